@@ -1,0 +1,3 @@
+"""fast-agent: agents written as text."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""AgentCards: parse, validate, check together, describe as JSON Schema, dump."""

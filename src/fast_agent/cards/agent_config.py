@@ -1,0 +1,148 @@
+"""AgentConfig: what every card and every decorator compiles into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.text.json_value import JsonObject
+
+CardType: TypeAlias = Literal[
+    "agent",
+    "smart",
+    "chain",
+    "parallel",
+    "evaluator_optimizer",
+    "router",
+    "orchestrator",
+    "iterative_planner",
+    "MAKER",
+]
+
+HistorySource: TypeAlias = Literal["none", "messages", "child", "orchestrator", "cumulative"]
+HistoryTarget: TypeAlias = HistorySource
+
+FunctionRef: TypeAlias = "str | Callable[..., Any]"
+"""A function: `file.py:name` relative to the card, or from Python the callable itself."""
+
+HookPoint: TypeAlias = Literal[
+    "before_llm_call",
+    "after_llm_call",
+    "before_tool_call",
+    "after_tool_call",
+    "after_turn_complete",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildHistory:
+    """History routing of one child; None takes the parent's setting."""
+
+    source: HistorySource | None = None
+    merge_target: HistoryTarget | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpConnect:
+    """An MCP server a card brings itself.
+
+    Args:
+        target: A URL, or a command line as one string.
+        name: The server's name; None derives one from the target.
+        headers: HTTP headers, for a URL.
+        env: Environment variables added, for a command.
+    """
+
+    target: str
+    name: str | None = None
+    headers: Mapping[str, str] | None = None
+    env: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """One agent, whatever its type; fields another type owns keep their default.
+
+    Field meanings are those of the AgentCard field table (`cards/fields.py`), where each is
+    described once. `None` means unset; an empty tuple is an explicit empty list.
+    """
+
+    name: str
+    type: CardType = "agent"
+    instruction: str | None = None
+    description: str | None = None
+    default: bool = False
+    tool_only: bool = False
+    schema_version: int = 1
+
+    model: str | None = None
+    use_history: bool | None = None
+    request_params: RequestParams | None = None
+    human_input: bool = False
+    api_key: str | None = None
+    messages: tuple[str, ...] = ()
+
+    servers: tuple[str, ...] = ()
+    tools: Mapping[str, tuple[str, ...]] | None = None
+    resources: Mapping[str, tuple[str, ...]] | None = None
+    prompts: Mapping[str, tuple[str, ...]] | None = None
+    mcp_connect: tuple[McpConnect, ...] = ()
+    skills: tuple[str, ...] | None = None
+    resource_tools: bool = False
+    function_tools: tuple[FunctionRef, ...] = ()
+    tool_hooks: tuple[FunctionRef, ...] | Mapping[HookPoint, tuple[FunctionRef, ...]] = ()
+    shell: bool = False
+    cwd: str | None = None
+    tool_input_schema: JsonObject | None = None
+
+    agents: tuple[str, ...] = ()
+    history_source: HistorySource = "none"
+    history_merge_target: HistoryTarget = "none"
+    child_history: Mapping[str, ChildHistory] | None = None
+    max_parallel: int | None = None
+    child_timeout_sec: float | None = None
+    max_display_instances: int = 20
+
+    sequence: tuple[str, ...] = ()
+    cumulative: bool = False
+    continue_with_final: bool = True
+
+    fan_out: tuple[str, ...] = ()
+    fan_in: str | None = None
+    include_request: bool = True
+
+    generator: str | None = None
+    evaluator: str | None = None
+    min_rating: Literal["POOR", "FAIR", "GOOD", "EXCELLENT"] = "GOOD"
+    max_refinements: int = 3
+    refinement_instruction: str | None = None
+
+    plan_type: Literal["full", "iterative"] = "full"
+    plan_iterations: int | None = None
+
+    worker: str | None = None
+    k: int | Literal["auto"] = 3
+    max_samples: int = 50
+    match_strategy: Literal["exact", "normalized", "structured"] = "exact"
+    red_flag_max_length: int | None = None
+
+    source: Path | None = None
+    """The card's file, absolute; None for a decorator or a remote card."""
+    remote: str | None = None
+    """The address a remote card came from; None for a local one."""
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory relative paths of this card start from; None where it has no file."""
+        return None if self.source is None else self.source.parent
+
+    @property
+    def brings_code(self) -> bool:
+        """Whether running this card runs code or commands that come with it."""
+        commands = any("://" not in server.target for server in self.mcp_connect)
+        return bool(self.function_tools or self.tool_hooks or self.shell or commands)

@@ -1,0 +1,1 @@
+"""Problems with a place, a reason and a remedy: values, rules and renderers."""

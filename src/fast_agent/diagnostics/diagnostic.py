@@ -1,0 +1,55 @@
+"""One located problem, and the change that would mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from fast_agent.text.span import Span
+
+Severity: TypeAlias = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change a machine may make: the text at `span` becomes `replacement`."""
+
+    span: Span
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Another place that belongs to a problem, such as the first of two duplicates."""
+
+    message: str
+    path: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem, with its place and its remedy.
+
+    Args:
+        code: Stable code of the rule, such as `FA101`; `fast-agent explain` prints its page.
+        message: What is wrong; lower-case start, the thing in backticks, no trailing period.
+        path: The file, as the user named it; empty where there is none (an argument).
+        span: The key or value that is wrong; None where the whole file is.
+        severity: `error` stops a load; `warning` and `info` do not.
+        hint: What to do, or None.
+        fix: A change that would mend it, or None.
+        related: Other places that belong to it.
+        source_line: The text of the line at `span.start`, for the caret; None where unknown.
+    """
+
+    code: str
+    message: str
+    path: str
+    span: Span | None = None
+    severity: Severity = "error"
+    hint: str | None = None
+    fix: Fix | None = None
+    related: tuple[Related, ...] = ()
+    source_line: str | None = None

@@ -1,0 +1,93 @@
+"""The one exception tree of the project.
+
+FastAgentError
+├── CardError       a card, a load-set, or a file a card names is wrong
+├── ConfigError     a configuration file, an argument or a secret is wrong or missing
+├── HistoryError    a history file cannot be read or written
+├── ResourceError   a resource cannot be named, found or read
+├── ModelError      a model is unknown, unreachable, or answered with an error
+├── ToolError       a tool or an MCP server cannot be used
+├── RunError        a turn or a workflow could not be finished
+│   └── LimitError  a usage limit of the agent, or of one above it, was reached
+└── SessionError    a session cannot be opened, resumed or written
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+
+__all__ = [
+    "CardError",
+    "ConfigError",
+    "FastAgentError",
+    "HistoryError",
+    "LimitError",
+    "ModelError",
+    "ResourceError",
+    "RunError",
+    "SessionError",
+    "ToolError",
+]
+
+
+class FastAgentError(Exception):
+    """Something a person can act on.
+
+    Args:
+        message: What went wrong, lower-case start, no trailing period.
+        hint: What to do about it, or None.
+        diagnostics: Every located problem found, in file order; may be empty.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        diagnostics: Iterable[Diagnostic] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+
+
+class CardError(FastAgentError):
+    """A card, a load-set, or a file a card names is wrong; `diagnostics` holds the whole list."""
+
+
+class ConfigError(FastAgentError):
+    """A configuration file, an argument or a secret is wrong or missing."""
+
+
+class HistoryError(FastAgentError):
+    """A history file cannot be read or written."""
+
+
+class ResourceError(FastAgentError):
+    """A resource cannot be named, found or read."""
+
+
+class ModelError(FastAgentError):
+    """A model is unknown, unreachable, or answered with an error."""
+
+
+class ToolError(FastAgentError):
+    """A tool or an MCP server cannot be used."""
+
+
+class RunError(FastAgentError):
+    """A turn or a workflow could not be finished."""
+
+
+class LimitError(RunError):
+    """A usage limit of the agent, or of one above it, was reached."""
+
+
+class SessionError(FastAgentError):
+    """A session cannot be opened, resumed or written."""

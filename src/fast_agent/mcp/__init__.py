@@ -1,0 +1,1 @@
+"""Connections to MCP servers: filters, sampling, elicitation, roots."""

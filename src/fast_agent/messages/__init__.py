@@ -1,0 +1,1 @@
+"""Message and content values, their two file formats, and the shared history."""

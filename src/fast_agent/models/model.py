@@ -1,0 +1,113 @@
+"""The Model protocol: one request in, one message out, deltas on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from fast_agent.cards.request_params import RequestParams
+from fast_agent.models.usage import Usage
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import Message
+    from fast_agent.text.json_value import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it.
+
+    Args:
+        name: At most 64 characters of letters, digits, `_` and `-`.
+        description: What it does, for the model.
+        input_schema: JSON Schema of the arguments object.
+        output_schema: JSON Schema of structured results, or None.
+        title: Name for people, or None.
+    """
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSchema:
+    """The shape a structured answer must have; the answer's text is then JSON."""
+
+    name: str
+    schema: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """All a model needs for one answer.
+
+    Args:
+        system: The rendered system prompt; empty for none.
+        messages: The conversation, the message to answer last.
+        tools: Tools offered.
+        params: Request parameters.
+        output_schema: Ask for a structured answer; None for free text.
+    """
+
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    params: RequestParams = field(default_factory=RequestParams)
+    output_schema: OutputSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResponse:
+    """An answer: an assistant message whose `stop_reason` is set, and what it used."""
+
+    message: Message
+    usage: Usage = Usage(requests=1)
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """A piece of the model's reasoning."""
+
+    text: str
+
+
+Delta: TypeAlias = TextDelta | ThinkingDelta
+DeltaSink: TypeAlias = Callable[[Delta], None]
+
+
+class Model(Protocol):
+    """A model bound to one agent instance; it may keep state from request to request."""
+
+    @property
+    def name(self) -> str:
+        """The spec it was made from, such as `anthropic.claude-sonnet-5`."""
+        ...
+
+    async def request(
+        self, request: ModelRequest, on_delta: DeltaSink | None = None
+    ) -> ModelResponse:
+        """Answer one request.
+
+        Args:
+            request: What to answer.
+            on_delta: Called with each piece as it arrives; None asks for no streaming.
+
+        Raises:
+            ModelError: The model cannot be reached, refused the request, or answered nonsense.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release what the model holds; safe to call twice."""
+        ...

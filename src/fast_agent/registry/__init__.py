@@ -1,0 +1,1 @@
+"""Load-sets: which cards there are, where they came from, which is the default."""

@@ -1,0 +1,1 @@
+"""Instances, the turn loop, instructions, budgets, agents as tools."""

@@ -1,0 +1,1 @@
+"""Source files, spans, frontmatter, YAML with positions. No domain words."""

@@ -1,0 +1,1 @@
+"""Tools an agent can call: functions, hooks around them, the shell, a person."""

@@ -1,0 +1,80 @@
+"""The Tool protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.models.model import ToolSpec
+
+ToolSource: TypeAlias = Literal["mcp", "function", "agent", "runtime"]
+
+Progress: TypeAlias = Callable[[float, float | None, str | None], None]
+"""Called with (progress, total or None, message or None) while a tool works."""
+
+
+def no_progress(progress: float, total: float | None, message: str | None) -> None:
+    """Drop a progress report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may know of the call it serves.
+
+    Args:
+        agent_name: The agent whose turn it is.
+        turn_id: The turn.
+        call_id: The tool call; unique within the history.
+        correlation_id: One id for everything a request set off, across agents.
+        progress: Where to report progress.
+    """
+
+    agent_name: str
+    turn_id: str
+    call_id: str
+    correlation_id: str
+    progress: Progress = no_progress
+
+    @property
+    def idempotency_key(self) -> str:
+        """A key that is the same when this call is made again after a crash."""
+        return f"{self.turn_id}:{self.call_id}"
+
+
+class Tool(Protocol):
+    """Something a model can call."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the model sees it."""
+        ...
+
+    @property
+    def source(self) -> ToolSource:
+        """Where it comes from."""
+        ...
+
+    @property
+    def server_name(self) -> str | None:
+        """The MCP server it belongs to, or None."""
+        ...
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be called again when a crash left its outcome unknown."""
+        ...
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Do the work. What goes wrong is an error result for the model, not an exception."""
+        ...
+
+
+class Toolset(Protocol):
+    """A set of tools that may change while an agent lives, such as those of an MCP server."""
+
+    async def tools(self) -> Sequence[Tool]:
+        """The tools now; cheap when nothing changed."""
+        ...
