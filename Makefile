@@ -1,0 +1,80 @@
+# Two commands set everything up: `make demo` and `make test`. Both need python3, make and git only.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_VENV := .venvs/demo
+DEMO_BIN := $(DEMO_VENV)/bin
+# Weights and caches of tests and demo stay inside the checkout.
+export FAST_AGENT_HOME ?= $(CURDIR)/.demo/home
+PIP := -m pip --disable-pip-version-check install --quiet --require-hashes
+EXTRAS := core local openai anthropic google all dev build
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types imports bench bench-peers lock docs clean setup weights
+
+help:  ## Say what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+# A virtual environment is complete when its stamp is newer than the lock it was installed from.
+$(VENV)/.ready: requirements/dev.txt requirements/build.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) -r requirements/build.txt
+	$(BIN)/python $(PIP) -r requirements/dev.txt
+	$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEMO_VENV)/.ready: requirements/demo.txt requirements/build.txt pyproject.toml
+	$(PYTHON) -m venv $(DEMO_VENV)
+	$(DEMO_BIN)/python $(PIP) -r requirements/build.txt
+	$(DEMO_BIN)/python $(PIP) -r requirements/demo.txt
+	$(DEMO_BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: $(VENV)/.ready  ## Install everything a contributor needs into .venv
+
+weights: setup  ## Fetch the small local model into .demo/home
+	@$(BIN)/fast-agent models pull smollm2 --quiet
+
+demo: $(DEMO_VENV)/.ready  ## Run a card set on real input: the local model, then every kind of tool
+	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/demo/demo.py
+
+test: weights  ## Set everything up and run the tests
+	$(BIN)/python -m pytest
+
+check: setup format-check lint types imports docs-check test  ## What a contributor runs before a commit
+
+.PHONY: format-check docs-check
+format: setup  ## Format the code and mend what can be mended
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+format-check: setup
+	$(BIN)/ruff format --check --quiet .
+
+lint: setup  ## Lint
+	$(BIN)/ruff check --quiet .
+
+types: setup  ## Check types, strictly
+	$(BIN)/basedpyright
+
+imports: setup  ## Check that imports go down the list of rooms
+	$(BIN)/lint-imports --no-cache > .demo-imports.log 2>&1 || (cat .demo-imports.log; rm -f .demo-imports.log; exit 1)
+	@rm -f .demo-imports.log
+
+docs: setup  ## Write the generated references into docs/
+	$(BIN)/python -m docs.generate
+
+docs-check: setup
+	$(BIN)/python -m docs.generate --check
+
+bench: weights  ## Measure the figures and print them as a table
+	$(BIN)/python -m bench
+
+bench-peers: weights  ## The same, with the peer from the package registry beside it
+	$(BIN)/python -m bench --peers
+
+lock: setup  ## Pin every dependency anew, with hashes and without addresses
+	$(BIN)/python requirements/lock.py
+
+clean:  ## Remove what make made
+	rm -rf .venv .venvs .demo build dist .pytest_cache .ruff_cache .hypothesis

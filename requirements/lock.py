@@ -1,0 +1,53 @@
+"""Pin every dependency set with versions and hashes, and no address, into this directory.
+
+Run by `make lock`. Each file stands alone: `pip install --require-hashes -r requirements/core.txt`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+SETS: dict[str, list[str]] = {
+    "core": [],
+    "local": ["--extra", "local"],
+    "openai": ["--extra", "openai"],
+    "anthropic": ["--extra", "anthropic"],
+    "google": ["--extra", "google"],
+    "all": ["--extra", "all"],
+    "demo": ["--extra", "local", "--extra", "openai", "--extra", "anthropic", "--group", "demo"],
+    "dev": ["--extra", "all", "--group", "dev"],
+    "build": ["--group", "build"],
+}
+OPTIONS = [
+    "--universal",
+    "--python-version=3.11",
+    "--generate-hashes",
+    "--no-header",
+    "--no-annotate",
+    "--no-emit-index-url",
+    "--no-emit-find-links",
+    "--quiet",
+]
+
+
+def compile_set(name: str, selection: list[str]) -> None:
+    """Resolve one set; versions already pinned are kept unless they no longer fit."""
+    target = HERE / f"{name}.txt"
+    command = [
+        sys.executable, "-m", "uv", "pip", "compile", *([] if name == "build" else ["pyproject.toml"]),
+        *selection, *OPTIONS, "--output-file", str(target),
+    ]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True)
+    text = target.read_text(encoding="utf-8")
+    if "://" in text:
+        sys.exit(f"{target.name} holds an address")
+    print(f"{target.name}: {sum(not line.startswith(' ') for line in text.splitlines())} pinned")
+
+
+if __name__ == "__main__":
+    for set_name, set_selection in SETS.items():
+        compile_set(set_name, set_selection)
