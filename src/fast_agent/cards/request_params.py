@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,18 @@ class UsageLimits:
     max_requests: int | None = None
     max_total_tokens: int | None = None
     max_tool_calls: int | None = None
+
+    def over(self, lower: UsageLimits) -> UsageLimits:
+        """Return these limits, with those of `lower` where these are unset."""
+        return UsageLimits(
+            max_requests=lower.max_requests if self.max_requests is None else self.max_requests,
+            max_total_tokens=(
+                lower.max_total_tokens if self.max_total_tokens is None else self.max_total_tokens
+            ),
+            max_tool_calls=(
+                lower.max_tool_calls if self.max_tool_calls is None else self.max_tool_calls
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +71,30 @@ class RequestParams:
     timeout_seconds: float | None = None
     usage_limits: UsageLimits | None = None
     extra_body: Mapping[str, JsonValue] | None = None
+
+    def over(self, lower: RequestParams) -> RequestParams:
+        """Return these parameters, with those of `lower` where these are unset.
+
+        `usage_limits` and `extra_body` are merged key by key.
+        """
+        if lower is NO_PARAMS or lower == NO_PARAMS:
+            return self
+        if self is NO_PARAMS or self == NO_PARAMS:
+            return lower
+        unset = {
+            name: value
+            for name in _NAMES
+            if getattr(self, name) is None and (value := getattr(lower, name)) is not None
+        }
+        merged = replace(self, **unset)
+        if self.usage_limits is not None and lower.usage_limits is not None:
+            merged = replace(merged, usage_limits=self.usage_limits.over(lower.usage_limits))
+        if self.extra_body is not None and lower.extra_body is not None:
+            merged = replace(merged, extra_body={**lower.extra_body, **self.extra_body})
+        return merged
+
+
+NO_PARAMS: Final = RequestParams()
+"""Parameters of which none is set."""
+
+_NAMES: Final = tuple(item.name for item in fields(RequestParams))

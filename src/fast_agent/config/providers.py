@@ -1,0 +1,133 @@
+"""The model providers the program knows: where their keys are looked for and what they need.
+
+Facts only. The configuration has one section for each, model specs begin with their names, and the
+provider adapter makes the connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """What is known of one provider.
+
+    Args:
+        name: First part of a model spec, and the name of its configuration section.
+        label: Its name for people.
+        key_variables: Environment variables that may hold the key, the preferred one first.
+        base_url_variable: Environment variable that may hold the address.
+        key_required: Whether requests fail without a key.
+        base_url_required: Whether there is no address to fall back to.
+        modules: Modules that must be importable to use it.
+        requirement: What to install when one of `modules` is missing.
+    """
+
+    name: str
+    label: str
+    key_variables: tuple[str, ...]
+    base_url_variable: str
+    key_required: bool = True
+    base_url_required: bool = False
+    modules: tuple[str, ...] = ("pydantic_ai", "openai")
+    requirement: str = "fast-agent[openai]"
+
+    @property
+    def api_key_setting(self) -> str:
+        """The configuration key of the API key, such as `openai.api_key`."""
+        return f"{self.name}.api_key"
+
+
+_ALL = (
+    Provider(
+        name="openai",
+        label="OpenAI",
+        key_variables=("OPENAI_API_KEY",),
+        base_url_variable="OPENAI_BASE_URL",
+    ),
+    Provider(
+        name="anthropic",
+        label="Anthropic",
+        key_variables=("ANTHROPIC_API_KEY",),
+        base_url_variable="ANTHROPIC_BASE_URL",
+        modules=("pydantic_ai", "anthropic"),
+        requirement="fast-agent[anthropic]",
+    ),
+    Provider(
+        name="google",
+        label="Google Gemini",
+        key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        base_url_variable="GOOGLE_BASE_URL",
+        modules=("pydantic_ai", "google.genai"),
+        requirement="fast-agent[google]",
+    ),
+    Provider(
+        name="generic",
+        label="any OpenAI-compatible endpoint",
+        key_variables=("GENERIC_API_KEY",),
+        base_url_variable="GENERIC_BASE_URL",
+        key_required=False,
+        base_url_required=True,
+    ),
+    Provider(
+        name="openrouter",
+        label="OpenRouter",
+        key_variables=("OPENROUTER_API_KEY",),
+        base_url_variable="OPENROUTER_BASE_URL",
+    ),
+    Provider(
+        name="deepseek",
+        label="DeepSeek",
+        key_variables=("DEEPSEEK_API_KEY",),
+        base_url_variable="DEEPSEEK_BASE_URL",
+    ),
+    Provider(
+        name="azure",
+        label="Azure OpenAI",
+        key_variables=("AZURE_OPENAI_API_KEY",),
+        base_url_variable="AZURE_OPENAI_ENDPOINT",
+        base_url_required=True,
+    ),
+    Provider(
+        name="groq",
+        label="Groq",
+        key_variables=("GROQ_API_KEY",),
+        base_url_variable="GROQ_BASE_URL",
+        modules=("pydantic_ai", "groq"),
+        requirement="pydantic-ai-slim[groq]",
+    ),
+    Provider(
+        name="mistral",
+        label="Mistral",
+        key_variables=("MISTRAL_API_KEY",),
+        base_url_variable="MISTRAL_BASE_URL",
+        modules=("pydantic_ai", "mistralai"),
+        requirement="pydantic-ai-slim[mistral]",
+    ),
+    Provider(
+        name="xai",
+        label="xAI",
+        key_variables=("XAI_API_KEY",),
+        base_url_variable="XAI_BASE_URL",
+        modules=("pydantic_ai", "xai_sdk"),
+        requirement="pydantic-ai-slim[xai]",
+    ),
+    Provider(
+        name="bedrock",
+        label="Amazon Bedrock",
+        key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+        base_url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        key_required=False,
+        modules=("pydantic_ai", "boto3"),
+        requirement="pydantic-ai-slim[bedrock]",
+    ),
+)
+
+PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({item.name: item for item in _ALL})
+"""Every provider by name."""
