@@ -1,0 +1,388 @@
+"""The field table: every AgentCard field, once.
+
+The validator, the JSON Schema, the dump and the reference in the docs are made from `FIELDS`.
+Add a field here, and to `AgentConfig`, and it exists everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from fast_agent.cards.agent_config import CardType, HookPoint
+from fast_agent.cards.kinds import (
+    AnyOf,
+    Flag,
+    FunctionName,
+    JsonSchema,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Text,
+    Whole,
+)
+from fast_agent.cards.records import CHILD_HISTORY, COUNT, HISTORIES, MCP_SERVER, REQUEST_PARAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fast_agent.cards.kinds import Kind
+    from fast_agent.text.json_value import JsonValue
+
+CARD_TYPES: tuple[CardType, ...] = get_args(CardType)
+"""The card types, in the order they are listed to people."""
+
+HIGHEST_SCHEMA_VERSION = 1
+"""The newest `schema_version` this program reads."""
+
+HISTORY_MODES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"scratch": ("none", "none"), "fork": ("child", "none"), "fork_and_merge": ("child", "child")}
+)
+"""The deprecated `history_mode` words, as (`history_source`, `history_merge_target`)."""
+
+Holds: TypeAlias = Literal["card", "server", "path", "function"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a card.
+
+    Args:
+        name: Its name in cards and in `AgentConfig`.
+        kind: What it may hold.
+        types: The card types that have it.
+        doc: One line about it.
+        default: Its value where it is not given; None is unset.
+        default_of: Defaults that differ by type.
+        required: Types on which it must be given; a list must then have an item.
+        holds: What its texts name: cards, servers, files relative to the card, `file:function`.
+        remote: Whether a card loaded from a web address may use it.
+        deprecated: What to write instead, or None. A deprecated field is not in `AgentConfig`.
+    """
+
+    name: str
+    kind: Kind
+    types: frozenset[CardType]
+    doc: str
+    default: JsonValue = None
+    default_of: tuple[tuple[CardType, JsonValue], ...] = ()
+    required: frozenset[CardType] = frozenset()
+    holds: Holds | None = None
+    remote: bool = True
+    deprecated: str | None = None
+
+    def default_for(self, card_type: CardType) -> JsonValue:
+        """Say what the field is on a card of this type that does not give it.
+
+        Args:
+            card_type: The type of the card.
+
+        Returns:
+            The default; None where the field is then unset.
+        """
+        return next((value for name, value in self.default_of if name == card_type), self.default)
+
+
+def _types(*names: CardType) -> frozenset[CardType]:
+    return frozenset(names)
+
+
+_ALL = _types(*CARD_TYPES)
+_AGENT = _types("agent", "smart")
+_PLANNERS = _types("orchestrator", "iterative_planner")
+_WITH_SERVERS = _AGENT | _types("router")
+_WITH_HISTORY = _WITH_SERVERS | _types("orchestrator")
+_WITH_MODEL = _WITH_HISTORY | _types("iterative_planner")
+_CALLING_CHILDREN = _AGENT | _PLANNERS
+
+_NAMES = ListOf(Text())
+_PATTERNS = MapOf(ListOf(Text()))
+_FUNCTIONS = ListOf(FunctionName(), single=True)
+_HOOKS = AnyOf((_FUNCTIONS, MapOf(_FUNCTIONS, keys=get_args(HookPoint))))
+
+FIELDS: tuple[Field, ...] = (
+    Field("type", OneOf(CARD_TYPES), _ALL, "what the card makes", default="agent"),
+    Field("name", Text(), _ALL, "the agent's name; without it, the file's name"),
+    Field(
+        "description",
+        Text(blank=True),
+        _ALL,
+        "what the agent is for, shown where it is offered as a tool",
+    ),
+    Field("default", Flag(), _ALL, "whether this agent is talked to first", default=False),
+    Field(
+        "tool_only",
+        Flag(),
+        _ALL,
+        "whether the agent is only a tool of others: not listed, never the default",
+        default=False,
+    ),
+    Field(
+        "schema_version",
+        Whole(minimum=1, maximum=HIGHEST_SCHEMA_VERSION),
+        _ALL,
+        "version of the card format",
+        default=1,
+    ),
+    Field("model", Text(), _WITH_MODEL, "the model, as `provider.name`, an alias or `local`"),
+    Field(
+        "use_history",
+        Flag(),
+        _WITH_HISTORY,
+        "whether a turn sees the turns before it",
+        default=True,
+        default_of=(("router", False), ("orchestrator", False)),
+    ),
+    Field("request_params", REQUEST_PARAMS, _WITH_MODEL, "parameters of model requests"),
+    Field(
+        "human_input", Flag(), _WITH_HISTORY, "whether the agent may ask a person", default=False
+    ),
+    Field("api_key", Text(), _WITH_MODEL, "key for the model's provider; better a `${VARIABLE}`"),
+    Field(
+        "messages",
+        ListOf(Text(), single=True),
+        _ALL - _types("chain", "parallel"),
+        "history files the agent starts with",
+        holds="path",
+        remote=False,
+    ),
+    Field("servers", _NAMES, _WITH_SERVERS, "MCP servers of the configuration", holds="server"),
+    Field("tools", _PATTERNS, _WITH_SERVERS, "per server, the tools allowed, with `*` and `?`"),
+    Field("resources", _PATTERNS, _WITH_SERVERS, "per server, the resources allowed"),
+    Field("prompts", _PATTERNS, _WITH_SERVERS, "per server, the prompts allowed"),
+    Field(
+        "mcp_connect",
+        ListOf(AnyOf((Text(), MCP_SERVER))),
+        _AGENT,
+        "MCP servers the card brings: a URL or a command line, or a mapping with `target`",
+    ),
+    Field(
+        "skills",
+        ListOf(Text(), single=True),
+        _AGENT,
+        "skill directories; unset takes the usual ones, an empty list takes none",
+        holds="path",
+    ),
+    Field(
+        "resource_tools",
+        Flag(),
+        _AGENT,
+        "whether the agent may list and read the packaged documents",
+        default=False,
+    ),
+    Field(
+        "function_tools",
+        _FUNCTIONS,
+        _AGENT,
+        "Python functions offered as tools, as `file.py:name`",
+        holds="function",
+        remote=False,
+    ),
+    Field(
+        "tool_hooks",
+        _HOOKS,
+        _AGENT,
+        "functions around every tool call, or functions per hook point",
+        holds="function",
+        remote=False,
+    ),
+    Field(
+        "shell",
+        Flag(),
+        _AGENT,
+        "whether the agent may run shell commands",
+        default=False,
+        remote=False,
+    ),
+    Field("cwd", Text(), _AGENT, "where its shell commands run", holds="path"),
+    Field(
+        "tool_input_schema",
+        JsonSchema(),
+        _AGENT,
+        "JSON Schema of the arguments when the agent is a tool; without it, one `message`",
+    ),
+    Field(
+        "agents",
+        _NAMES,
+        _CALLING_CHILDREN | _types("router"),
+        "the agents it may call",
+        required=_PLANNERS | _types("router"),
+        holds="card",
+    ),
+    Field(
+        "history_source",
+        OneOf(HISTORIES),
+        _CALLING_CHILDREN,
+        "what called agents start with",
+        default="none",
+    ),
+    Field(
+        "history_merge_target",
+        OneOf(HISTORIES),
+        _CALLING_CHILDREN,
+        "where the new messages of called agents go",
+        default="none",
+    ),
+    Field(
+        "child_history",
+        MapOf(CHILD_HISTORY),
+        _CALLING_CHILDREN,
+        "per called agent, its own `source` and `merge_target`",
+    ),
+    Field(
+        "history_mode",
+        OneOf(tuple(HISTORY_MODES)),
+        _AGENT,
+        "older spelling of `history_source` and `history_merge_target`",
+        deprecated="`history_source` and `history_merge_target`",
+    ),
+    Field("max_parallel", COUNT, _AGENT, "most called agents at work at the same time"),
+    Field(
+        "child_timeout_sec", Number(above=0), _AGENT, "longest run of a called agent, in seconds"
+    ),
+    Field(
+        "max_display_instances",
+        Whole(minimum=0),
+        _AGENT,
+        "how many runs of called agents are shown in full",
+        default=20,
+    ),
+    Field(
+        "sequence",
+        _NAMES,
+        _types("chain"),
+        "the agents, in order",
+        required=_types("chain"),
+        holds="card",
+    ),
+    Field(
+        "cumulative",
+        Flag(),
+        _types("chain"),
+        "whether each agent sees the request and every answer so far",
+        default=False,
+    ),
+    Field(
+        "continue_with_final",
+        Flag(),
+        _types("chain"),
+        "whether the conversation goes on with the last agent of the chain",
+        default=True,
+    ),
+    Field(
+        "fan_out",
+        _NAMES,
+        _types("parallel"),
+        "the agents that work at the same time",
+        required=_types("parallel"),
+        holds="card",
+    ),
+    Field("fan_in", Text(), _types("parallel"), "the agent that joins the answers", holds="card"),
+    Field(
+        "include_request",
+        Flag(),
+        _types("parallel"),
+        "whether `fan_in` is given the request too",
+        default=True,
+    ),
+    Field(
+        "generator",
+        Text(),
+        _types("evaluator_optimizer"),
+        "the agent that writes",
+        required=_types("evaluator_optimizer"),
+        holds="card",
+    ),
+    Field(
+        "evaluator",
+        Text(),
+        _types("evaluator_optimizer"),
+        "the agent that rates",
+        required=_types("evaluator_optimizer"),
+        holds="card",
+    ),
+    Field(
+        "min_rating",
+        OneOf(("POOR", "FAIR", "GOOD", "EXCELLENT")),
+        _types("evaluator_optimizer"),
+        "the rating that is good enough",
+        default="GOOD",
+    ),
+    Field(
+        "max_refinements",
+        Whole(minimum=0),
+        _types("evaluator_optimizer"),
+        "most rounds of rewriting",
+        default=3,
+    ),
+    Field(
+        "refinement_instruction",
+        Text(),
+        _types("evaluator_optimizer"),
+        "what the generator is told when it rewrites",
+    ),
+    Field(
+        "plan_type",
+        OneOf(("full", "iterative")),
+        _types("orchestrator"),
+        "the whole plan first, or step by step",
+        default="full",
+    ),
+    Field(
+        "plan_iterations",
+        Whole(minimum=1, also=(-1,)),
+        _PLANNERS,
+        "most plans asked of the model; -1 is no limit",
+        default_of=(("orchestrator", 5), ("iterative_planner", -1)),
+    ),
+    Field(
+        "worker",
+        Text(),
+        _types("MAKER"),
+        "the agent that is asked again and again",
+        required=_types("MAKER"),
+        holds="card",
+    ),
+    Field(
+        "k",
+        AnyOf((COUNT, OneOf(("auto",)))),
+        _types("MAKER"),
+        "how many votes an answer must be ahead by; `auto` measures",
+        default=3,
+    ),
+    Field("max_samples", COUNT, _types("MAKER"), "most answers asked for", default=50),
+    Field(
+        "match_strategy",
+        OneOf(("exact", "normalized", "structured")),
+        _types("MAKER"),
+        "when two answers count as the same",
+        default="exact",
+    ),
+    Field(
+        "red_flag_max_length",
+        COUNT,
+        _types("MAKER"),
+        "answers longer than this many characters are thrown away",
+    ),
+    Field(
+        "instruction",
+        Text(),
+        _ALL,
+        "the system prompt; or write it as the body of a Markdown card",
+        required=_WITH_MODEL,
+    ),
+)
+"""Every field, in dump order."""
+
+FIELD_NAMED: Mapping[str, Field] = MappingProxyType({item.name: item for item in FIELDS})
+"""Every field by its name."""
+
+FIELDS_OF: Mapping[CardType, Mapping[str, Field]] = MappingProxyType(
+    {
+        card_type: MappingProxyType({item.name: item for item in FIELDS if card_type in item.types})
+        for card_type in CARD_TYPES
+    }
+)
+"""The fields each card type has, by name, in dump order."""

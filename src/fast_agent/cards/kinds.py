@@ -1,0 +1,163 @@
+"""Kinds of card values, as plain data: what a field may hold.
+
+The validator, JSON Schema and the dump all read these; none of them has a list of its own.
+A kind is chosen by the JSON type of a value, so the branches of an `AnyOf` never overlap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string.
+
+    Args:
+        blank: Whether an empty or whitespace-only string is allowed.
+    """
+
+    blank: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionName:
+    """A string `file.py:name`; from Python also a callable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false, never a string or a number that looks like one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number, never a boolean.
+
+    Args:
+        minimum: Smallest value allowed, or None.
+        maximum: Largest value allowed, or None.
+        also: Values allowed although they are out of bounds, such as -1 for "no limit".
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    also: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole or decimal number, never a boolean.
+
+    Args:
+        minimum: Smallest value allowed, or None.
+        maximum: Largest value allowed, or None.
+        above: Bound the value must be larger than, or None.
+    """
+
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of a few words, spelled exactly so."""
+
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list.
+
+    Args:
+        item: Kind of every item.
+        single: Whether one item may stand without the list around it.
+    """
+
+    item: Kind
+    single: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A mapping with free keys, or with keys from a few words.
+
+    Args:
+        value: Kind of every value.
+        keys: The allowed keys, or None for any non-blank text.
+    """
+
+    value: Kind
+    keys: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One field of a `Record`.
+
+    Args:
+        name: Its name, as it is dumped.
+        kind: What it may hold.
+        doc: One line about it.
+        required: Whether it must be given.
+        spelling: Another name it may have (`maxTokens` for `max_tokens`), or None.
+    """
+
+    name: str
+    kind: Kind
+    doc: str
+    required: bool = False
+    spelling: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A mapping with fixed fields; an unknown key is an error.
+
+    Args:
+        entries: Its fields, in dump order.
+        build: Makes the value from keyword arguments named as the fields.
+    """
+
+    entries: tuple[Entry, ...]
+    build: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One of several kinds that differ in their JSON type, or a number or else a word."""
+
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """A JSON Schema of an object: a mapping whose `type` is `object`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyMapping:
+    """A mapping with anything JSON can hold."""
+
+
+Kind: TypeAlias = (
+    Text
+    | FunctionName
+    | Flag
+    | Whole
+    | Number
+    | OneOf
+    | ListOf
+    | MapOf
+    | Record
+    | AnyOf
+    | JsonSchema
+    | AnyMapping
+)
+"""Any kind of value."""

@@ -1,0 +1,106 @@
+"""The sub-tables of cards: values that are themselves mappings with fixed fields."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from fast_agent.cards.agent_config import ChildHistory, HistorySource, McpConnect
+from fast_agent.cards.kinds import (
+    AnyMapping,
+    Entry,
+    Flag,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Record,
+    Text,
+    Whole,
+)
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+
+HISTORIES: tuple[HistorySource, ...] = get_args(HistorySource)
+"""The words of `history_source` and `history_merge_target`."""
+
+COUNT = Whole(minimum=1)
+"""A number of things, at least one."""
+
+USAGE_LIMITS = Record(
+    entries=(
+        Entry("max_requests", COUNT, "most model requests", spelling="maxRequests"),
+        Entry(
+            "max_total_tokens",
+            COUNT,
+            "most input and output tokens together",
+            spelling="maxTotalTokens",
+        ),
+        Entry("max_tool_calls", Whole(minimum=0), "most tool calls", spelling="maxToolCalls"),
+    ),
+    build=UsageLimits,
+)
+REQUEST_PARAMS = Record(
+    entries=(
+        Entry("max_tokens", COUNT, "most tokens of one answer", spelling="maxTokens"),
+        Entry("temperature", Number(minimum=0), "sampling temperature"),
+        Entry("top_p", Number(above=0, maximum=1), "nucleus sampling", spelling="topP"),
+        Entry("top_k", COUNT, "most likely tokens to sample from", spelling="topK"),
+        Entry("seed", Whole(), "seed of the sampling"),
+        Entry(
+            "stop_sequences",
+            ListOf(Text(blank=True)),
+            "texts that end an answer",
+            spelling="stopSequences",
+        ),
+        Entry(
+            "presence_penalty",
+            Number(minimum=-2, maximum=2),
+            "penalty for words already used",
+            spelling="presencePenalty",
+        ),
+        Entry(
+            "frequency_penalty",
+            Number(minimum=-2, maximum=2),
+            "penalty for words used often",
+            spelling="frequencyPenalty",
+        ),
+        Entry("max_iterations", COUNT, "most model requests of one turn", spelling="maxIterations"),
+        Entry(
+            "parallel_tool_calls",
+            Flag(),
+            "run the tool calls of one response at the same time",
+            spelling="parallelToolCalls",
+        ),
+        Entry(
+            "timeout_seconds",
+            Number(above=0),
+            "longest wait for one model request, in seconds",
+            spelling="timeoutSeconds",
+        ),
+        Entry(
+            "usage_limits",
+            USAGE_LIMITS,
+            "bounds for the agent and everything it starts",
+            spelling="usageLimits",
+        ),
+        Entry("extra_body", AnyMapping(), "sent to the provider as it is", spelling="extraBody"),
+    ),
+    build=RequestParams,
+)
+"""The fields inside `request_params`, for cards and configuration alike."""
+
+CHILD_HISTORY = Record(
+    entries=(
+        Entry("source", OneOf(HISTORIES), "what this child starts with"),
+        Entry("merge_target", OneOf(HISTORIES), "where this child's new messages go"),
+    ),
+    build=ChildHistory,
+)
+MCP_SERVER = Record(
+    entries=(
+        Entry("target", Text(), "a URL, or a command line", required=True),
+        Entry("name", Text(), "the server's name"),
+        Entry("headers", MapOf(Text(blank=True)), "HTTP headers, for a URL"),
+        Entry("env", MapOf(Text(blank=True)), "environment variables, for a command"),
+    ),
+    build=McpConnect,
+)
