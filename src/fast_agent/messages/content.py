@@ -6,16 +6,38 @@ written again loses nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
+_Value = TypeVar("_Value", covariant=True)  # noqa: PLC0105  (mappings are read-only here)
+
+
+class Empty(Mapping[str, _Value]):
+    """A mapping with nothing in it that cannot be changed, and so may be a shared default."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> NoReturn:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "{}"
+
+
+NOTHING: Mapping[str, JsonValue] = Empty()
 """The empty JSON object shared by all values that carry none."""
 
 
@@ -59,7 +81,7 @@ class ResourceLink:
 class EmbeddedResource:
     """A resource carried in the message: exactly one of `text` and `blob` (base64) is set.
 
-    `resource_extra` holds unknown fields of the inner `resource` object, `extra` those of the block.
+    `resource_extra` holds unknown fields of the inner `resource` object, `extra` the block's own.
     """
 
     uri: str

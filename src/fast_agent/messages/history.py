@@ -3,60 +3,120 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import overload
 
 from fast_agent.messages.message import Message
 
+_BITS = 7
+_CHUNK = 1 << _BITS
+_MASK = _CHUNK - 1
+
+
+class _Log:
+    """The messages of one line, in chunks; all chunks but the last are full and never change."""
+
+    __slots__ = ("chunks", "length")
+
+    def __init__(self, chunks: list[list[Message]], length: int) -> None:
+        self.chunks = chunks
+        self.length = length
+
+    def add(self, message: Message) -> None:
+        chunks = self.chunks
+        if self.length & _MASK:
+            chunks[-1].append(message)
+        else:
+            chunks.append([message])
+        self.length += 1
+
+    def fork(self, length: int) -> _Log:
+        """Make a log of the first `length` messages that shares the full chunks of this one."""
+        full, rest = length >> _BITS, length & _MASK
+        chunks = self.chunks[:full]
+        if rest:
+            chunks.append(self.chunks[full][:rest])
+        return _Log(chunks, length)
+
 
 class History(Sequence[Message]):
-    """An append-only sequence. `append` returns a new history in constant time and leaves this one as it was.
+    """An append-only sequence: `append` returns a new history and leaves this one as it was.
 
-    Versions of one line share a single list; a version that is not the newest copies its part of it
-    when it is appended to, so that a fork never sees what the other line adds.
+    Versions of one line share a single log. A version that is not the newest of its line forks the
+    log when it is appended to, so that neither line ever sees what the other adds; a fork copies
+    one chunk and the list of chunks, not the messages. Appending costs the same at any length.
+
+    Meant for one event loop: an append never awaits, so tasks may append to versions of one line in
+    any order. It is not for use from several threads at once.
     """
 
     __slots__ = ("_length", "_log")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._log: list[Message] = list(messages)
-        self._length = len(self._log)
+        log = _Log([], 0)
+        for message in messages:
+            log.add(message)
+        self._log = log
+        self._length = log.length
 
     @classmethod
-    def _view(cls, log: list[Message], length: int) -> History:
+    def _view(cls, log: _Log, length: int) -> History:
         view = cls.__new__(cls)
-        view._log = log
-        view._length = length
+        view._log = log  # noqa: SLF001
+        view._length = length  # noqa: SLF001
         return view
 
     def append(self, message: Message) -> History:
         """Return this history with `message` after it."""
         log = self._own_log()
-        log.append(message)
-        return self._view(log, self._length + 1)
+        log.add(message)
+        return self._view(log, log.length)
 
     def extend(self, messages: Iterable[Message]) -> History:
         """Return this history with `messages` after it, in order."""
-        added = list(messages)
+        added = list(messages)  # read in full first: it may be a view of this very log
         if not added:
             return self
         log = self._own_log()
-        log.extend(added)
-        return self._view(log, self._length + len(added))
+        for message in added:
+            log.add(message)
+        return self._view(log, log.length)
 
     def prefix(self, length: int) -> History:
-        """Return the first `length` messages, in constant time."""
+        """Return the first `length` messages, in constant time; all of them when it is longer."""
         return self._view(self._log, max(0, min(length, self._length)))
 
-    def _own_log(self) -> list[Message]:
+    def iterate(self, start: int = 0) -> Iterator[Message]:
+        """Iterate from index `start` on, without copying and without walking what is before it.
+
+        Args:
+            start: The first index, from 0.
+
+        Returns:
+            An iterator that ends where this history ends, whatever is appended meanwhile.
+        """
+        start = max(0, start)
+        if start >= self._length:
+            return iter(())
+        chunks = self._log.chunks
+        first = start >> _BITS
+        last = (self._length - 1) >> _BITS
+        offset = start & _MASK
+        count = self._length - start
+        if first == last:
+            return islice(chunks[first], offset, offset + count)
+        rest = chain.from_iterable(chunks[first + 1 : last + 1])
+        return islice(chain(islice(chunks[first], offset, None), rest), count)
+
+    def _own_log(self) -> _Log:
         log = self._log
-        return log if len(log) == self._length else log[: self._length]
+        return log if log.length == self._length else log.fork(self._length)
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Message]:
-        return islice(iter(self._log), self._length)
+        return self.iterate()
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -65,17 +125,20 @@ class History(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
             start, stop, step = index.indices(self._length)
-            return tuple(self._log[start:stop:step])
+            if step == 1:
+                return tuple(islice(self.iterate(start), max(0, stop - start)))
+            return tuple(self[position] for position in range(start, stop, step))
         position = index + self._length if index < 0 else index
         if not 0 <= position < self._length:
-            msg = "history index out of range"
-            raise IndexError(msg)
-        return self._log[position]
+            raise IndexError("history index out of range")
+        return self._log.chunks[position >> _BITS][position & _MASK]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):
             return NotImplemented
-        return self._length == other._length and tuple(self) == tuple(other)
+        if self._length != other._length:
+            return False
+        return self._log is other._log or list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
 

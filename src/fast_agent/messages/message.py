@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fast_agent.messages.content import NOTHING, Content, TextContent
+from fast_agent.messages.content import NOTHING, Content, Empty, TextContent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,8 @@ class ToolResult:
         return text_of(self.content)
 
 
-NO_CHANNELS: Mapping[str, tuple[Content, ...]] = {}
+NO_CHANNELS: Mapping[str, tuple[Content, ...]] = Empty()
+"""The channels of a message that has none."""
 
 
 @dataclass(frozen=True, slots=True)
