@@ -1,0 +1,183 @@
+"""Model specs: `[provider.]name[.effort][?key=value&…]` taken apart and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.model_rules import (
+    MALFORMED_MODEL,
+    MODEL_ALIAS_LOOP,
+    UNKNOWN_MODEL,
+)
+from fast_agent.errors import ModelError
+from fast_agent.models.aliases import built_in_names, model_aliases
+from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, Level, read_query
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.models.spec_query import Effort, ModelOptions
+
+OFFLINE: Final = ("passthrough", "playback", "slow", "scripted")
+"""Models that need neither a key, nor weights, nor a network."""
+
+LOCAL: Final = "local"
+"""The provider name of models that run in this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """A model spec, taken apart.
+
+    Args:
+        given: The text it was read from; an alias is not replaced in it.
+        provider: A name of `PROVIDERS`, of `OFFLINE`, or `local`.
+        name: The model's name at the provider; empty for an offline or the default local model.
+        effort: Reasoning effort, or None for the model's own.
+        options: What the model is made with.
+        params: Request parameters from the query; those of a request go over them.
+    """
+
+    given: str
+    provider: str
+    name: str = ""
+    effort: Effort | None = None
+    options: ModelOptions = NO_OPTIONS
+    params: RequestParams = NO_PARAMS
+
+    @property
+    def text(self) -> str:
+        """The spec without aliases and query, such as `anthropic.claude-sonnet-5.high`."""
+        return ".".join(part for part in (self.provider, self.name, self.effort) if part)
+
+    @property
+    def is_cloud(self) -> bool:
+        """Whether a provider is asked over a network."""
+        return self.provider in PROVIDERS
+
+
+def parse_model_spec(text: str, user_aliases: Mapping[str, str] | None = None) -> ModelSpec:
+    """Take a model spec apart.
+
+    Args:
+        text: Such as `sonnet`, `o3-mini.high`, `openai.gpt-5?reasoning=low`, `slow?seconds=0.2`.
+        user_aliases: `model_aliases` of the configuration, over those of the program.
+
+    Returns:
+        The spec, every part checked.
+
+    Raises:
+        ModelError: It cannot be taken apart; `diagnostics` holds every problem, without a place.
+    """
+    aliases = model_aliases(user_aliases or {})
+    head, levels = _expand(text.strip(), aliases)
+    provider, name = _split(head, text, aliases)
+    query = read_query(levels, provider, text)
+    if query.problems:
+        first = query.problems[0]
+        raise ModelError(first.message, hint=first.hint, diagnostics=query.problems)
+    return ModelSpec(
+        given=text,
+        provider=provider,
+        name=name,
+        effort=query.effort,
+        options=query.options,
+        params=query.params,
+    )
+
+
+def _expand(text: str, aliases: Mapping[str, str]) -> tuple[str, list[Level]]:
+    """Replace aliases; return what is left of the head, and what each step asks for."""
+    levels: list[Level] = []
+    path: list[str] = []
+    while True:
+        head, _, query = text.partition("?")
+        alias, effort = (head, None) if head in aliases else _cut_effort(head)
+        levels.append(Level(effort, query))
+        if alias not in aliases:
+            return alias, levels
+        if alias in path:
+            loop = " → ".join(f"`{step}`" for step in (*path[path.index(alias) :], alias))
+            _refuse(
+                MODEL_ALIAS_LOOP,
+                f"the model alias `{alias}` leads back to itself: {loop}",
+                "let one of these aliases name a model",
+            )
+        path.append(alias)
+        text = aliases[alias].strip()
+
+
+def _cut_effort(head: str) -> tuple[str, Effort | None]:
+    body, dot, last = head.rpartition(".")
+    if dot and body and last in EFFORTS:
+        return body, last
+    return head, None
+
+
+def _split(body: str, text: str, aliases: Mapping[str, str]) -> tuple[str, str]:
+    """Split what is neither alias, effort nor query into provider and name."""
+    if not body:
+        _refuse(MALFORMED_MODEL, "the model is empty", _offer())
+    first, dot, name = body.partition(".")
+    if first in OFFLINE and not dot:
+        return first, ""
+    if first in PROVIDERS or first == LOCAL:
+        if not name and (dot or first != LOCAL):
+            _refuse(
+                MALFORMED_MODEL,
+                f"`{text}` names the provider `{first}` but no model",
+                f"write `{first}.` and the model's name",
+            )
+        return first, name
+    provider = built_in_names().provider_of(body)
+    if provider is not None:
+        return provider, body
+    return _unknown(body, text, aliases)
+
+
+def _unknown(body: str, text: str, aliases: Mapping[str, str]) -> NoReturn:
+    """Refuse a body nothing fits, with the best suggestion there is."""
+    first, dot, rest = body.partition(".")
+    prefixes = (*PROVIDERS, LOCAL)
+    for prefix in prefixes:
+        if body.startswith((f"{prefix}/", f"{prefix}:")):
+            right = f"{prefix}.{body[len(prefix) + 1 :]}"
+            _refuse(UNKNOWN_MODEL, f"unknown model `{text}`", f"did you mean `{right}`?")
+    if dot and rest:
+        near = closest(first.lower(), prefixes)
+        if near is not None:
+            _refuse(
+                UNKNOWN_MODEL,
+                f"unknown provider `{first}` in the model `{text}`",
+                f"did you mean `{near}.{rest}`?",
+            )
+    names = (*aliases, *OFFLINE, LOCAL, *built_in_names().known)
+    near = closest(body.lower(), names)
+    hint = (
+        _offer()
+        if near is None
+        else f"did you mean `{near}`? otherwise name its provider, as in `openai.{body}`"
+    )
+    _refuse(UNKNOWN_MODEL, f"unknown model `{text}`", hint)
+
+
+def _offer() -> str:
+    return (
+        f"write `provider.name` with one of {_listed(tuple(PROVIDERS))}, an alias such as "
+        f"`sonnet` or `gpt`, `local`, or `passthrough`"
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _refuse(rule: Rule, message: str, hint: str) -> NoReturn:
+    problem = Diagnostic(rule.code, message, "", hint=hint)
+    raise ModelError(message, hint=hint, diagnostics=(problem,))

@@ -1,0 +1,270 @@
+"""The part of a model spec after `?`: which keys each model takes, and what their values may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+from urllib.parse import unquote
+
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.model_rules import (
+    MALFORMED_MODEL,
+    UNKNOWN_MODEL_PARAMETER,
+    WRONG_MODEL_PARAMETER,
+)
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fast_agent.diagnostics.rule import Rule
+
+_Value: TypeAlias = "str | int | float"
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
+"""Levels of reasoning effort, the least first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKey:
+    """One key a query may hold.
+
+    Args:
+        kind: What its value is read as.
+        minimum: Least value of a number.
+        maximum: Greatest value of a number.
+        above: The least value itself is not allowed.
+        option: The model is made with it; otherwise it is a parameter of each request.
+    """
+
+    kind: Literal["text", "integer", "number", "effort"]
+    minimum: float | None = None
+    maximum: float | None = None
+    above: bool = False
+    option: bool = True
+
+
+_REQUEST: Final[Mapping[str, QueryKey]] = {
+    "temperature": QueryKey("number", 0, option=False),
+    "top_p": QueryKey("number", 0, 1, above=True, option=False),
+    "top_k": QueryKey("integer", 1, option=False),
+    "seed": QueryKey("integer", option=False),
+    "max_tokens": QueryKey("integer", 1, option=False),
+    "presence_penalty": QueryKey("number", -2, 2, option=False),
+    "frequency_penalty": QueryKey("number", -2, 2, option=False),
+    "timeout_seconds": QueryKey("number", 0, above=True, option=False),
+}
+"""Keys that become request parameters."""
+
+_CLOUD: Final[Mapping[str, QueryKey]] = {"reasoning": QueryKey("effort"), **_REQUEST}
+
+QUERY_KEYS: Final[Mapping[str, Mapping[str, QueryKey]]] = {
+    **dict.fromkeys(PROVIDERS, _CLOUD),
+    "local": {
+        "path": QueryKey("text"),
+        "threads": QueryKey("integer", 1),
+        "context": QueryKey("integer", 64),
+        **_REQUEST,
+    },
+    "passthrough": {},
+    "slow": {"seconds": QueryKey("number", 0)},
+    "playback": {"file": QueryKey("text")},
+    "scripted": {"file": QueryKey("text"), "seed": QueryKey("integer")},
+}
+"""The keys each provider and offline model takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What one step of alias replacement asks for: an effort suffix and a query."""
+
+    effort: Effort | None
+    query: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """What a model is made with; None leaves the model's own default.
+
+    Args:
+        path: A GGUF file, for `local`.
+        threads: Threads to compute with, for `local`.
+        context: Context length in tokens, for `local`.
+        seconds: How long `slow` waits.
+        file: The history of `playback`, the script of `scripted`.
+        seed: Seed of what is random in a script.
+    """
+
+    path: str | None = None
+    threads: int | None = None
+    context: int | None = None
+    seconds: float | None = None
+    file: str | None = None
+    seed: int | None = None
+
+
+NO_OPTIONS: Final = ModelOptions()
+"""Options of which none is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What the levels of a spec come to.
+
+    Args:
+        effort: Reasoning effort, from a suffix or from `reasoning`.
+        options: What the model is made with.
+        params: Request parameters.
+        problems: Everything wrong, without a place.
+    """
+
+    effort: Effort | None = None
+    options: ModelOptions = NO_OPTIONS
+    params: RequestParams = NO_PARAMS
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def read_query(levels: Sequence[Level], provider: str, text: str) -> Query:
+    """Check and join the queries of a spec.
+
+    Args:
+        levels: What was asked for, the outermost first; outer ones win.
+        provider: Whose keys are allowed.
+        text: The whole spec, for messages.
+    """
+    reader = _Reader(provider, text)
+    for level in levels:
+        reader.level(level)
+    options: dict[str, Any] = {}
+    params: dict[str, Any] = {}
+    for key, value in reader.values.items():
+        (options if reader.keys[key].option else params)[key] = value
+    return Query(
+        effort=reader.effort,
+        options=ModelOptions(**options) if options else NO_OPTIONS,
+        params=RequestParams(**params) if params else NO_PARAMS,
+        problems=tuple(reader.problems),
+    )
+
+
+class _Reader:
+    def __init__(self, provider: str, text: str) -> None:
+        self.provider = provider
+        self.text = text
+        self.keys = QUERY_KEYS[provider]
+        self.values: dict[str, _Value] = {}
+        self.effort: Effort | None = None
+        self.problems: list[Diagnostic] = []
+
+    def level(self, level: Level) -> None:
+        found: dict[str, _Value] = {}
+        if level.effort is not None:
+            self._suffix(level.effort, found)
+        for pair in level.query.split("&") if level.query else ():
+            self._pair(pair, found)
+        effort = found.pop("reasoning", None)
+        if self.effort is None and effort is not None:
+            self.effort = cast("Effort", effort)
+        self.values = {**found, **self.values}
+
+    def _suffix(self, effort: Effort, found: dict[str, _Value]) -> None:
+        if "reasoning" in self.keys:
+            found["reasoning"] = effort
+            return
+        self._problem(
+            MALFORMED_MODEL,
+            f"`{self.provider}` has no reasoning effort, but `{self.text}` asks for `{effort}`",
+            f"leave out `.{effort}`",
+        )
+
+    def _pair(self, pair: str, found: dict[str, _Value]) -> None:
+        key, equals, raw = pair.partition("=")
+        if not equals or not key:
+            self._problem(
+                MALFORMED_MODEL,
+                f"`{pair}` in the model `{self.text}` is not `key=value`",
+                "write `?key=value`, and `&` between several",
+            )
+            return
+        wanted = self.keys.get(key)
+        if wanted is None:
+            self._unknown(key)
+            return
+        value = self._value(key, wanted, unquote(raw))
+        if value is None:
+            return
+        if key in found and found[key] != value:
+            self._problem(
+                WRONG_MODEL_PARAMETER,
+                f"the model `{self.text}` asks for `{key}` both as `{found[key]}` and as `{value}`",
+                "keep one of them",
+            )
+            return
+        found[key] = value
+
+    def _unknown(self, key: str) -> None:
+        near = closest(key, tuple(self.keys))
+        if near is not None:
+            hint = f"did you mean `{near}`?"
+        elif self.keys:
+            hint = f"`{self.provider}` takes {', '.join(f'`{name}`' for name in self.keys)}"
+        else:
+            hint = f"`{self.provider}` takes none"
+        message = f"unknown parameter `{key}` in the model `{self.text}`"
+        self._problem(UNKNOWN_MODEL_PARAMETER, message, hint)
+
+    def _value(self, key: str, wanted: QueryKey, raw: str) -> _Value | None:
+        value = _read(wanted, raw)
+        if value is None:
+            message = f"`{key}` in the model `{self.text}` must be {_expected(wanted)}, not `{raw}`"
+            near = closest(raw, EFFORTS) if wanted.kind == "effort" else None
+            hint = None if near is None else f"did you mean `{near}`?"
+            self._problem(WRONG_MODEL_PARAMETER, message, hint)
+        return value
+
+    def _problem(self, rule: Rule, message: str, hint: str | None) -> None:
+        self.problems.append(Diagnostic(rule.code, message, "", severity=rule.severity, hint=hint))
+
+
+def _read(wanted: QueryKey, raw: str) -> _Value | None:
+    match wanted.kind:
+        case "text":
+            return raw or None
+        case "effort":
+            return raw if raw in EFFORTS else None
+        case "integer" | "number":
+            return _number(wanted, raw)
+
+
+def _number(wanted: QueryKey, raw: str) -> int | float | None:
+    if not raw.isascii() or "_" in raw or raw != raw.strip():
+        return None
+    try:
+        value = int(raw) if wanted.kind == "integer" else float(raw)
+    except ValueError:
+        return None
+    if not abs(value) < float("inf"):
+        return None
+    low, high = wanted.minimum, wanted.maximum
+    too_low = low is not None and (value < low or (wanted.above and value == low))
+    return None if too_low or (high is not None and value > high) else value
+
+
+def _expected(wanted: QueryKey) -> str:
+    match wanted.kind:
+        case "text":
+            return "a text"
+        case "effort":
+            return f"one of {', '.join(f'`{effort}`' for effort in EFFORTS)}"
+        case "integer" | "number":
+            noun = "an integer" if wanted.kind == "integer" else "a number"
+            bounds: list[str] = []
+            if wanted.minimum is not None:
+                bounds.append(f"{'above' if wanted.above else 'from'} {wanted.minimum:g}")
+            if wanted.maximum is not None:
+                bounds.append(f"up to {wanted.maximum:g}")
+            return " ".join([noun, *bounds])
