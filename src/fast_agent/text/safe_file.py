@@ -1,0 +1,180 @@
+"""Reading files that somebody else names: regular files only, bounded, confined to a directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not hang the open
+_DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
+_BLOCK = 1 << 20
+
+
+class RefusedFileError(Exception):
+    """A file was not read.
+
+    Args:
+        reason: Why, in words that follow the file's name: `does not exist`.
+        missing: There is no such file; False for every other reason.
+    """
+
+    def __init__(self, reason: str, *, missing: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.missing = missing
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What tells one state of a file from another without reading it."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileStamp:
+        """Take the stamp out of what `stat` gave."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class FileBytes:
+    """A file's bytes and the state they were read in."""
+
+    data: bytes
+    stamp: FileStamp
+
+
+def read_file(path: Path, limit: int) -> FileBytes:
+    """Read a regular file, following links.
+
+    Args:
+        path: The file.
+        limit: Most bytes it may hold.
+
+    Returns:
+        Its bytes and stamp.
+
+    Raises:
+        RefusedFileError: It is missing, no regular file, too large or unreadable.
+    """
+    if "\0" in str(path):
+        raise RefusedFileError("holds a control character")
+    try:
+        descriptor = os.open(path, _FILE)
+    except OSError as error:
+        raise _refusal(error) from error
+    return _read_regular(descriptor, limit)
+
+
+def read_confined(root: Path, name: str, limit: int) -> FileBytes:
+    """Read a regular file below `root` without ever leaving it.
+
+    Each part of the path is opened relative to the directory before it and no link is followed, so
+    that a link put there between a check and the read cannot lead elsewhere. `root` itself may be a
+    link.
+
+    Args:
+        root: The directory to stay in.
+        name: A relative path with `/` between its parts.
+        limit: Most bytes the file may hold.
+
+    Returns:
+        Its bytes and stamp.
+
+    Raises:
+        RefusedFileError: The name is absolute or has a `..`, a part is a link, or the file is
+            missing, no regular file, too large or unreadable.
+    """
+    *folders, last = confined_parts(name)
+    try:
+        directory = os.open(root, _DIRECTORY)
+    except OSError as error:
+        raise _refusal(error) from error
+    try:
+        for folder in folders:
+            inner = _open_at(folder, directory, _DIRECTORY)
+            os.close(directory)
+            directory = inner
+        descriptor = _open_at(last, directory, _FILE)
+    finally:
+        os.close(directory)
+    return _read_regular(descriptor, limit)
+
+
+def confined_parts(name: str) -> tuple[str, ...]:
+    """Split a relative path into its parts.
+
+    Args:
+        name: A path with `/` between its parts; `.` and empty parts are passed over.
+
+    Returns:
+        At least one part.
+
+    Raises:
+        RefusedFileError: The path is absolute, holds `..` or a control character, or names nothing.
+    """
+    if name.startswith(("/", "~")):
+        raise RefusedFileError("is an absolute path")
+    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+        raise RefusedFileError("holds a control character")
+    parts = tuple(part for part in name.split("/") if part not in {"", "."})
+    if ".." in parts:
+        raise RefusedFileError("leads out of its directory with `..`")
+    if not parts:
+        raise RefusedFileError("names no file")
+    return parts
+
+
+def _open_at(name: str, directory: int, flags: int) -> int:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=directory)
+    except OSError as error:
+        if _is_link(name, directory):
+            raise RefusedFileError(f"goes through the link `{name}`") from error
+        raise _refusal(error) from error
+
+
+def _is_link(name: str, directory: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _read_regular(descriptor: int, limit: int) -> FileBytes:
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise RefusedFileError("is a directory")
+        if not stat.S_ISREG(status.st_mode):
+            raise RefusedFileError("is not a regular file")
+        blocks: list[bytes] = []
+        room = limit + 1  # one more than allowed: the file may grow while it is read
+        try:
+            while room > 0 and (block := file.read(min(room, _BLOCK))):
+                blocks.append(block)
+                room -= len(block)
+        except OSError as error:
+            raise _refusal(error) from error
+    if room <= 0:
+        raise RefusedFileError(f"holds more than {limit} bytes")
+    return FileBytes(b"".join(blocks), FileStamp.of(status))
+
+
+def _refusal(error: OSError) -> RefusedFileError:
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        return RefusedFileError("does not exist", missing=True)
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return RefusedFileError("may not be read by this user")
+    if error.errno == errno.ENAMETOOLONG:
+        return RefusedFileError("has a name that is too long")
+    return RefusedFileError(f"cannot be read: {os.strerror(error.errno or 0).lower()}")
