@@ -1,0 +1,218 @@
+"""JSON Schema of cards, made from the field table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
+from fast_agent.cards.kinds import (
+    AnyMapping,
+    AnyOf,
+    Flag,
+    FunctionName,
+    JsonSchema,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Record,
+    Text,
+    Whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.cards.agent_config import CardType
+    from fast_agent.cards.fields import Field
+    from fast_agent.cards.kinds import Entry, Kind
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_NAME = r"^[^./\\\u0000-\u001F\u007F-\u009F][^/\\\u0000-\u001F\u007F-\u009F]*$"
+
+
+def schema(card_type: CardType | None = None, *, body: bool = False) -> JsonObject:
+    """Describe cards as JSON Schema, draft 2020-12.
+
+    It says all that one file can tell without its neighbours: names of other cards, of servers
+    and of files are checked when the set is loaded.
+
+    Args:
+        card_type: The type to describe; None describes every type, keyed on `type`, where a card
+            without one is an `agent`.
+        body: Whether the instruction may stand in the body of a Markdown file, so that the
+            frontmatter need not hold it.
+
+    Returns:
+        The schema, complete in itself.
+    """
+    if card_type is not None:
+        return {"$schema": DIALECT, **_card(card_type, optional_type=True, body=body)}
+    branches: list[JsonValue] = [
+        {"if": _has_type(one), "then": {"$ref": f"#/$defs/{one}"}} for one in CARD_TYPES
+    ]
+    unset: JsonObject = {"properties": {"type": {"type": "null"}}}
+    return {
+        "$schema": DIALECT,
+        "title": "AgentCard",
+        "type": "object",
+        "properties": {"type": _nullable({"anyOf": [_spelling(one) for one in CARD_TYPES]})},
+        "allOf": [*branches, {"if": unset, "then": {"$ref": "#/$defs/agent"}}],
+        "$defs": {one: _card(one, optional_type=False, body=body) for one in CARD_TYPES},
+    }
+
+
+def _card(card_type: CardType, *, optional_type: bool, body: bool) -> JsonObject:
+    fields = FIELDS_OF[card_type]
+    properties: dict[str, JsonValue] = {
+        field.name: _property(field, card_type) for field in fields.values()
+    }
+    spelling = _spelling(card_type)
+    properties["type"] = spelling if card_type != "agent" else _nullable(spelling)
+    required = [
+        field.name
+        for field in fields.values()
+        if card_type in field.required and not (body and field.name == "instruction")
+    ]
+    if optional_type and card_type != "agent":
+        required.insert(0, "type")
+    card: dict[str, JsonValue] = {
+        "title": card_type,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    if "history_mode" in fields:
+        card["not"] = {
+            "allOf": [
+                _given("history_mode"),
+                {"anyOf": [_given("history_source"), _given("history_merge_target")]},
+            ]
+        }
+    return card
+
+
+def _given(name: str) -> JsonObject:
+    return {"properties": {name: {"not": {"type": "null"}}}, "required": [name]}
+
+
+def _property(field: Field, card_type: CardType) -> JsonObject:
+    required = card_type in field.required
+    value = dict(_kind(field.kind, filled=required))
+    if field.name == "name":
+        value["pattern"] = _NAME
+    described: dict[str, JsonValue] = value if required else dict(_nullable(value))
+    described["description"] = field.doc
+    default = field.default_for(card_type)
+    if default is not None:
+        described["default"] = default
+    if field.deprecated is not None:
+        described["deprecated"] = True
+        described["description"] = f"{field.doc}; write {field.deprecated}"
+    return described
+
+
+def _has_type(card_type: CardType) -> JsonObject:
+    return {"properties": {"type": _spelling(card_type)}, "required": ["type"]}
+
+
+def _spelling(card_type: CardType) -> JsonObject:
+    """Match a type as the loader does: whatever its case, with `-` or `_`."""
+    letters = [
+        "[-_]" if letter == "_" else f"[{letter.lower()}{letter.upper()}]" for letter in card_type
+    ]
+    return {
+        "anyOf": [{"enum": [card_type]}, {"type": "string", "pattern": f"^{''.join(letters)}$"}]
+    }
+
+
+def _nullable(value: JsonObject) -> JsonObject:
+    return {"anyOf": [value, {"type": "null"}]}
+
+
+def _kind(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C901
+    """Describe a kind; `filled` asks for at least one item of a list."""
+    match kind:
+        case Text():
+            return {"type": "string"} if kind.blank else {"type": "string", "pattern": r"\S"}
+        case FunctionName():
+            return {"type": "string", "pattern": r"^[^:].*\.py:[^\s:]+$"}
+        case Flag():
+            return {"type": "boolean"}
+        case Whole():
+            return _whole(kind)
+        case Number():
+            bounds = {
+                "minimum": kind.minimum,
+                "maximum": kind.maximum,
+                "exclusiveMinimum": kind.above,
+            }
+            return {"type": "number", **_set(bounds)}
+        case OneOf():
+            return {"enum": list(kind.choices)}
+        case ListOf():
+            item = _kind(kind.item)
+            several: JsonObject = {
+                "type": "array",
+                "items": item,
+                **({"minItems": 1} if filled else {}),
+            }
+            return {"anyOf": [item, several]} if kind.single else several
+        case MapOf():
+            keys: JsonObject = (
+                {"pattern": r"\S"} if kind.keys is None else {"enum": list(kind.keys)}
+            )
+            return {
+                "type": "object",
+                "propertyNames": keys,
+                "additionalProperties": _kind(kind.value),
+            }
+        case Record():
+            return _record(kind.entries)
+        case AnyOf():
+            return {"anyOf": [_kind(one) for one in kind.kinds]}
+        case JsonSchema():
+            return {
+                "type": "object",
+                "properties": {"type": {"const": "object"}},
+                "required": ["type"],
+            }
+        case AnyMapping():
+            return {"type": "object"}
+    assert_never(kind)
+
+
+def _whole(kind: Whole) -> JsonObject:
+    bounded: JsonObject = {
+        "type": "integer",
+        **_set({"minimum": kind.minimum, "maximum": kind.maximum}),
+    }
+    return {"anyOf": [bounded, {"enum": list(kind.also)}]} if kind.also else bounded
+
+
+def _set(bounds: dict[str, float | None]) -> JsonObject:
+    return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _record(entries: Sequence[Entry]) -> JsonObject:
+    properties: dict[str, JsonValue] = {}
+    twice: list[JsonValue] = []
+    for entry in entries:
+        value = _kind(entry.kind)
+        described = {**(value if entry.required else _nullable(value)), "description": entry.doc}
+        properties[entry.name] = described
+        if entry.spelling is not None:
+            properties[entry.spelling] = described
+            twice.append({"required": [entry.name, entry.spelling]})
+    record: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": properties,
+        "required": [entry.name for entry in entries if entry.required],
+        "additionalProperties": False,
+    }
+    if twice:
+        record["not"] = {"anyOf": twice}
+    return record

@@ -1,0 +1,124 @@
+"""Every rule there is, gathered from the family modules when first asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import fast_agent.diagnostics
+from fast_agent.errors import ConfigError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fast_agent.diagnostics.rule import Rule
+
+_FAMILY = "_rules"
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Gather the rules of all families.
+
+    Returns:
+        The rules by code, in the order of their codes.
+
+    Raises:
+        ValueError: When two rules share a code or a name; a test keeps that from happening.
+    """
+    package = fast_agent.diagnostics
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    families = [
+        import_module(f"{package.__name__}.{name}") for name in names if name.endswith(_FAMILY)
+    ]
+    gathered: list[Rule] = []
+    for family in families:
+        found: Iterable[Rule] = family.RULES
+        gathered.extend(found)
+    return index_rules(gathered)
+
+
+def index_rules(gathered: Iterable[Rule]) -> Mapping[str, Rule]:
+    """Order rules by code, and see that each code and each name stands for one rule."""
+    by_code: dict[str, Rule] = {}
+    names: set[str] = set()
+    for rule in sorted(gathered, key=lambda one: one.code):
+        if rule.code in by_code or rule.name in names:
+            raise ValueError(f"the rule {rule.code} {rule.name} is there twice")
+        by_code[rule.code] = rule
+        names.add(rule.name)
+    return MappingProxyType(by_code)
+
+
+def find_rule(word: str) -> Rule:
+    """Find a rule by its code or its name, in any letter case.
+
+    Args:
+        word: Such as `FA101` or `unknown-field`.
+
+    Returns:
+        The rule.
+
+    Raises:
+        ConfigError: There is none; the hint names the closest.
+    """
+    known = rules()
+    wanted = word.strip().lower().replace("_", "-").replace(" ", "-")
+    for rule in known.values():
+        if wanted in {rule.code.lower(), rule.name}:
+            return rule
+    near = closest(word.strip().upper(), tuple(known)) or closest(
+        wanted, tuple(rule.name for rule in known.values())
+    )
+    hint = f"did you mean `{near}`?" if near else f"the codes go from {_range(known)}"
+    raise ConfigError(f"there is no rule `{word}`", hint=hint)
+
+
+def explain(word: str) -> str:
+    """Write a rule's page as Markdown.
+
+    Args:
+        word: The rule's code or name.
+
+    Returns:
+        The page with a heading and a final line end.
+
+    Raises:
+        ConfigError: There is no such rule.
+    """
+    return _page(find_rule(word), "#")
+
+
+def docs_page() -> str:
+    """Write all rules as one Markdown page, for the documentation."""
+    known = rules()
+    rows = [
+        f"| [{rule.code}](#{rule.code.lower()}-{rule.name}) | {rule.name} | {rule.severity} |"
+        for rule in known.values()
+    ]
+    head = [
+        "# Rules",
+        "",
+        "Every problem `fast-agent check` can report. `fast-agent explain CODE` prints one page.",
+        "",
+        "| code | name | severity |",
+        "|---|---|---|",
+        *rows,
+        "",
+    ]
+    pages = [_page(rule, "##") for rule in known.values()]
+    return "\n".join(["\n".join(head), *pages])
+
+
+def _page(rule: Rule, heading: str) -> str:
+    severity = "" if rule.severity == "error" else f"Severity: {rule.severity}.\n\n"
+    return f"{heading} {rule.code} {rule.name}\n\n{severity}{rule.page.strip()}\n"
+
+
+def _range(known: Mapping[str, Rule]) -> str:
+    codes = list(known)
+    return f"`{codes[0]}` to `{codes[-1]}`" if codes else "nothing"

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fast_agent.diagnostics import set_rules
+from fast_agent.diagnostics.rule import Rule
+from fast_agent.diagnostics.rulebook import docs_page, explain, find_rule, index_rules, rules
+from fast_agent.errors import ConfigError
+
+
+def test_codes_and_names_are_unique_and_in_order() -> None:
+    known = rules()
+    assert list(known) == sorted(known)
+    assert all(code == rule.code for code, rule in known.items())
+    assert {rule.code for rule in set_rules.RULES} <= set(known)
+    one = Rule("FA901", "one", "error", "x")
+    with pytest.raises(ValueError, match="FA901"):
+        index_rules([one, Rule("FA901", "two", "error", "x")])
+    with pytest.raises(ValueError, match="one"):
+        index_rules([one, Rule("FA902", "one", "error", "x")])
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.code)
+def test_every_rule_has_a_page_with_a_wrong_and_a_right_example(rule: Rule) -> None:
+    assert re.fullmatch(r"FA[1-9]\d\d", rule.code)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+    assert rule.page.count("```") % 2 == 0
+    assert "`" in rule.page
+    assert re.search(r"\bwrong\b", rule.page, re.IGNORECASE)
+    assert re.search(r"\bright\b", rule.page, re.IGNORECASE)
+
+
+def test_explain_takes_a_code_or_a_name_in_any_case() -> None:
+    page = explain("FA201")
+    assert page.startswith("# FA201 unknown-agent\n\n")
+    assert page.endswith("```\n")
+    assert explain("fa201") == explain("Unknown-Agent") == explain("unknown_agent") == page
+    assert "Severity: warning." in explain("FA205")
+
+
+@pytest.mark.parametrize(
+    ("word", "near"), [("FA2O1", "FA201"), ("unknown-agnet", "unknown-agent"), ("FA20", "FA20")]
+)
+def test_an_unknown_rule_gets_a_suggestion(word: str, near: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        find_rule(word)
+    assert raised.value.message == f"there is no rule `{word}`"
+    assert near in (raised.value.hint or "")
+
+
+def test_the_docs_page_has_every_rule() -> None:
+    page = docs_page()
+    for rule in rules().values():
+        assert f"\n## {rule.code} {rule.name}\n" in page
+        assert f"(#{rule.code.lower()}-{rule.name})" in page
