@@ -1,4 +1,4 @@
-"""Reading files that somebody else names: regular files only, bounded, confined to a directory."""
+"""Reading files that untrusted text names: regular files, bounded, confined to a directory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fast_agent.errors import FastAgentError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -16,17 +18,16 @@ _DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
 _BLOCK = 1 << 20
 
 
-class RefusedFileError(Exception):
+class RefusedFileError(FastAgentError):
     """A file was not read.
 
     Args:
-        reason: Why, in words that follow the file's name: `does not exist`.
+        reason: Why, in words that can follow the file's name: `does not exist`.
         missing: There is no such file; False for every other reason.
     """
 
     def __init__(self, reason: str, *, missing: bool = False) -> None:
         super().__init__(reason)
-        self.reason = reason
         self.missing = missing
 
 
@@ -51,28 +52,6 @@ class FileBytes:
 
     data: bytes
     stamp: FileStamp
-
-
-def read_file(path: Path, limit: int) -> FileBytes:
-    """Read a regular file, following links.
-
-    Args:
-        path: The file.
-        limit: Most bytes it may hold.
-
-    Returns:
-        Its bytes and stamp.
-
-    Raises:
-        RefusedFileError: It is missing, no regular file, too large or unreadable.
-    """
-    if "\0" in str(path):
-        raise RefusedFileError("holds a control character")
-    try:
-        descriptor = os.open(path, _FILE)
-    except OSError as error:
-        raise _refusal(error) from error
-    return _read_regular(descriptor, limit)
 
 
 def read_confined(root: Path, name: str, limit: int) -> FileBytes:

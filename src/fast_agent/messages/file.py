@@ -1,0 +1,162 @@
+"""History files: read, written and checked; the ending of the name chooses the format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.history_rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
+from fast_agent.errors import HistoryError
+from fast_agent.messages.content import AudioContent, Content, EmbeddedResource, ImageContent
+from fast_agent.messages.delimited_codec import (
+    delimited_places,
+    near_delimiters,
+    read_delimited_history,
+    write_delimited_history,
+)
+from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
+from fast_agent.messages.media_type import media_type_of
+from fast_agent.messages.problem import Problem
+from fast_agent.messages.transcript import Transcript
+from fast_agent.messages.validity import order_problems
+from fast_agent.text.atomic_file import write_atomic
+from fast_agent.text.safe_file import RefusedFileError, confined_parts, read_confined
+from fast_agent.text.source import SourceError, read_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.text.source import Source
+
+__all__ = ["MAX_BYTES", "Transcript", "check_history_file", "read_history", "write_history"]
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest history file, and largest file a resource section may name, in bytes."""
+
+
+def read_history(path: Path, *, limit: int = MAX_BYTES) -> Transcript:
+    """Read a history file.
+
+    Args:
+        path: The file; `.json` in any letter case is JSON, every other name is delimited text.
+        limit: Most bytes it may hold.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        HistoryError: It cannot be read, or something in it is wrong; `diagnostics` has every
+            problem with its place.
+    """
+    return _parse(path, _read(path, limit))
+
+
+def write_history(path: Path, transcript: Transcript) -> None:
+    """Write a history file as a whole: a reader sees the old or the new one, never a part.
+
+    Args:
+        path: The file; its name chooses the format as in `read_history`.
+        transcript: What to write; `read_history` reads it back equal.
+
+    Raises:
+        HistoryError: A message cannot be written, or the file cannot; the old file is as it was.
+    """
+    whole = write_json_history if _is_json(path) else write_delimited_history
+    text = whole(transcript)
+    try:
+        write_atomic(path, text.encode())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise HistoryError(f"history `{path}` cannot be written: {reason}") from error
+
+
+def check_history_file(path: Path) -> tuple[Diagnostic, ...]:
+    """Find everything wrong with a history file, for a check before anything runs.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Errors where it cannot be read; else warnings about an order models refuse and about lines
+        that almost are delimiters.
+    """
+    try:
+        source = _read(path, MAX_BYTES)
+        transcript = _parse(path, source)
+    except HistoryError as error:
+        return error.diagnostics
+    disorder = order_problems(transcript.messages)
+    found: list[Problem] = []
+    if disorder:
+        places = json_places(source) if _is_json(path) else delimited_places(source)
+        hint = "models refuse this order; mend or remove the message"
+        found += [
+            Problem(
+                UNUSABLE_ORDER, f"message {item.index} {item.reason}", *places[item.index], hint
+            )
+            for item in disorder
+        ]
+    if not _is_json(path):
+        found += near_delimiters(source)
+    return tuple([problem.diagnostic(source) for problem in found])
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() == ".json"
+
+
+def _read(path: Path, limit: int) -> Source:
+    try:
+        return read_source(path, limit=limit)
+    except SourceError as error:
+        problem = Diagnostic(
+            UNREADABLE_HISTORY.code,
+            f"history `{path}` cannot be read: {error.message}",
+            str(path),
+            error.span,
+            hint=error.hint,
+        )
+        raise HistoryError(problem.message, hint=error.hint, diagnostics=(problem,)) from error
+
+
+def _parse(path: Path, source: Source) -> Transcript:
+    if _is_json(path):
+        return read_json_history(source)
+    return read_delimited_history(source, lambda name: attach_file(path.parent, name))
+
+
+def attach_file(directory: Path, name: str) -> Content:
+    """Read a file as a content block.
+
+    Args:
+        directory: Where the name starts from, and what it may not leave.
+        name: A relative path.
+
+    Returns:
+        An image or sound for a file whose name says so, else a resource: of text where the file is
+        UTF-8, of base64 where it is not.
+
+    Raises:
+        HistoryError: The name leaves the directory, or the file is missing or too large.
+    """
+    from base64 import b64encode
+    from urllib.parse import quote
+
+    try:
+        data = read_confined(directory, name, MAX_BYTES).data
+        shown = "/".join(confined_parts(name))
+    except RefusedFileError as error:
+        raise HistoryError(
+            f"`{name}` {error.message}", hint="name a file below the directory of the history"
+        ) from error
+    media_type = media_type_of(name)
+    kind = (media_type or "").partition("/")[0]
+    if media_type is not None and kind in {"image", "audio"} and media_type != "image/svg+xml":
+        block = ImageContent if kind == "image" else AudioContent
+        return block(b64encode(data).decode(), media_type)
+    uri = f"resource://history/{quote(shown)}"
+    try:
+        return EmbeddedResource(uri, media_type or "text/plain", data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        blob = b64encode(data).decode()
+        return EmbeddedResource(uri, media_type or "application/octet-stream", blob=blob)

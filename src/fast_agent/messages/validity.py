@@ -1,0 +1,138 @@
+"""What every provider asks of a conversation, and how an interrupted one is put right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fast_agent.messages.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class OrderProblem:
+    """A message that breaks the order; `index` counts from 0."""
+
+    index: int
+    reason: str
+
+
+def check_validity(messages: Iterable[Message]) -> list[str]:
+    """Say in which ways providers would refuse a conversation.
+
+    Args:
+        messages: The conversation, in order.
+
+    Returns:
+        One sentence a problem, with the index of the message; empty for a valid conversation.
+    """
+    return [f"message {problem.index} {problem.reason}" for problem in order_problems(messages)]
+
+
+def order_problems(messages: Iterable[Message]) -> list[OrderProblem]:
+    """Find what breaks the order every provider needs.
+
+    The user speaks first. Two assistant messages never follow each other; user messages may, since
+    a provider reads them as one turn. Every tool call is answered by exactly one result in the
+    message right after it, every result answers a call, and only the assistant calls.
+
+    Args:
+        messages: The conversation, in order.
+
+    Returns:
+        The problems, in order.
+    """
+    problems: list[OrderProblem] = []
+    before: Message | None = None
+    index = -1
+    for index, message in enumerate(messages):
+        reasons = [*_role_reasons(before, message), *_call_reasons(message)]
+        if before is not None:
+            reasons += _missing(before, message)
+        reasons += _stray(before, message)
+        problems += [OrderProblem(index, reason) for reason in reasons]
+        before = message
+    if before is not None:
+        problems += [
+            OrderProblem(index, f"has a tool call without a result: `{call.id}`")
+            for call in before.tool_calls
+        ]
+    return problems
+
+
+def close_open_calls(history: History, text: str) -> History:
+    """Answer the calls at the end of a history that have no result, as after a cancellation.
+
+    Args:
+        history: A history whose open calls, if any, are those of its last assistant message.
+        text: What the error results say.
+
+    Returns:
+        The history with one error result for each open call, in call order, beside the results that
+        are there; the same history where no call is open. The cost does not depend on its length.
+    """
+    if not history:
+        return history
+    last = history[-1]
+    if last.role == "assistant":
+        if not last.tool_calls:
+            return history
+        return history.append(Message("user", tool_results=_answers(last, {}, text)))
+    asking = history[-2] if len(history) > 1 else None
+    if asking is None or not asking.tool_calls:
+        return history
+    there = {result.id: result for result in last.tool_results}
+    if all(call.id in there for call in asking.tool_calls):
+        return history
+    answered = replace(last, tool_results=_answers(asking, there, text))
+    return history.prefix(len(history) - 1).append(answered)
+
+
+def _answers(asking: Message, there: dict[str, ToolResult], text: str) -> tuple[ToolResult, ...]:
+    return tuple(
+        [
+            there.get(call.id) or ToolResult(call.id, (TextContent(text),), is_error=True)
+            for call in asking.tool_calls
+        ]
+    )
+
+
+def _role_reasons(before: Message | None, message: Message) -> list[str]:
+    if message.role == "user":
+        return ["is from the user but calls tools"] if message.tool_calls else []
+    reasons = ["is from the assistant but holds tool results"] if message.tool_results else []
+    if before is None:
+        reasons.append("is from the assistant, but the user must speak first")
+    elif before.role == "assistant":
+        reasons.append("is from the assistant, as is the one before it")
+    return reasons
+
+
+def _call_reasons(message: Message) -> list[str]:
+    ids = [call.id for call in message.tool_calls]
+    return [f"calls twice with the id `{one}`" for one in _repeated(ids)]
+
+
+def _missing(before: Message, message: Message) -> list[str]:
+    answered = {result.id for result in message.tool_results}
+    return [
+        f"has no result for the tool call `{call.id}` before it"
+        for call in before.tool_calls
+        if call.id not in answered
+    ]
+
+
+def _stray(before: Message | None, message: Message) -> list[str]:
+    asked = {call.id for call in before.tool_calls} if before else set[str]()
+    ids = [result.id for result in message.tool_results]
+    stray = [f"has a result without a call: `{one}`" for one in ids if one not in asked]
+    return stray + [f"answers the tool call `{one}` twice" for one in _repeated(ids)]
+
+
+def _repeated(ids: list[str]) -> list[str]:
+    return sorted({one for one in ids if ids.count(one) > 1}) if len(set(ids)) < len(ids) else []
