@@ -1,0 +1,286 @@
+"""Agent: what can be sent a message; and the agent of type `agent`, which asks a model."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, overload
+
+from anyio import Lock
+
+from fast_agent.errors import RunError
+from fast_agent.messages.message import Message
+from fast_agent.runtime.budget import Meter
+from fast_agent.runtime.conversation import Conversation
+from fast_agent.runtime.events import fan_out
+from fast_agent.runtime.output import shape_of
+from fast_agent.runtime.scope import TOP
+from fast_agent.runtime.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.messages.content import Content
+    from fast_agent.messages.history import History
+    from fast_agent.models.usage import Usage
+    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.ids import NewId
+    from fast_agent.runtime.output import OutputShape
+    from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.turn import TurnResult, TurnSetup
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+T = TypeVar("T")
+
+_turns: ContextVar[tuple[Turn, ...]] = ContextVar("turns", default=())
+"""The turns the running code is inside of, outermost first."""
+
+
+class Agent(Protocol):
+    """A live instance of a card, whatever its type."""
+
+    @property
+    def name(self) -> str:
+        """The card's name."""
+        ...
+
+    @property
+    def config(self) -> AgentConfig:
+        """What it was made from."""
+        ...
+
+    @property
+    def history(self) -> History:
+        """What it remembers, up to the last turn that ended."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """What its own requests and calls used since it was made."""
+        ...
+
+    @property
+    def tree_usage(self) -> Usage:
+        """The same with everything it started."""
+        ...
+
+    async def generate(
+        self,
+        message: Message | str,
+        *,
+        scope: Scope | None = None,
+        output: OutputShape | None = None,
+        listener: Listener | None = None,
+    ) -> TurnResult:
+        """Run one turn; turns of one instance run one after another, in the order they came.
+
+        Args:
+            message: The user's message.
+            scope: Where the turn stands when another agent started it; None at the top.
+            output: The shape the answer must have, or None.
+            listener: Hears of this turn's events, besides the scope's listener.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        ...
+
+    def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
+        """Forget; templates stay unless `all`."""
+        ...
+
+    def load_history(self, messages: Iterable[Message]) -> None:
+        """Put `messages` in the place of what it remembers."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release what the instance holds; safe to call twice."""
+        ...
+
+
+class LlmAgent:
+    """An agent that asks a model, of type `agent`.
+
+    Args:
+        config: What it is made from.
+        setup: What all its turns share.
+        templates: Messages its history starts with.
+        new_id: Gives turn ids.
+        scope: Where its turns stand unless they are told otherwise.
+        read_resource: Reads a resource of one of its servers: (server, uri) to content blocks.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        setup: TurnSetup,
+        *,
+        templates: Iterable[Message] = (),
+        new_id: NewId,
+        scope: Scope = TOP,
+        read_resource: Callable[[str, str], Awaitable[tuple[Content, ...]]] | None = None,
+    ) -> None:
+        self._config = config
+        self._setup = setup
+        self._templates = tuple(templates)
+        self._new_id = new_id
+        self._scope = scope
+        self._read_resource = read_resource
+        self._remembers = config.use_history is not False
+        self._conversation = Conversation(self._templates)
+        limits = setup.params.usage_limits
+        self._meters = Meter(config.name), Meter(config.name, limits)
+        self._lock = Lock(fast_acquire=True)
+        self._turn: Turn | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The card's name."""
+        return self._config.name
+
+    @property
+    def config(self) -> AgentConfig:
+        """What it was made from."""
+        return self._config
+
+    @property
+    def model_name(self) -> str:
+        """The spec of its model."""
+        return self._setup.model.name
+
+    @property
+    def history(self) -> History:
+        """What it remembers, up to the last turn that ended."""
+        return self._conversation.history
+
+    @property
+    def usage(self) -> Usage:
+        """What its own requests and calls used since it was made."""
+        return self._meters[0].usage
+
+    @property
+    def tree_usage(self) -> Usage:
+        """The same with everything it started."""
+        return self._meters[1].usage
+
+    async def send(self, message: Message | str) -> str:
+        """Run one turn and return the answer's text.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        return (await self.generate(message)).message.text
+
+    async def generate(
+        self,
+        message: Message | str,
+        *,
+        scope: Scope | None = None,
+        output: OutputShape | None = None,
+        listener: Listener | None = None,
+    ) -> TurnResult:
+        """Run one turn; see `Agent.generate`."""
+        if isinstance(message, str):
+            message = Message.user(message)
+        elif message.role != "user":
+            raise RunError("a turn starts with a user message")
+        scope = self._scope if scope is None else scope
+        if listener is not None:
+            scope = replace(scope, listener=fan_out(scope.listener, listener))
+        around = _turns.get()
+        if self._turn in around:
+            msg = f"agent `{self.name}` was sent a message from inside its own turn"
+            raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
+        async with self._lock:
+            return await self._run(message, scope, output, around)
+
+    async def _run(
+        self,
+        message: Message,
+        scope: Scope,
+        output: OutputShape | None,
+        around: tuple[Turn, ...],
+    ) -> TurnResult:
+        if self._closed:
+            msg = f"agent `{self.name}` is closed"
+            raise RunError(msg)
+        base = self._conversation
+
+        def keep(draft: Conversation) -> None:
+            # What was cleared or loaded meanwhile stays so.
+            if self._remembers and self._conversation is base:
+                self._conversation = draft
+
+        draft = base.draft() if self._remembers else Conversation(self._templates)
+        turn = Turn(self._setup, self._new_id(), draft, keep, scope, self._meters, output)
+        self._turn = turn
+        token = _turns.set((*around, turn))
+        try:
+            return await turn.run(message)
+        finally:
+            self._turn = None
+            _turns.reset(token)
+
+    @overload
+    async def structured(self, message: Message | str, shape: type[T]) -> T: ...
+    @overload
+    async def structured(self, message: Message | str, shape: JsonObject) -> JsonValue: ...
+    async def structured(self, message: Message | str, shape: type[T] | JsonObject) -> object:
+        """Run one turn whose answer has a given shape, and return the value.
+
+        A wrong answer is sent back once with what is wrong about it.
+
+        Args:
+            message: The user's message.
+            shape: A pydantic model, dataclass, TypedDict or other type, or a JSON Schema.
+
+        Returns:
+            A value of that type, or the JSON value.
+
+        Raises:
+            RunError: The shape is unusable, or the second answer was wrong too.
+            FastAgentError: The turn could not be finished.
+        """
+        output = cast("OutputShape", shape_of(shape))
+        result = await self.generate(message, output=output)
+        if result.stop_reason == "maxIterations":
+            msg = f"agent `{self.name}` stopped before it gave a structured answer"
+            raise RunError(msg, hint="raise `request_params.max_iterations`")
+        return result.structured
+
+    async def with_resource(self, text: str, server: str, uri: str) -> str:
+        """Run one turn with a resource of a server beside the text; return the answer's text.
+
+        Args:
+            text: The user's text.
+            server: One of the card's servers.
+            uri: The resource on it.
+
+        Raises:
+            FastAgentError: The resource cannot be read, or the turn could not be finished.
+        """
+        if self._read_resource is None:
+            msg = f"agent `{self.name}` has no servers to read `{uri}` from"
+            raise RunError(msg, hint="list the server under `servers`")
+        content = await self._read_resource(server, uri)
+        message = Message.user(text)
+        return await self.send(replace(message, content=message.content + content))
+
+    def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
+        """Forget; templates stay unless `all`."""
+        kept = () if all else tuple(one for one in self.history if one.is_template)
+        self._templates = kept
+        self._conversation = Conversation(kept)
+
+    def load_history(self, messages: Iterable[Message]) -> None:
+        """Put `messages` in the place of what it remembers; those marked as templates stay so."""
+        self._conversation = Conversation(messages)
+        self._templates = tuple(one for one in self.history if one.is_template)
+
+    async def aclose(self) -> None:
+        """Release what the instance holds; safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            await self._setup.model.aclose()

@@ -1,0 +1,223 @@
+"""Events: what happens in a turn, told to whoever listens.
+
+A listener is a plain function called in the middle of a turn. It must be quick and must not raise.
+Without a listener no event is built, and models are not asked to stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import Message, ToolCall, ToolResult
+    from fast_agent.models.usage import Usage
+    from fast_agent.tools.tool import ToolSource
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The turn an event belongs to.
+
+    Args:
+        agent: Name of the agent whose turn it is.
+        turn_id: The turn.
+        parent_call_id: The tool call of another agent this turn answers; None at the top.
+    """
+
+    agent: str
+    turn_id: str
+    parent_call_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """A turn began with this message."""
+
+    origin: Origin
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequested:
+    """A request went to the model.
+
+    Args:
+        model: The model's spec.
+        iteration: Which request of the turn, from 1.
+    """
+
+    origin: Origin
+    model: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextStreamed:
+    """A piece of the answer's text arrived."""
+
+    origin: Origin
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingStreamed:
+    """A piece of the model's reasoning arrived."""
+
+    origin: Origin
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered:
+    """The model answered.
+
+    Args:
+        message: The whole answer, tool calls included.
+        usage: What this one request used.
+        iteration: Which request of the turn, from 1.
+    """
+
+    origin: Origin
+    message: Message
+    usage: Usage
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool call began.
+
+    Args:
+        call: The call.
+        source: Where the tool comes from.
+        server_name: The MCP server it belongs to, or None.
+    """
+
+    origin: Origin
+    call: ToolCall
+    source: ToolSource
+    server_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgressed:
+    """A tool told how far it is.
+
+    Args:
+        call_id: The call.
+        progress: How much is done, in the tool's own unit.
+        total: How much there is to do, or None.
+        message: What it is doing, or None.
+    """
+
+    origin: Origin
+    call_id: str
+    progress: float
+    total: float | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A tool call ended; every call of a response has one, whether its tool was found or not."""
+
+    origin: Origin
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStarted:
+    """A child agent began to work on a call of this turn.
+
+    Args:
+        call_id: The call; the child's own events carry it as `parent_call_id`.
+        child: The child's name.
+        instance: Number of the clone among the parent's, from 1.
+        max_display_instances: How many clones the card wants shown in full.
+    """
+
+    origin: Origin
+    call_id: str
+    child: str
+    instance: int
+    max_display_instances: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFinished:
+    """A child agent ended, whatever the outcome.
+
+    Args:
+        call_id: The call.
+        child: The child's name.
+        instance: Number of the clone among the parent's, from 1.
+        error: Why it failed; None when it answered.
+    """
+
+    origin: Origin
+    call_id: str
+    child: str
+    instance: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something a person should know that did not stop the turn."""
+
+    origin: Origin
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """A turn ended, whatever the outcome.
+
+    Args:
+        stop_reason: Why; `error` and `cancelled` come without a message.
+        message: The answer, or None.
+        usage: What the agent itself used in the turn.
+        tree_usage: The same with everything the turn started.
+        error: What went wrong, or None.
+    """
+
+    origin: Origin
+    stop_reason: str
+    message: Message | None
+    usage: Usage
+    tree_usage: Usage
+    error: str | None = None
+
+
+Event: TypeAlias = (
+    TurnStarted
+    | ModelRequested
+    | TextStreamed
+    | ThinkingStreamed
+    | ModelAnswered
+    | ToolStarted
+    | ToolProgressed
+    | ToolFinished
+    | ChildStarted
+    | ChildFinished
+    | Warned
+    | TurnFinished
+)
+
+Listener: TypeAlias = Callable[[Event], None]
+
+
+def fan_out(*listeners: Listener | None) -> Listener | None:
+    """Join listeners into one that calls each in order; None when there is none."""
+    present = tuple(listener for listener in listeners if listener is not None)
+    if len(present) < 2:
+        return present[0] if present else None
+
+    def tell_all(event: Event) -> None:
+        for listener in present:
+            listener(event)
+
+    return tell_all

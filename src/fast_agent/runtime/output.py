@@ -1,0 +1,139 @@
+"""Output: the shape of a structured answer, and the value read from its text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+
+from fast_agent.errors import RunError
+from fast_agent.models.model import OutputSchema
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+    from pydantic import TypeAdapter
+
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+T = TypeVar("T")
+
+
+class OutputShape(Protocol):
+    """What a structured answer must look like."""
+
+    @property
+    def schema(self) -> OutputSchema:
+        """What the model is told."""
+        ...
+
+    def parse(self, text: str) -> object:
+        """Read the value.
+
+        Raises:
+            ValueError: The text is not of this shape; the error says where.
+        """
+        ...
+
+
+class TypedOutput(Generic[T]):
+    """The shape of a Python type: a pydantic model, a dataclass, a TypedDict, or any other type.
+
+    Args:
+        kind: The type.
+
+    Raises:
+        RunError: No JSON Schema can be made of the type.
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
+
+        name = getattr(kind, "__name__", "answer")
+        try:
+            self._adapter: TypeAdapter[T] = TypeAdapter(kind)
+            schema = self._adapter.json_schema()
+        except PydanticUserError as error:
+            msg = f"`{name}` cannot be the type of a structured answer: {error.message}"
+            raise RunError(msg) from error
+        self._schema = OutputSchema(name, schema)
+
+    @property
+    def schema(self) -> OutputSchema:
+        """What the model is told."""
+        return self._schema
+
+    def parse(self, text: str) -> T:
+        """Read the value; pydantic's own ValueError says what is wrong."""
+        return self._adapter.validate_json(unfenced(text))
+
+
+class JsonOutput:
+    """The shape a JSON Schema gives.
+
+    Args:
+        schema: The JSON Schema.
+
+    Raises:
+        RunError: It is not a valid JSON Schema.
+    """
+
+    def __init__(self, schema: JsonObject) -> None:
+        from jsonschema import SchemaError
+        from jsonschema.validators import validator_for
+        from referencing import Registry
+
+        kind = validator_for(cast("dict[str, Any]", schema))
+        try:
+            kind.check_schema(cast("dict[str, Any]", schema))
+        except SchemaError as error:
+            msg = f"the schema of the structured answer is not valid: {error.message}"
+            raise RunError(msg) from error
+        # An empty registry: a schema must not make this process fetch addresses.
+        self._validator: Validator = kind(cast("dict[str, Any]", schema), registry=Registry())
+        title = schema.get("title")
+        self._schema = OutputSchema(title if isinstance(title, str) else "answer", schema)
+
+    @property
+    def schema(self) -> OutputSchema:
+        """What the model is told."""
+        return self._schema
+
+    def parse(self, text: str) -> JsonValue:
+        """Read the value.
+
+        Raises:
+            ValueError: The text is not JSON or does not fit the schema.
+        """
+        value = cast("JsonValue", json.loads(unfenced(text)))
+        problems = [
+            f"{error.json_path}: {error.message}" for error in self._validator.iter_errors(value)
+        ]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return value
+
+
+def shape_of(wanted: type[T] | JsonObject) -> TypedOutput[T] | JsonOutput:
+    """Return the shape of a type or of a JSON Schema."""
+    if isinstance(wanted, Mapping):
+        return JsonOutput(wanted)
+    return TypedOutput(wanted)
+
+
+def correction(error: ValueError) -> str:
+    """Tell the model what was wrong with its structured answer."""
+    return (
+        "That answer does not have the required form:\n"
+        f"{error}\n"
+        "Answer again with only the corrected JSON."
+    )
+
+
+def unfenced(text: str) -> str:
+    """Return `text` without the code fence many models put around JSON."""
+    stripped = text.strip()
+    if not (stripped.startswith("```") and stripped.endswith("```")):
+        return stripped
+    first_line, _, rest = stripped.partition("\n")
+    return rest.removesuffix("```").strip() if rest else first_line.strip("`")

@@ -1,0 +1,170 @@
+"""Tool calls: running those of one response.
+
+A call always ends in a result. What a tool raises is logged and becomes an error result; so does a
+call of a tool that is not there. Only a usage limit and a cancelled turn go further, and both leave
+an error result for each call they kept from running.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError, current_task
+from dataclasses import dataclass, replace
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import FastAgentError, LimitError
+from fast_agent.runtime.events import ToolFinished, ToolProgressed, ToolStarted
+from fast_agent.runtime.view import error_result
+from fast_agent.tools.tool import ToolContext, no_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.runtime.budget import Budget
+    from fast_agent.runtime.events import Origin
+    from fast_agent.runtime.scope import Scope
+    from fast_agent.tools.tool import Progress, Tool
+    from fast_agent.tools.toolbox import ToolTable
+
+log = getLogger(__name__)
+
+CANCELLED = "cancelled before it finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCallContext(ToolContext):
+    """The context of a call made in a turn: what a tool that starts agents needs besides.
+
+    Args:
+        origin: The turn, for events.
+        scope: What the agents it starts inherit.
+    """
+
+    origin: Origin
+    scope: Scope
+
+
+class ToolCalls:
+    """The calls of one response, and what came of them.
+
+    Args:
+        calls: The calls, in order; ids are unique.
+        tools: The tools offered, by name.
+        origin: The turn.
+        scope: What agents started by a call inherit.
+        budget: What to charge.
+    """
+
+    __slots__ = ("_budget", "_calls", "_exceeded", "_origin", "_results", "_scope", "_tools")
+
+    def __init__(
+        self,
+        calls: Sequence[ToolCall],
+        tools: ToolTable,
+        *,
+        origin: Origin,
+        scope: Scope,
+        budget: Budget,
+    ) -> None:
+        self._calls = calls
+        self._tools = tools
+        self._origin = origin
+        self._scope = scope
+        self._budget = budget
+        self._results: list[ToolResult | None] = [None] * len(calls)
+        self._exceeded: LimitError | None = None
+
+    async def run(self, *, parallel: bool) -> None:
+        """Run every call; `results` then holds what came of each.
+
+        Args:
+            parallel: Run them concurrently.
+
+        Raises:
+            LimitError: A call would have exceeded a limit; the calls before it were made.
+        """
+        # A task group costs more than a whole turn without one.
+        if not parallel or len(self._calls) == 1:
+            for index in range(len(self._calls)):
+                await self._run_one(index)
+        else:
+            from anyio import create_task_group
+
+            async with create_task_group() as group:
+                for index in range(len(self._calls)):
+                    group.start_soon(self._run_one, index)
+        if self._exceeded is not None:
+            raise self._exceeded
+
+    def results(self) -> tuple[ToolResult, ...]:
+        """Return one result for each call, in call order; what did not finish was cancelled."""
+        return tuple(
+            result if result is not None else error_result(call.id, CANCELLED)
+            for call, result in zip(self._calls, self._results, strict=True)
+        )
+
+    async def _run_one(self, index: int) -> None:
+        call = self._calls[index]
+        tool = self._tools.get(call.name)
+        if tool is None:
+            result = self._tools.unknown(call)
+        else:
+            result = await self._attempt(call, tool)
+        self._results[index] = result
+        listener = self._scope.listener
+        if listener is not None:
+            listener(ToolFinished(self._origin, call, result))
+
+    async def _attempt(self, call: ToolCall, tool: Tool) -> ToolResult:
+        try:
+            self._budget.take_tool_call()
+        except LimitError as error:
+            self._exceeded = self._exceeded or error
+            return error_result(call.id, f"not run: {error.message}")
+        listener = self._scope.listener
+        if listener is not None:
+            listener(ToolStarted(self._origin, call, tool.source, tool.server_name))
+        try:
+            result = await tool.call(call, self._context(call))
+        except CancelledError:
+            task = current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this turn: the tool let a cancellation of its own escape.
+            result = error_result(call.id, f"tool `{call.name}` was cancelled")
+        except FastAgentError as error:
+            log.warning("tool `%s` failed", call.name, exc_info=True)
+            result = error_result(call.id, error.message)
+        except Exception as error:  # the boundary of a tool call
+            log.exception("tool `%s` failed", call.name)
+            result = error_result(call.id, f"tool `{call.name}` failed: {told(error)}")
+        return result if result.id == call.id else replace(result, id=call.id)
+
+    def _context(self, call: ToolCall) -> TurnCallContext:
+        origin = self._origin
+        return TurnCallContext(
+            agent_name=origin.agent,
+            turn_id=origin.turn_id,
+            call_id=call.id,
+            correlation_id=self._scope.correlation_id or origin.turn_id,
+            progress=self._progress_of(call.id),
+            origin=origin,
+            scope=self._scope,
+        )
+
+    def _progress_of(self, call_id: str) -> Progress:
+        listener = self._scope.listener
+        if listener is None:
+            return no_progress
+
+        def tell(progress: float, total: float | None, message: str | None) -> None:
+            listener(ToolProgressed(self._origin, call_id, progress, total, message))
+
+        return tell
+
+
+def told(error: BaseException) -> str:
+    """Say what an exception says, with its type."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
