@@ -1,0 +1,163 @@
+"""Models of providers, through one adapter.
+
+The provider library is imported when such a model is first asked, in a worker thread, so that
+neither start-up nor the event loop waits for it. This module decides when a request is sent again
+and how long it may take; `provider_link` and its neighbours do the rest.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import anyio
+
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.errors import ModelError
+from fast_agent.models.provider_classes import Endpoint
+from fast_agent.models.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from fast_agent.models.model import Delta, DeltaSink, ModelRequest, ModelResponse
+    from fast_agent.models.provider_errors import Failure
+    from fast_agent.models.provider_link import ProviderLink
+    from fast_agent.models.spec_query import Effort
+
+__all__ = ["Endpoint", "ProviderModel", "RetryPolicy"]
+
+
+class ProviderModel:
+    """A model of a provider, bound to one agent instance.
+
+    Args:
+        endpoint: The provider, the model, the key and the address.
+        name: The spec it was made from; `provider.model` by default.
+        effort: Reasoning effort, or None for the model's own.
+        params: Request parameters under those of each request.
+        retry: When a request is sent again.
+        sleep: Waits so many seconds.
+        jitter: Gives a number from 0 to 1 for each wait.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        name: str | None = None,
+        effort: Effort | None = None,
+        params: RequestParams = NO_PARAMS,
+        retry: RetryPolicy | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._endpoint = endpoint
+        self._name = name or f"{endpoint.provider}.{endpoint.model}"
+        self._effort: Effort | None = effort
+        self._params = params
+        self._retry = retry or RetryPolicy()
+        self._sleep = sleep
+        self._jitter = jitter
+        self._link: ProviderLink | None = None
+        self._linking = anyio.Lock()
+
+    @property
+    def name(self) -> str:
+        """The spec it was made from."""
+        return self._name
+
+    async def request(
+        self, request: ModelRequest, on_delta: DeltaSink | None = None
+    ) -> ModelResponse:
+        """Answer one request.
+
+        A rate limit, a failing server or a broken connection is tried again within the bounds of
+        the retry policy, but not once a piece of the answer has been given to `on_delta`.
+
+        Args:
+            request: What to answer.
+            on_delta: Called with each piece as it arrives; None asks for no streaming.
+
+        Raises:
+            ModelError: The model cannot be reached, refused the request, or answered nonsense.
+        """
+        params = request.params.over(self._params)
+        with anyio.move_on_after(params.timeout_seconds):
+            link = await self._linked()
+            return await self._send(link, request, params, on_delta)
+        raise ModelError(
+            f"`{self._name}` did not answer within {params.timeout_seconds:g} seconds",
+            hint="raise `timeout_seconds` in `request_params`, or try again",
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections; safe to call twice."""
+        link, self._link = self._link, None
+        if link is not None:
+            await link.aclose()
+
+    async def _linked(self) -> ProviderLink:
+        if self._link is None:
+            async with self._linking:
+                if self._link is None:
+                    self._link = await anyio.to_thread.run_sync(_link, self._endpoint)
+        return self._link
+
+    async def _send(
+        self,
+        link: ProviderLink,
+        request: ModelRequest,
+        params: RequestParams,
+        on_delta: DeltaSink | None,
+    ) -> ModelResponse:
+        from fast_agent.models.provider_link import AttemptError
+
+        given = False
+
+        def sink(delta: Delta) -> None:
+            nonlocal given
+            given = True
+            if on_delta is not None:
+                on_delta(delta)
+
+        waited = 0.0
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await link.ask(request, params, self._effort, on_delta and sink)
+            except AttemptError as error:
+                wait = None if given else self._wait(error.failure, attempt, waited)
+                if wait is None:
+                    raise error.failure.error from self._shown(error.__cause__)
+            waited += wait
+            await self._sleep(wait)
+
+    def _wait(self, failure: Failure, attempt: int, waited: float) -> float | None:
+        """Say how long to wait before the next attempt; None for no further one."""
+        if not failure.passing or attempt >= self._retry.attempts:
+            return None
+        wait = self._retry.wait(attempt, failure.asked, self._jitter())
+        return wait if waited + wait <= self._retry.total_wait else None
+
+    def _shown(self, cause: BaseException | None) -> BaseException | None:
+        """Keep the cause for a traceback, unless the key stands in it."""
+        key = self._endpoint.api_key
+        chain = cause
+        while chain is not None and key:
+            if key in str(chain):
+                return None
+            chain = chain.__cause__ or chain.__context__
+        return cause
+
+
+def _link(endpoint: Endpoint) -> ProviderLink:
+    try:
+        from fast_agent.models.provider_link import ProviderLink
+    except ImportError as error:
+        raise ModelError(
+            "models of providers need packages that are not installed",
+            hint=f"install them with `pip install 'fast-agent[{endpoint.provider}]'`",
+        ) from error
+    return ProviderLink(endpoint)

@@ -1,0 +1,156 @@
+"""Which classes of the provider library speak to which provider, and how they are made.
+
+The library and the SDK of a provider are imported here and in the `provider_*` modules that
+`ProviderLink` pulls in; nothing imports them before a model of a provider is first asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic_ai.models import Model as LibraryModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a model is reached.
+
+    Args:
+        provider: A name of `PROVIDERS`.
+        model: The model's name at the provider.
+        api_key: The key; None where the provider needs none. Never shown.
+        base_url: The address; None for the provider's own.
+    """
+
+    provider: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """The classes for one provider.
+
+    Args:
+        model: `module:class` of the model.
+        provider: `module:class` of the provider.
+        address: The provider's argument that takes the address; None where it takes a client of
+            the OpenAI SDK instead.
+        named: The provider's first argument is its name.
+        strict_end: A streamed answer without a finish reason is a broken one.
+    """
+
+    model: str
+    provider: str
+    address: str | None = "base_url"
+    named: bool = False
+    strict_end: bool = False
+
+
+_OPENAI_CHAT: Final = "models.openai:OpenAIChatModel"
+
+ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
+    {
+        "openai": Adapter("models.openai:OpenAIResponsesModel", "providers.openai:OpenAIProvider"),
+        "anthropic": Adapter(
+            "models.anthropic:AnthropicModel", "providers.anthropic:AnthropicProvider"
+        ),
+        "google": Adapter("models.google:GoogleModel", "providers.google:GoogleProvider"),
+        "generic": Adapter(
+            _OPENAI_CHAT,
+            "providers.openai_compatible:OpenAICompatibleProvider",
+            named=True,
+            strict_end=True,
+        ),
+        "openrouter": Adapter(
+            "models.openrouter:OpenRouterModel",
+            "providers.openrouter:OpenRouterProvider",
+            address=None,
+            strict_end=True,
+        ),
+        "deepseek": Adapter(
+            _OPENAI_CHAT, "providers.deepseek:DeepSeekProvider", address=None, strict_end=True
+        ),
+        "azure": Adapter(
+            _OPENAI_CHAT,
+            "providers.azure:AzureProvider",
+            address="azure_endpoint",
+            strict_end=True,
+        ),
+        "groq": Adapter("models.groq:GroqModel", "providers.groq:GroqProvider"),
+        "mistral": Adapter("models.mistral:MistralModel", "providers.mistral:MistralProvider"),
+        "xai": Adapter("models.xai:XaiModel", "providers.xai:XaiProvider", address="api_host"),
+        "bedrock": Adapter(
+            "models.bedrock:BedrockConverseModel", "providers.bedrock:BedrockProvider"
+        ),
+    }
+)
+"""The classes for every provider of `PROVIDERS`."""
+
+
+def connect(endpoint: Endpoint) -> LibraryModel[Any]:
+    """Make the library's model for an endpoint. Opens no connection.
+
+    Raises:
+        ModelError: The key or the address is missing, or what the provider needs is not installed.
+    """
+    facts = PROVIDERS[endpoint.provider]
+    adapter = ADAPTERS[endpoint.provider]
+    if facts.key_required and not endpoint.api_key:
+        raise ModelError(
+            f"no API key for {facts.label}",
+            hint=f"set `{facts.key_variables[0]}`, or `{facts.api_key_setting}` in the secrets",
+        )
+    if facts.base_url_required and not endpoint.base_url:
+        raise ModelError(
+            f"no address for {facts.label}",
+            hint=f"set `{facts.base_url_variable}`, or `{facts.name}.base_url` in the settings",
+        )
+    try:
+        model_class = _load(adapter.model)
+        provider_class = _load(adapter.provider)
+    except ImportError as error:
+        raise ModelError(
+            f"{facts.label} needs packages that are not installed",
+            hint=f"install them with `pip install '{facts.requirement}'`",
+        ) from error
+    try:
+        provider = provider_class(*_names(adapter, endpoint), **_arguments(adapter, endpoint))
+        profile: Any = (
+            {"openai_chat_streaming_requires_finish_reason": True} if adapter.strict_end else None
+        )
+        return model_class(endpoint.model, provider=provider, profile=profile)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise ModelError(
+            f"`{endpoint.provider}` cannot be set up: {error}",
+            hint=f"look at the section `{endpoint.provider}` of the configuration",
+        ) from error
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(f"pydantic_ai.{module}"), name)
+
+
+def _names(adapter: Adapter, endpoint: Endpoint) -> tuple[str, ...]:
+    return (endpoint.provider,) if adapter.named else ()
+
+
+def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
+    if endpoint.base_url is None:
+        return {"api_key": endpoint.api_key}
+    if adapter.address is not None:
+        return {"api_key": endpoint.api_key, adapter.address: endpoint.base_url}
+    from openai import AsyncOpenAI
+
+    return {"openai_client": AsyncOpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key)}

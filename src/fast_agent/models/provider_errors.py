@@ -1,0 +1,175 @@
+"""What a provider's failure means for a person, and whether to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from pydantic_ai import exceptions as lib
+
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.errors import ModelError
+
+if TYPE_CHECKING:
+    from fast_agent.models.provider_classes import Endpoint
+
+_LONGEST_DETAIL: Final = 400
+"""Most characters of a provider's own words that go into a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt.
+
+    Args:
+        message: What went wrong.
+        hint: What to do about it.
+        passing: It may work when sent again.
+        asked: Seconds the provider asked to wait, or None.
+    """
+
+    message: str
+    hint: str | None = None
+    passing: bool = False
+    asked: float | None = None
+
+    @property
+    def error(self) -> ModelError:
+        """The error to raise when it is not tried again."""
+        return ModelError(self.message, hint=self.hint)
+
+
+def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
+    """Read an error of the provider library.
+
+    Args:
+        error: What it raised.
+        endpoint: What was asked.
+
+    Returns:
+        The failure in plain words; the key never appears in them.
+    """
+    if isinstance(error, lib.ModelAPIError):
+        return _api_failure(error, endpoint)
+    who = _who(endpoint)
+    if isinstance(error, lib.ContentFilterError):
+        return Failure(
+            f"{who} refused the content: {_safe(str(error), endpoint)}", "change the message"
+        )
+    if isinstance(error, lib.UnexpectedModelBehavior):
+        return Failure(
+            f"{who} gave an answer that cannot be read: {_safe(str(error), endpoint)}",
+            "check that its address serves the API of this provider",
+        )
+    return Failure(
+        f"{who} cannot take this request: {_safe(str(error), endpoint)}",
+        "leave out what it names, or use a model that takes it",
+    )
+
+
+def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
+    who = _who(endpoint)
+    detail = _detail(error, endpoint)
+    match error:
+        case lib.ModelConnectionError():
+            return _connection_failure(error, endpoint)
+        case lib.ModelRateLimitError():
+            return _passing(error, f"{who} is limiting the rate of requests{detail}")
+        case lib.ModelUnavailableError() | lib.ModelServerError():
+            return _passing(error, f"{who} is failing{_status(error)}{detail}")
+        case lib.ModelHTTPError() if error.provider_retry_hint:
+            return _passing(error, f"{who} is failing{_status(error)}{detail}")
+        case lib.ModelRequestRejectedError() | lib.ModelQuotaExceededError():
+            return _refusal(error, endpoint, detail)
+        case lib.ModelHTTPError():
+            return Failure(f"{who} rejected the request{_status(error)}{detail}", error.hint)
+        case _:
+            return Failure(
+                f"{who} gave an answer that cannot be read: {_safe(str(error), endpoint)}",
+                "check that its address serves the API of this provider",
+            )
+
+
+def _passing(error: lib.ModelAPIError, message: str) -> Failure:
+    """A failure that may not last, unless the provider says that it will."""
+    seconds = error.retry_after
+    hint = "try again later" if seconds is None else f"try again in {seconds:g} seconds"
+    lasting = isinstance(error, lib.ModelHTTPError) and error.provider_retry_hint is False
+    return Failure(message, hint, passing=not lasting, asked=seconds)
+
+
+def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failure:
+    """A failure that sending again does not cure."""
+    facts = PROVIDERS[endpoint.provider]
+    match error:
+        case lib.ModelAuthenticationError():
+            return Failure(
+                f"{facts.label} refused the API key{_status(error)}",
+                f"check `{facts.key_variables[0]}` or `{facts.api_key_setting}`, "
+                f"and that it may use `{endpoint.model}`",
+            )
+        case lib.ModelNotFoundError():
+            near = error.suggested_model_id if isinstance(error, lib.ModelHTTPError) else None
+            where = f" at `{endpoint.base_url}`" if endpoint.base_url else ""
+            hint = f"did you mean `{near}`?" if near else "check the name of the model"
+            if endpoint.base_url:
+                hint += f"; check `{facts.name}.base_url` too"
+            return Failure(f"{facts.label} has no model `{endpoint.model}`{where}{detail}", hint)
+        case lib.ModelContextWindowExceededError():
+            return Failure(
+                f"the conversation is too long for {_who(endpoint)}{detail}",
+                "clear or shorten the history, or use a model with a longer context",
+            )
+        case lib.ModelQuotaExceededError():
+            return Failure(
+                f"the quota or credit at {facts.label} is used up{detail}",
+                "look at the account's billing, or use another provider",
+            )
+        case _:
+            advice = error.hint if isinstance(error, lib.ModelHTTPError) else None
+            return Failure(f"{_who(endpoint)} rejected the request{_status(error)}{detail}", advice)
+
+
+def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> Failure:
+    who = _who(endpoint)
+    where = f" at `{endpoint.base_url}`" if endpoint.base_url else ""
+    reason = _safe(str(error), endpoint)
+    if error.phase == "connect":
+        message = f"cannot reach {who}{where}: {reason}"
+        hint = "check the network and the address"
+    elif isinstance(error, lib.ModelTimeoutError):
+        message = f"{who} did not answer in time"
+        hint = "try again, or raise `timeout_seconds`"
+    else:
+        message = f"the connection to {who}{where} broke off: {reason}"
+        hint = "try again"
+    return Failure(message, hint, passing=True)
+
+
+def _status(error: lib.ModelAPIError) -> str:
+    return f" (HTTP {error.status_code})" if isinstance(error, lib.ModelHTTPError) else ""
+
+
+def _who(endpoint: Endpoint) -> str:
+    return f"`{endpoint.provider}.{endpoint.model}`"
+
+
+def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
+    """Find the provider's own sentence in its answer."""
+    body: object = error.body
+    for _ in range(3):
+        if not isinstance(body, Mapping):
+            break
+        fields = cast("Mapping[str, object]", body)
+        body = fields.get("error") or fields.get("message") or fields.get("detail")
+    text = body if isinstance(body, str) else ""
+    return f": {_safe(text, endpoint)}" if text.strip() else ""
+
+
+def _safe(text: str, endpoint: Endpoint) -> str:
+    """Make a line of a text from outside, without the key."""
+    if endpoint.api_key:
+        text = text.replace(endpoint.api_key, "***")
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}…"
