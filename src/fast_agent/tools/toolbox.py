@@ -1,0 +1,103 @@
+"""The tools of one agent under one roof: looked up by name, duplicates made known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import ToolResult
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.models.model import ToolSpec
+    from fast_agent.tools.tool import Tool, Toolset
+
+DuplicateSink: TypeAlias = "Callable[[Tool, Tool], None]"
+"""Called with the tool that keeps a name and the one that loses it."""
+
+
+def _ignore(_kept: Tool, _lost: Tool) -> None:
+    """Drop the report of a duplicate."""
+
+
+class ToolTable(Mapping[str, "Tool"]):
+    """Tools by name, in order; it does not change. The first tool of a name keeps it."""
+
+    __slots__ = ("_tools", "specs")
+
+    specs: tuple[ToolSpec, ...]
+    """How the model sees them, in order."""
+
+    def __init__(self, tools: Iterable[Tool] = (), on_duplicate: DuplicateSink = _ignore) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            kept = self._tools.setdefault(tool.spec.name, tool)
+            if kept is not tool:
+                on_duplicate(kept, tool)
+        self.specs = tuple(tool.spec for tool in self._tools.values())
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def unknown(self, call: ToolCall) -> ToolResult:
+        """Make the error result for a call whose tool is not here, with the names it may mean."""
+        close = get_close_matches(call.name, self._tools, n=3, cutoff=0.6)
+        if close:
+            rest = "did you mean " + " or ".join(f"`{name}`" for name in close) + "?"
+        elif self._tools:
+            rest = "the tools are " + ", ".join(f"`{name}`" for name in self._tools)
+        else:
+            rest = "there are no tools"
+        text = f"there is no tool `{call.name}`; {rest}"
+        return ToolResult(call.id, (TextContent(text),), is_error=True)
+
+
+class Toolbox:
+    """Merges fixed tools and toolsets into one table, made anew only when one of them changed.
+
+    Args:
+        tools: Tools that stay; they come first.
+        toolsets: Sets whose tools may change, asked in order.
+        on_duplicate: Told once of each tool that lost its name to an earlier one.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool] = (),
+        toolsets: Sequence[Toolset] = (),
+        on_duplicate: DuplicateSink = _ignore,
+    ) -> None:
+        self._fixed = tuple(tools)
+        self._toolsets = tuple(toolsets)
+        self._on_duplicate = on_duplicate
+        self._reported: set[tuple[str, str, str | None]] = set()
+        self._seen: tuple[Sequence[Tool], ...] = ()
+        self._table = ToolTable(self._fixed, self._report)
+
+    async def table(self) -> ToolTable:
+        """Give the tools now; the same table as before while no toolset gives a new sequence."""
+        if not self._toolsets:
+            return self._table
+        now = tuple([await toolset.tools() for toolset in self._toolsets])
+        same = len(now) == len(self._seen) and all(
+            new is old for new, old in zip(now, self._seen, strict=True)
+        )
+        if not same:
+            tools = (*self._fixed, *(tool for tools in now for tool in tools))
+            self._table = ToolTable(tools, self._report)
+            self._seen = now
+        return self._table
+
+    def _report(self, kept: Tool, lost: Tool) -> None:
+        key = (lost.spec.name, lost.source, lost.server_name)
+        if key not in self._reported:
+            self._reported.add(key)
+            self._on_duplicate(kept, lost)
