@@ -1,0 +1,162 @@
+"""A load-set: cards that stand together, what they must agree on, and the default among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.cards.references import references
+from fast_agent.cards.set_check import (
+    SetNames,
+    check_default,
+    check_names,
+    check_references,
+    check_servers,
+)
+from fast_agent.diagnostics.card_fact import CardFact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from fast_agent.cards.load import Card
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+
+Probe: TypeAlias = "Callable[[Card], Iterable[Diagnostic]]"
+"""A check of a room above: what it finds wrong with one card, such as a file it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSet:
+    """Cards that agree with each other; nothing in it ever changes.
+
+    Args:
+        cards: The cards by name, in load order.
+        default: The name of the agent a person talks to first; None where every card is
+            `tool_only` or there is none.
+    """
+
+    cards: Mapping[str, Card]
+    default: str | None
+
+    @classmethod
+    def of(cls, cards: Iterable[Card]) -> LoadSet:
+        """Make a set of cards in which `check_set` finds no error.
+
+        Args:
+            cards: The cards in load order.
+
+        Returns:
+            The set.
+
+        Raises:
+            ValueError: Two cards have one name.
+        """
+        by_name: dict[str, Card] = {}
+        for card in cards:
+            if by_name.setdefault(card.config.name, card) is not card:
+                raise ValueError(f"two cards are called {card.config.name!r}")
+        default = default_card(tuple(by_name.values()))
+        return cls(
+            MappingProxyType(by_name),
+            None if default is None else default.config.name,
+        )
+
+    def facts(self) -> tuple[CardFact, ...]:
+        """Say what `check` reports of each card, in load order."""
+        return card_facts(tuple(self.cards.values()))
+
+
+def default_card(cards: Sequence[Card]) -> Card | None:
+    """Choose the card a person talks to first.
+
+    It is the one with `default: true`; else the only card no other refers to; else the first
+    in load order. A `tool_only` card is never chosen.
+
+    Args:
+        cards: The cards in load order.
+
+    Returns:
+        The card, or None where there is none to choose.
+    """
+    eligible = [card for card in cards if not card.config.tool_only]
+    for card in eligible:
+        if card.config.default:
+            return card
+    referred = {
+        reference.name
+        for card in cards
+        for reference in references(card.config)
+        if reference.name != card.config.name
+    }
+    roots = [card for card in eligible if card.config.name not in referred]
+    if len(roots) == 1:
+        return roots[0]
+    return eligible[0] if eligible else None
+
+
+def card_facts(cards: Sequence[Card]) -> tuple[CardFact, ...]:
+    """Say what `check` reports of each card, whether or not the set is sound.
+
+    Args:
+        cards: The cards in load order.
+
+    Returns:
+        One fact for each, in the same order.
+    """
+    default = default_card(cards)
+    return tuple(
+        CardFact(
+            name=card.config.name,
+            type=card.config.type,
+            path=card.path,
+            default=card is default,
+            tool_only=card.config.tool_only,
+        )
+        for card in cards
+    )
+
+
+def check_set(
+    cards: Sequence[Card],
+    *,
+    servers: Collection[str] | None = None,
+    probes: Iterable[Probe] = (),
+) -> tuple[Diagnostic, ...]:
+    """Check what no card can tell alone.
+
+    Args:
+        cards: The cards in load order.
+        servers: Names of the MCP servers the configuration defines; None where there is no
+            configuration to ask.
+        probes: Checks of the rooms above, each asked about each card.
+
+    Returns:
+        Every problem, in the order of the cards and then of their lines.
+    """
+    names = SetNames.of(cards)
+    order: dict[str, int] = {}
+    for number, card in enumerate(cards):
+        order.setdefault(card.path, number)
+    found = [
+        (order[problem.path], problem)
+        for problem in chain(
+            check_names(cards, names),
+            check_references(cards, names),
+            check_servers(cards, servers),
+            check_default(cards),
+        )
+    ]
+    for probe in probes:
+        for card in cards:
+            found.extend([(order[card.path], problem) for problem in probe(card)])
+    found.sort(key=_place)
+    return tuple(problem for _, problem in found)
+
+
+def _place(item: tuple[int, Diagnostic]) -> tuple[int, str, int, int]:
+    number, problem = item
+    if problem.span is None:
+        return number, problem.path, 0, 0
+    return number, problem.path, problem.span.start.line, problem.span.start.column

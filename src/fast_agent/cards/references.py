@@ -1,0 +1,43 @@
+"""Which other agents an agent refers to, and in which fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fast_agent.cards.agent_config import AgentConfig
+
+
+class Reference(NamedTuple):
+    """One mention of another agent.
+
+    Args:
+        name: The agent referred to.
+        field: The field it stands in.
+        at: Its place in the field's list, from 0; None where the field is no list.
+    """
+
+    name: str
+    field: str
+    at: int | None
+
+
+def references(config: AgentConfig) -> list[Reference]:
+    """List the agents an agent refers to, in the order of its fields; repeats stay.
+
+    Args:
+        config: The agent.
+
+    Returns:
+        Every mention.
+    """
+    found: list[Reference] = []
+    for field in ("agents", "sequence", "fan_out"):
+        names: tuple[str, ...] = getattr(config, field)
+        if names:
+            found.extend([Reference(name, field, index) for index, name in enumerate(names)])
+    for field in ("fan_in", "generator", "evaluator", "worker"):
+        name: str | None = getattr(config, field)
+        if name is not None:
+            found.append(Reference(name, field, None))
+    return found

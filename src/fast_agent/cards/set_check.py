@@ -1,0 +1,325 @@
+"""What cards of one set must agree on: names, references, servers, the default."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.references import references
+from fast_agent.cards.rings import find_rings
+from fast_agent.diagnostics import set_rules
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
+from fast_agent.text.suggestion import closest
+from fast_agent.text.yaml_writer import write_scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.load import Card
+    from fast_agent.cards.references import Reference
+    from fast_agent.diagnostics.diagnostic import Severity
+
+_COMPARISONS = 200_000
+"""Most comparisons spent on suggestions: a broken large set must not take seconds."""
+
+_OUTSIDE_TOOL_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class Suggestions:
+    """The closest of some names, each word asked for once, within a budget.
+
+    Args:
+        names: The names there are.
+    """
+
+    __slots__ = ("_known", "_left", "_names")
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = tuple(names)
+        self._known: dict[str, str | None] = {}
+        self._left = _COMPARISONS // max(1, len(self._names))
+
+    def find(self, word: str) -> str | None:
+        """Give the closest name, or None where nothing is close or the budget is spent."""
+        if word not in self._known:
+            if self._left <= 0:
+                return None
+            self._left -= 1
+            self._known[word] = closest(word, self._names)
+        return self._known[word]
+
+
+@dataclass(frozen=True, slots=True)
+class SetNames:
+    """What the cards of a set are called.
+
+    Args:
+        first: For each name the first card that has it.
+        suggestions: The closest of these names.
+    """
+
+    first: dict[str, Card]
+    suggestions: Suggestions
+
+    @classmethod
+    def of(cls, cards: Sequence[Card]) -> SetNames:
+        """Collect the names of cards in load order."""
+        first: dict[str, Card] = {}
+        for card in cards:
+            first.setdefault(card.config.name, card)
+        return cls(first, Suggestions(first))
+
+
+def check_names(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
+    """Find cards that share a name, or that a model would mix up."""
+    for card in cards:
+        first = names.first[card.config.name]
+        if first is not card:
+            yield _found(
+                card,
+                set_rules.DUPLICATE_NAME,
+                f"the name `{card.config.name}` is taken by {_place(first, 'name')}",
+                "name",
+                hint="give one of the two another `name`",
+                related=(_related(first, "the first card of this name", "name"),),
+            )
+    seen: dict[str, Card] = {}
+    for name, card in names.first.items():
+        spelled = _OUTSIDE_TOOL_NAMES.sub("_", name)
+        first = seen.setdefault(spelled, card)
+        if first is not card:
+            yield _found(
+                card,
+                set_rules.SIMILAR_NAMES,
+                f"`{name}` and `{first.config.name}` are both `agent__{spelled}` to a model, but"
+                " for a hash",
+                "name",
+                severity="warning",
+                hint="use names that differ in letters or digits",
+                related=(_related(first, "the other one", "name"),),
+            )
+
+
+def check_references(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
+    """Find references to agents that are not there, to oneself, and in a ring."""
+    edges: dict[str, list[str]] = {}
+    mentions: dict[str, list[Reference]] = {}
+    for card in cards:
+        config = card.config
+        mentioned = references(config)
+        for reference in mentioned:
+            if reference.name == config.name:
+                yield _self_reference(card, reference)
+            elif reference.name not in names.first:
+                yield _unknown_agent(card, reference, names.suggestions)
+        if names.first[config.name] is card:
+            edges[config.name] = [reference.name for reference in mentioned]
+            mentions[config.name] = mentioned
+        if len(config.agents) > 1 and len(set(config.agents)) < len(config.agents):
+            yield from _repeated(card, "agents", config.agents)
+        if config.child_history:
+            yield from _child_history(card, config)
+    for ring in find_rings(edges):
+        card = names.first[ring.node]
+        reference = mentions[ring.node][ring.edge]
+        yield _found(
+            card,
+            set_rules.REFERENCE_CYCLE,
+            f"agents refer to each other in a ring: `{ring.drawn}`",
+            reference.field,
+            reference.at,
+            hint=f"take `{reference.name}` out here, or break the ring elsewhere",
+        )
+
+
+def check_servers(cards: Sequence[Card], servers: Collection[str] | None) -> Iterator[Diagnostic]:
+    """Find servers that are not configured, and filters of servers a card does not use."""
+    known = None if servers is None else frozenset(servers)
+    suggestions = Suggestions(sorted(known or ()))
+    for card in cards:
+        config = card.config
+        brought = [server.name for server in config.mcp_connect]
+        for index, server in enumerate(config.servers):
+            if known is not None and server not in known and server not in brought:
+                near = suggestions.find(server)
+                yield _found(
+                    card,
+                    set_rules.UNKNOWN_SERVER,
+                    f"the configuration defines no MCP server `{server}`",
+                    "servers",
+                    index,
+                    hint=_did_you_mean(near)
+                    or f"define it under `mcp.servers.{server}` in `fastagent.config.yaml`",
+                    fix=_replacement(card, near, "servers", index),
+                )
+        if len(config.servers) > 1 and len(set(config.servers)) < len(config.servers):
+            yield from _repeated(card, "servers", config.servers)
+        if config.tools or config.resources or config.prompts:
+            yield from _filters(card, (*config.servers, *brought))
+
+
+def check_default(cards: Sequence[Card]) -> Iterator[Diagnostic]:
+    """Find cards that want to be the default and cannot."""
+    first: Card | None = None
+    for card in cards:
+        if not card.config.default:
+            continue
+        if card.config.tool_only:
+            yield _found(
+                card,
+                set_rules.TOOL_ONLY_DEFAULT,
+                f"`{card.config.name}` is `tool_only`, so it cannot be the default agent",
+                "default",
+                key=True,
+                hint="keep `tool_only` or `default`, not both",
+            )
+        if first is None:
+            first = card
+            continue
+        yield _found(
+            card,
+            set_rules.SEVERAL_DEFAULTS,
+            f"`{card.config.name}` and `{first.config.name}` both say `default: true`",
+            "default",
+            key=True,
+            hint="keep `default` on one card of the set",
+            related=(_related(first, "the first default", "default"),),
+        )
+
+
+def _self_reference(card: Card, reference: Reference) -> Diagnostic:
+    name = reference.name
+    return _found(
+        card,
+        set_rules.SELF_REFERENCE,
+        f"`{name}` refers to itself: `{name} -> {name}`",
+        reference.field,
+        reference.at,
+        hint=f"take `{name}` out of `{reference.field}`",
+    )
+
+
+def _unknown_agent(card: Card, reference: Reference, suggestions: Suggestions) -> Diagnostic:
+    near = suggestions.find(reference.name)
+    if near == card.config.name:
+        near = None
+    return _found(
+        card,
+        set_rules.UNKNOWN_AGENT,
+        f"there is no agent `{reference.name}`",
+        reference.field,
+        reference.at,
+        hint=_did_you_mean(near) or "load its card too, or correct the name",
+        fix=_replacement(card, near, reference.field, reference.at),
+    )
+
+
+def _child_history(card: Card, config: AgentConfig) -> Iterator[Diagnostic]:
+    for child in config.child_history or ():
+        if child not in config.agents:
+            near = closest(child, config.agents)
+            span = card.span_of("child_history", child, key=True)
+            fix = None if near is None or span is None else Fix(span, write_scalar(near))
+            yield _found(
+                card,
+                set_rules.HISTORY_WITHOUT_CHILD,
+                f"`child_history` names `{child}`, which is not among `agents`",
+                "child_history",
+                child,
+                key=True,
+                hint=_did_you_mean(near) or "add it to `agents`, or take it out",
+                fix=fix,
+            )
+
+
+def _filters(card: Card, used: tuple[str | None, ...]) -> Iterator[Diagnostic]:
+    if None in used:  # a server whose name is derived later
+        return
+    config = card.config
+    names = [name for name in used if name is not None]
+    for field, narrowed in (
+        ("tools", config.tools),
+        ("resources", config.resources),
+        ("prompts", config.prompts),
+    ):
+        for server in narrowed or ():
+            if server not in names:
+                near = closest(server, names)
+                span = card.span_of(field, server, key=True)
+                yield _found(
+                    card,
+                    set_rules.FILTER_WITHOUT_SERVER,
+                    f"`{field}` narrows the server `{server}`, which the card does not use",
+                    field,
+                    server,
+                    key=True,
+                    hint=_did_you_mean(near) or f"add `{server}` to `servers`, or take it out",
+                    fix=None if near is None or span is None else Fix(span, write_scalar(near)),
+                )
+
+
+def _repeated(card: Card, field: str, names: Sequence[str]) -> Iterator[Diagnostic]:
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            yield _found(
+                card,
+                set_rules.REPEATED_NAME,
+                f"`{field}` names `{name}` twice",
+                field,
+                index,
+                severity="warning",
+                hint="take one out",
+            )
+        seen.add(name)
+
+
+def _did_you_mean(near: str | None) -> str | None:
+    return None if near is None else f"did you mean `{near}`?"
+
+
+def _replacement(card: Card, near: str | None, field: str, index: int | None) -> Fix | None:
+    span = None if near is None else card.span_of(field, *_keys(index))
+    return None if near is None or span is None else Fix(span, write_scalar(near))
+
+
+def _keys(key: str | int | None) -> tuple[str | int, ...]:
+    return () if key is None else (key,)
+
+
+def _related(card: Card, message: str, field: str) -> Related:
+    return Related(message, card.path, card.span_of(field))
+
+
+def _place(card: Card, field: str) -> str:
+    span = card.span_of(field)
+    return f"{card.path}:{span.start.line}:{span.start.column}" if span else f"`{card.path}`"
+
+
+def _found(
+    card: Card,
+    code: str,
+    message: str,
+    field: str,
+    item: str | int | None = None,
+    *,
+    key: bool = False,
+    severity: Severity = "error",
+    hint: str,
+    fix: Fix | None = None,
+    related: tuple[Related, ...] = (),
+) -> Diagnostic:
+    span = card.span_of(field, *_keys(item), key=key)
+    return Diagnostic(
+        code=code,
+        message=message,
+        path=card.path,
+        span=span,
+        severity=severity,
+        hint=hint,
+        fix=fix,
+        related=related,
+        source_line=None if span is None else card.source_line(span.start.line),
+    )

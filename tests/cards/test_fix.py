@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fast_agent.cards.fix import apply_fixes, fix_text
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+from fast_agent.errors import CardError
+from fast_agent.text.span import Position, Span
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def problem(
+    line: int,
+    column: int,
+    width: int,
+    replacement: str,
+    path: str = "a.yaml",
+    source_line: str | None = None,
+) -> Diagnostic:
+    span = Span.at(line, column, width)
+    return Diagnostic(
+        "FA101", "wrong", path, span, fix=Fix(span, replacement), source_line=source_line
+    )
+
+
+def test_fixes_keep_line_ends_mark_and_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(b"\xef\xbb\xbfnaem: \xc3\xa9\r\nmodle: gpt\r\n")
+    file.chmod(0o640)
+    first = problem(1, 1, 4, "name", source_line="naem: é")
+    second = problem(2, 1, 5, "model")
+    hopeless = replace(first, fix=None)
+    report = apply_fixes([second, hopeless, first], root=tmp_path)
+    assert file.read_bytes() == b"\xef\xbb\xbfname: \xc3\xa9\r\nmodel: gpt\r\n"
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert report.changed == ("a.yaml",)
+    assert report.mended == (second, first)
+    assert report.left == (hopeless,)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_replacement_takes_the_line_ends_of_the_file() -> None:
+    insert = problem(2, 1, 0, "b: 2\n")
+    assert fix_text("a: 1\r\nc: 3\r\n", [insert])[0] == "a: 1\r\nb: 2\r\nc: 3\r\n"
+    assert fix_text("a: 1\nc: 3\n", [insert])[0] == "a: 1\nb: 2\nc: 3\n"
+    assert fix_text("a: 1\n", [insert])[0] == "a: 1\nb: 2\n"
+
+
+def test_a_fix_may_span_lines() -> None:
+    span = Span(Position(1, 1), Position(3, 1))
+    drop = Diagnostic("FA101", "wrong", "a.yaml", span, fix=Fix(span, ""))
+    assert fix_text("a: 1\r\nb: 2\r\nc: 3", [drop])[0] == "c: 3"
+
+
+def test_overlapping_fixes_wait_for_another_pass() -> None:
+    inner, outer = problem(1, 3, 2, "X"), problem(1, 1, 4, "Y")
+    text, done = fix_text("abcdef", [inner, outer])
+    assert (text, done) == ("Yef", [outer])
+    touching = problem(1, 5, 1, "Z")
+    assert fix_text("abcdef", [touching, outer]) == ("YZf", [outer, touching])
+    same = [problem(1, 1, 1, "Q"), problem(1, 1, 1, "Q")]
+    assert fix_text("abc", same) == ("Qbc", same)
+    inserts = [problem(1, 1, 0, "P"), problem(1, 1, 0, "R")]
+    assert fix_text("abc", inserts) == ("Pabc", inserts[:1])
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        problem(1, 1, 3, "x", source_line="other"),
+        problem(9, 1, 3, "x"),
+        problem(1, 4, 9, "x"),
+        problem(1, 1, 1, "x", path="gone.yaml"),
+        problem(1, 1, 1, "x", path="latin.yaml"),
+        problem(1, 1, 1, "x", path="https://example.com/a.yaml"),
+    ],
+)
+def test_what_does_not_match_is_left(tmp_path: Path, stale: Diagnostic) -> None:
+    (tmp_path / "a.yaml").write_text("abc\n")
+    (tmp_path / "latin.yaml").write_bytes(b"\xe9\n")
+    report = apply_fixes([stale], root=tmp_path)
+    assert report.changed == report.mended == ()
+    assert report.left == (stale,)
+    assert (tmp_path / "a.yaml").read_text() == "abc\n"
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.yaml").write_text("abc\n")
+
+    def refuse(path: Path, data: bytes) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("fast_agent.cards.fix.write_atomic", refuse)
+    with pytest.raises(CardError, match=r"cannot write .*permission denied"):
+        apply_fixes([problem(1, 1, 1, "x")], root=tmp_path)
+    assert (tmp_path / "a.yaml").read_text() == "abc\n"
