@@ -10,13 +10,12 @@ An assistant section ends its turn (`endTurn`) unless a part says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.diagnostics.history_rules import (
     INVALID_RESOURCE_SECTION,
     MISPLACED_SECTION,
-    NEAR_DELIMITER,
 )
 from fast_agent.errors import HistoryError
 from fast_agent.messages.content import Content, EmbeddedResource, TextContent
@@ -27,46 +26,31 @@ from fast_agent.messages.json_shape import Node
 from fast_agent.messages.json_text import JsonTextError, parse_json
 from fast_agent.messages.message import Message, Role
 from fast_agent.messages.problem import Problem, refuse
+from fast_agent.messages.section import (
+    ASSISTANT,
+    DELIMITERS,
+    FILE_PART,
+    MESSAGE_PART,
+    RESOURCE,
+    SYSTEM,
+    USER,
+    Section,
+    split_sections,
+    trimmed,
+)
 from fast_agent.messages.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
 
-MESSAGE_PART: Final = "application/vnd.fast-agent.message-part+json"
-FILE_PART: Final = "application/vnd.fast-agent.history-part+json"
-
-_USER = "---USER"
-_ASSISTANT = "---ASSISTANT"
-_RESOURCE = "---RESOURCE"
-_SYSTEM = "---SYSTEM"
-_DELIMITERS = (_USER, _ASSISTANT, _RESOURCE, _SYSTEM)
-_ROLES: dict[str, Role] = {_USER: "user", _ASSISTANT: "assistant"}
+_ROLES: dict[str, Role] = {USER: "user", ASSISTANT: "assistant"}
 _STOP_REASONS: dict[Role, str | None] = {"user": None, "assistant": "endTurn"}
 _PART_URI = "fast-agent:history"
 _RESOURCE_HINT = "write the JSON of one resource, or the path of one file, and nothing after it"
 
 Attach: TypeAlias = Callable[[str], Content]
 """Reads the file a resource section names, relative to the history; raises HistoryError."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A delimiter line and the text under it, in offsets of the whole text.
-
-    Args:
-        delimiter: The line; empty for text that no delimiter precedes.
-        start: Where the delimiter line starts.
-        body: Where the text under it starts.
-        end: Where that text ends, without the line end before the next delimiter.
-    """
-
-    delimiter: str
-    start: int
-    body: int
-    end: int
 
 
 def read_delimited_history(source: Source, attach: Attach | None = None) -> Transcript:
@@ -119,69 +103,11 @@ def write_delimited_history(transcript: Transcript) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def delimited_places(source: Source) -> list[tuple[int, int]]:
-    """Find where each message of a right delimited history opens, in offsets."""
-    sections = [item for item in split_sections(source.text) if item.delimiter != _SYSTEM]
-    opening = [item for item in sections if item.delimiter != _RESOURCE]
-    if not opening:
-        opening = sections[:1]
-    elif sections[0].delimiter == _RESOURCE and FILE_PART not in _body(source, sections[0]):
-        opening.insert(0, sections[0])
-    return [(item.start, item.start + max(1, len(item.delimiter))) for item in opening]
-
-
-def _body(source: Source, section: Section) -> str:
-    return source.text[section.body : section.end]
-
-
-def split_sections(text: str) -> Iterator[Section]:
-    """Split a text at its delimiter lines; text before the first one is a section without one."""
-    delimiter, start, body, at = "", 0, 0, 0
-    while at <= len(text):
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end
-        if text.startswith("---", at) and text[at:end] in _DELIMITERS:
-            if delimiter or text[:at].strip():
-                yield Section(delimiter, start, body, max(body, at - 1))
-            delimiter, start, body = text[at:end], at, min(end + 1, len(text))
-        at = end + 1
-    yield Section(delimiter, start, body, len(text))
-
-
-def near_delimiters(source: Source) -> Iterator[Problem]:
-    """Find lines that almost are delimiters and are read as text."""
-    at = 0
-    for line in source.text.split("\n"):
-        if line.lstrip().startswith("---") and line not in _DELIMITERS:
-            meant = "---" + line.replace("-", "").strip().upper()
-            if meant in _DELIMITERS:
-                yield Problem(
-                    NEAR_DELIMITER,
-                    f"`{line}` is read as text, not as `{meant}`",
-                    at,
-                    at + len(line),
-                    f"write exactly `{meant}`",
-                    meant,
-                )
-        at += len(line) + 1
-
-
-def trimmed(text: str) -> str:
-    """Take blank lines off both ends; the first and last line keep their own white space."""
-    lines = text.split("\n")
-    first, last = 0, len(lines)
-    while first < last and not lines[first].strip():
-        first += 1
-    while last > first and not lines[last - 1].strip():
-        last -= 1
-    return "\n".join(lines[first:last])
-
-
 def _is_plain(text: str) -> bool:
     """Whether text under a delimiter is read back as it is."""
     if not text or "\r" in text or "\0" in text or trimmed(text) != text:
         return False
-    if "---" in text and not set(_DELIMITERS).isdisjoint(text.split("\n")):
+    if "---" in text and not set(DELIMITERS).isdisjoint(text.split("\n")):
         return False
     try:
         text.encode()
@@ -195,7 +121,7 @@ def _head_lines(transcript: Transcript) -> list[str]:
     if not extra and system is None:
         return []
     if not extra and system is not None and (not system or _is_plain(system)):
-        return [_SYSTEM, system] if system else [_SYSTEM]
+        return [SYSTEM, system] if system else [SYSTEM]
     head: dict[str, JsonValue] = {}
     if system is not None:
         head["system"] = system
@@ -205,7 +131,7 @@ def _head_lines(transcript: Transcript) -> list[str]:
 
 
 def _message_lines(message: Message) -> list[str]:
-    lines = [_USER if message.role == "user" else _ASSISTANT]
+    lines = [USER if message.role == "user" else ASSISTANT]
     content, taken = message.content, 0
     if content and isinstance(content[0], TextContent) and not content[0].extra:
         text = content[0].text
@@ -232,7 +158,7 @@ def _message_lines(message: Message) -> list[str]:
 
 
 def _resource_lines(block: EmbeddedResource) -> list[str]:
-    return [_RESOURCE, to_json(content_to_wire(block), indent=2)]
+    return [RESOURCE, to_json(content_to_wire(block), indent=2)]
 
 
 class _Reader:
@@ -252,18 +178,18 @@ class _Reader:
         self.first = True
 
     def take(self, section: Section) -> None:
-        if section.delimiter == _RESOURCE:
+        if section.delimiter == RESOURCE:
             self._take_resource(section)
-        elif section.delimiter == _SYSTEM:
+        elif section.delimiter == SYSTEM:
             self._take_system(section)
         elif section.delimiter:
             self._open_message(_ROLES[section.delimiter])
-            text = trimmed(_body(self.source, section))
+            text = trimmed(section.text_of(self.source))
             if text:
                 self.content.append(TextContent(text))
         else:
             self._misplaced(
-                section, "text stands before the first section", f"write `{_USER}` above it"
+                section, "text stands before the first section", f"write `{USER}` above it"
             )
         self.first = False
 
@@ -288,9 +214,9 @@ class _Reader:
 
     def _take_system(self, section: Section) -> None:
         if not self.first:
-            self._misplaced(section, f"`{_SYSTEM}` may only stand first", "move it to the top")
+            self._misplaced(section, f"`{SYSTEM}` may only stand first", "move it to the top")
             return
-        self.system = trimmed(_body(self.source, section))
+        self.system = trimmed(section.text_of(self.source))
 
     def _take_resource(self, section: Section) -> None:
         block = self._resource(section)
@@ -300,7 +226,7 @@ class _Reader:
             self._take_file_part(section, block)
         elif self.role is None and self.system is not None:
             self._misplaced(
-                section, f"a resource cannot follow `{_SYSTEM}`", f"write `{_USER}` above"
+                section, f"a resource cannot follow `{SYSTEM}`", f"write `{USER}` above"
             )
         elif self.part is not None:
             self._wrong(section, "nothing can follow the part that ends a message")
@@ -312,11 +238,11 @@ class _Reader:
 
     def _take_message_part(self, section: Section, block: EmbeddedResource) -> None:
         self.role = self.role or "user"
-        self.part_place = (section.start, section.start + len(_RESOURCE))
+        self.part_place = (section.start, section.start + len(RESOURCE))
         self.part = self._object_in(block)
 
     def _take_file_part(self, section: Section, block: EmbeddedResource) -> None:
-        self.part_place = (section.start, section.start + len(_RESOURCE))
+        self.part_place = (section.start, section.start + len(RESOURCE))
         node = Node(self._object_in(block), (), [])
         self.system = node.optional_string("system")
         extra = node.field("extra")
@@ -345,16 +271,16 @@ class _Reader:
         ]
 
     def _resource(self, section: Section) -> Content | None:
-        raw = _body(self.source, section)
+        raw = section.text_of(self.source)
         body = raw.strip()
         if not body:
-            self._wrong(section, f"there is nothing under `{_RESOURCE}`")
+            self._wrong(section, f"there is nothing under `{RESOURCE}`")
             return None
         start = section.body + raw.index(body)
         if body.startswith("{"):
             return self._parsed(body, start)
         if "\n" in body:
-            message = f"what follows `{_RESOURCE}` is neither JSON nor one path"
+            message = f"what follows `{RESOURCE}` is neither JSON nor one path"
             problem = Problem(INVALID_RESOURCE_SECTION, message, start, start + 1, _RESOURCE_HINT)
             self.problems.append(problem)
             return None

@@ -8,15 +8,11 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.history_rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
 from fast_agent.errors import HistoryError
 from fast_agent.messages.content import AudioContent, Content, EmbeddedResource, ImageContent
-from fast_agent.messages.delimited_codec import (
-    delimited_places,
-    near_delimiters,
-    read_delimited_history,
-    write_delimited_history,
-)
+from fast_agent.messages.delimited_codec import read_delimited_history, write_delimited_history
 from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
 from fast_agent.messages.media_type import media_type_of
 from fast_agent.messages.problem import Problem
+from fast_agent.messages.section import delimited_places, near_delimiters
 from fast_agent.messages.transcript import Transcript
 from fast_agent.messages.validity import order_problems
 from fast_agent.text.atomic_file import write_atomic

@@ -130,7 +130,8 @@ def _is_link(name: str, directory: int) -> bool:
 
 
 def _read_regular(descriptor: int, limit: int) -> FileBytes:
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
+    """Read a whole open file and close it."""
+    try:
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise RefusedFileError("is a directory")
@@ -138,12 +139,13 @@ def _read_regular(descriptor: int, limit: int) -> FileBytes:
             raise RefusedFileError("is not a regular file")
         blocks: list[bytes] = []
         room = limit + 1  # one more than allowed: the file may grow while it is read
-        try:
-            while room > 0 and (block := file.read(min(room, _BLOCK))):
-                blocks.append(block)
-                room -= len(block)
-        except OSError as error:
-            raise _refusal(error) from error
+        while room > 0 and (block := os.read(descriptor, min(room, _BLOCK))):
+            blocks.append(block)
+            room -= len(block)
+    except OSError as error:
+        raise _refusal(error) from error
+    finally:
+        os.close(descriptor)
     if room <= 0:
         raise RefusedFileError(f"holds more than {limit} bytes")
     return FileBytes(b"".join(blocks), FileStamp.of(status))
