@@ -127,26 +127,26 @@ def problem_of(messages: Iterable[Message]) -> str | None:
     return f"{open_calls} are not answered" if open_calls else None
 
 
-@pytest.fixture(name="script")
+@pytest.fixture(scope="session", name="script")
 def _script() -> type[Script]:
     return Script
 
 
-@pytest.fixture(name="doing")
+@pytest.fixture(scope="session", name="doing")
 def _doing() -> type[Doing]:
     return Doing
 
 
-@pytest.fixture(name="make_agent")
+@pytest.fixture(scope="session", name="make_agent")
 def _make_agent() -> Callable[..., LlmAgent]:
     return make_agent
 
 
-@pytest.fixture(name="asking")
+@pytest.fixture(scope="session", name="asking")
 def _asking() -> Callable[..., Message]:
     return asking
 
 
-@pytest.fixture(name="problem_of")
+@pytest.fixture(scope="session", name="problem_of")
 def _problem_of() -> Callable[[Iterable[Message]], str | None]:
     return problem_of

@@ -87,15 +87,15 @@ class Conversation:
 
 
 def _fits(history: History, message: Message) -> bool:
-    """Whether `message` may follow `history` as it is."""
-    if not len(history):
-        return not message.tool_results
-    last = history[-1]
-    if last.role == message.role:
-        return False
+    """Whether `message` may follow `history` as it is; asked at every append, so kept quick."""
+    last = history[-1] if history else None
     if message.role == "assistant":
-        return True
-    calls, results = last.tool_calls, message.tool_results
-    if not calls and not results:
-        return True
-    return [call.id for call in calls] == [result.id for result in results]
+        if last is None or last.role == "assistant" or message.tool_results:
+            return False
+        calls = message.tool_calls
+        return len(calls) < 2 or len({call.id for call in calls}) == len(calls)
+    if last is None:
+        return not message.tool_results and not message.tool_calls
+    if last.role == "user" or message.tool_calls:
+        return False
+    return [result.id for result in message.tool_results] == [call.id for call in last.tool_calls]

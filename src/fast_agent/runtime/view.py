@@ -1,8 +1,8 @@
-"""View: a history as a provider accepts it.
+"""View: a history as every provider accepts it.
 
 Files, callers and merges can bring histories that a provider would refuse: two user messages in a
 row, a tool call nobody answered, a result nobody asked for. The history keeps them as they are;
-the view next to it, which is what a model is given, has them put right as messages are appended.
+the view beside it, which is what a model is given, has them put right as messages are appended.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall
 
 LOST = "no result of this call was recorded"
+OPENING = Message.user("[the conversation begins with the assistant]")
 
 
 def view_of(messages: Iterable[Message]) -> History:
-    """Return `messages` as a provider accepts them."""
+    """Return `messages` as every provider accepts them."""
     view = History()
     for message in messages:
         view = append_to_view(view, message)
@@ -31,21 +32,15 @@ def view_of(messages: Iterable[Message]) -> History:
 
 
 def append_to_view(view: History, message: Message) -> History:
-    """Return `view` with `message` after it; constant time when nothing has to be put right."""
-    if not len(view):
-        return view.append(_without_results(message))
-    last = view[-1]
+    """Return `view` with `message` after it; the cost does not depend on the length."""
+    if message.role == "assistant":
+        return _append_assistant(view, _asking(message))
+    last = view[-1] if view else None
+    if last is None:
+        return view.append(_answering((), message))
     if last.role == "assistant":
-        if message.role == "user":
-            return view.append(_answering(last.tool_calls, message))
-        if last.tool_calls:
-            answered = view.append(_answering(last.tool_calls, Message("user")))
-            return answered.append(message)
-    elif message.role == "assistant":
-        return view.append(message)
-    else:
-        message = _without_results(message)
-    return view.prefix(len(view) - 1).append(_joined(last, message))
+        return view.append(_answering(last.tool_calls, message))
+    return _join(view, last, _answering((), message))
 
 
 def error_result(call_id: str, text: str) -> ToolResult:
@@ -53,27 +48,45 @@ def error_result(call_id: str, text: str) -> ToolResult:
     return ToolResult(call_id, (TextContent(text),), is_error=True)
 
 
-def _without_results(message: Message) -> Message:
-    return replace(message, tool_results=(), native=None) if message.tool_results else message
+def _append_assistant(view: History, message: Message) -> History:
+    last = view[-1] if view else None
+    if last is None:
+        return view.append(OPENING).append(message)
+    if last.role == "user":
+        return view.append(message)
+    if last.tool_calls:
+        return view.append(_answering(last.tool_calls, Message("user"))).append(message)
+    return _join(view, last, message)
+
+
+def _asking(message: Message) -> Message:
+    """Give an assistant message no results, and no two calls of one id."""
+    calls = {call.id: call for call in reversed(message.tool_calls)}
+    if len(calls) == len(message.tool_calls) and not message.tool_results:
+        return message
+    unique = tuple(reversed(calls.values()))
+    return replace(message, tool_calls=unique, tool_results=(), native=None)
 
 
 def _answering(calls: tuple[ToolCall, ...], message: Message) -> Message:
-    """Give `message` exactly one result for each call, in call order."""
+    """Give a user message no calls, and exactly one result for each of `calls`, in their order."""
     results = message.tool_results
-    if [result.id for result in results] == [call.id for call in calls]:
+    same = [result.id for result in results] == [call.id for call in calls]
+    if same and not message.tool_calls:
         return message
     by_id = {result.id: result for result in results}
-    answers = tuple(by_id.get(call.id) or error_result(call.id, LOST) for call in calls)
-    return replace(message, tool_results=answers, native=None)
+    answers = tuple([by_id.get(call.id) or error_result(call.id, LOST) for call in calls])
+    return replace(message, tool_calls=(), tool_results=answers, native=None)
 
 
-def _joined(first: Message, second: Message) -> Message:
-    return replace(
-        first,
-        content=first.content + second.content,
-        tool_calls=first.tool_calls + second.tool_calls,
-        channels={**first.channels, **second.channels},
+def _join(view: History, last: Message, message: Message) -> History:
+    joined = replace(
+        last,
+        content=last.content + message.content,
+        tool_calls=last.tool_calls + message.tool_calls,
+        channels={**last.channels, **message.channels},
         native=None,
-        stop_reason=second.stop_reason,
-        is_template=first.is_template and second.is_template,
+        stop_reason=message.stop_reason,
+        is_template=last.is_template and message.is_template,
     )
+    return view.prefix(len(view) - 1).append(joined)
