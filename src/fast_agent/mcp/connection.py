@@ -1,0 +1,256 @@
+"""The connection to one server: opened when it is needed, opened again when it was lost."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+import anyio
+
+from fast_agent.errors import FastAgentError, ToolError
+from fast_agent.mcp.catalog import Catalog
+from fast_agent.mcp.open_calls import OpenCalls
+from fast_agent.mcp.untrusted import INSTRUCTIONS_LIMIT, block, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anyio.abc import TaskGroup
+    from mcp.client import Client
+
+    from fast_agent.mcp.client_side import ClientSide
+    from fast_agent.mcp.live_session import LiveSession
+    from fast_agent.mcp.open_calls import OpenCall
+    from fast_agent.mcp.server import ServerSpec
+
+State: TypeAlias = Literal["unused", "connected", "failed", "lost", "closed"]
+
+RETRY_SECONDS = 5.0
+"""How long a failure to connect is believed before the next need tries again."""
+
+LOSS_LIMIT = 3
+LOSS_WINDOW_SECONDS = 60.0
+"""A server lost so often in this time is given up until the time has passed."""
+
+_SETTLE_SECONDS = 0.5
+_CONNECTION_CLOSED = -32000
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Connection:
+    """One server, shared by all agents of an app.
+
+    Args:
+        spec: The server.
+        offered: What this client does for it.
+        tasks: Where the session's task runs; cancelled last, after `close`.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self, spec: ServerSpec, offered: ClientSide, tasks: TaskGroup, clock: Callable[[], float]
+    ) -> None:
+        self.spec = spec
+        self.calls = OpenCalls()
+        self.catalog = Catalog(self, clock)
+        self._offered = offered
+        self._tasks = tasks
+        self._clock = clock
+        self._opening = anyio.Lock()
+        self._session: LiveSession | None = None
+        self._failure: FastAgentError | None = None
+        self._failed_at = 0.0
+        self._losses: deque[float] = deque(maxlen=LOSS_LIMIT)
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.spec.name
+
+    @property
+    def state(self) -> State:
+        """How it stands."""
+        if self._closed:
+            return "closed"
+        if self._failure is not None:
+            return "failed"
+        if self._session is None:
+            return "unused"
+        return "lost" if self._session.ended else "connected"
+
+    @property
+    def failure(self) -> FastAgentError | None:
+        """Why the last attempt to connect failed; None when it did not."""
+        return self._failure
+
+    @property
+    def pid(self) -> int | None:
+        """The process of a stdio server, while there is one."""
+        return None if self._session is None else self._session.pid
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether lists stay as they are until the server tells of a change."""
+        session = self._session
+        return session is not None and (session.listening or not session.modern)
+
+    async def open(self) -> LiveSession:
+        """Return the live session, opened now where there is none.
+
+        Raises:
+            ToolError: There is no session to be had; says why and what to do.
+        """
+        session = self._session
+        if session is not None and not session.ended:
+            return session
+        async with self._opening:
+            if self._closed:
+                raise ToolError(f"server `{self.name}` is closed")
+            session = self._session
+            if session is not None and not session.ended:
+                return session
+            if session is not None:
+                await self._bury(session)
+            if self._failure is not None and self._clock() - self._failed_at < RETRY_SECONDS:
+                raise ToolError(self._failure.message, hint=self._failure.hint)
+            return await self._start()
+
+    async def _bury(self, session: LiveSession) -> None:
+        await session.done.wait()
+        self._session = None
+        self._losses.append(self._clock())
+        _log.warning("server `%s` was lost: %s", self.name, session.ending_story())
+
+    async def _start(self) -> LiveSession:
+        # The SDK costs most of a second; an agent without servers never pays for it.
+        from fast_agent.mcp.live_session import LiveSession
+
+        self._refuse_if_unstable()
+        session = LiveSession(self.spec, self._offered, self.calls, self.catalog)
+        try:
+            await self._tasks.start(session.run)
+        except FastAgentError as problem:
+            self._failure = problem
+            self._failed_at = self._clock()
+            raise
+        self._failure = None
+        self._session = session
+        self.catalog.all_changed()
+        return session
+
+    def _refuse_if_unstable(self) -> None:
+        if len(self._losses) < LOSS_LIMIT:
+            return
+        if self._clock() - self._losses[0] < LOSS_WINDOW_SECONDS:
+            raise ToolError(
+                f"server `{self.name}` was lost {LOSS_LIMIT} times "
+                f"within {LOSS_WINDOW_SECONDS:g} s and is left alone for now",
+                hint="find out why it stops; its last words are in the log",
+            )
+        self._losses.clear()
+
+    async def instructions(self) -> str:
+        """Give the server's instructions: its own text, untrusted, bounded.
+
+        Raises:
+            ToolError: The server cannot be reached.
+        """
+        session = await self.open()
+        return block(session.client.instructions or "", INSTRUCTIONS_LIMIT)
+
+    async def request(
+        self,
+        method: str,
+        send: Callable[[Client, OpenCall], Awaitable[T]],
+        *,
+        repeatable: bool,
+        agent_name: str | None = None,
+    ) -> T:
+        """Make one request.
+
+        Args:
+            method: The protocol's method, for messages.
+            send: Sends it by the SDK's client and awaits the answer.
+            repeatable: Send it once more when the connection was lost on the way.
+            agent_name: The agent it is for.
+
+        Raises:
+            ToolError: There is no connection, no answer in time, or an error for an answer.
+        """
+        try:
+            return await self._attempt(method, send, agent_name)
+        except ConnectionLostError as lost:
+            if not (repeatable or lost.unsent):
+                raise
+        return await self._attempt(method, send, agent_name)
+
+    async def _attempt(
+        self,
+        method: str,
+        send: Callable[[Client, OpenCall], Awaitable[T]],
+        agent_name: str | None,
+    ) -> T:
+        from fast_agent.mcp.refusal import refusal
+
+        session = await self.open()
+        seconds = self.spec.read_timeout_seconds
+        try:
+            with self.calls.waiting(agent_name, seconds) as call:
+                return await send(session.client, call)
+        except TimeoutError as problem:
+            raise ToolError(
+                f"server `{self.name}` did not answer `{method}` within {seconds:g} s",
+                hint="raise the server's `read_timeout_seconds` if it needs longer",
+            ) from problem
+        except FastAgentError:
+            raise
+        except Exception as problem:  # the boundary of a server request
+            told = refusal(problem)
+            if told is None:
+                _log.exception("server `%s`: `%s` failed", self.name, method)
+                raise ToolError(
+                    f"server `{self.name}`: `{method}` failed: {one_line(str(problem))}"
+                ) from problem
+            if told.gone:
+                session.end()
+            if told.closed:
+                with anyio.move_on_after(_SETTLE_SECONDS):
+                    await session.wait_ending()
+            if session.ended:
+                with anyio.move_on_after(_SETTLE_SECONDS):
+                    await session.done.wait()
+                raise ConnectionLostError(
+                    f"server `{self.name}` was lost during `{method}`: {session.ending_story()}",
+                    unsent=told.gone,
+                ) from problem
+            raise ToolError(f"server `{self.name}`: `{method}` {told.text}") from problem
+
+    async def tell_roots_changed(self) -> None:
+        """Tell a server of the handshake protocols that its roots changed; others ask each time."""
+        session = self._session
+        if session is None or session.ended or session.modern or not self.spec.roots:
+            return
+        from mcp.types import RootsListChangedNotification
+
+        await session.client.session.send_notification(RootsListChangedNotification())
+
+    async def close(self) -> None:
+        """End the session and wait until nothing of it is left; safe to call twice."""
+        self._closed = True
+        session = self._session
+        if session is not None:
+            session.end()
+            await session.done.wait()
+
+
+class ConnectionLostError(ToolError):
+    """The connection ended while a request waited; `unsent` says that the server never took it."""
+
+    def __init__(self, message: str, *, unsent: bool) -> None:
+        super().__init__(message)
+        self.unsent = unsent

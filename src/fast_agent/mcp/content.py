@@ -1,0 +1,138 @@
+"""Content between the SDK's types and the project's values, both ways, bounded on the way in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from fast_agent.errors import HistoryError, ToolError
+from fast_agent.messages.content import (
+    AudioContent,
+    Content,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+)
+from fast_agent.messages.json_content import content_from_wire, content_to_wire
+from fast_agent.messages.message import ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcp.types import CallToolResult
+    from pydantic import BaseModel
+
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+BINARY_FACTOR = 16
+"""How many times more base64 characters than text characters one result may hold."""
+
+_RESULT_FIELDS = frozenset({"content", "structuredContent", "isError", "resultType"})
+
+
+def wire(value: BaseModel) -> dict[str, Any]:
+    """Give what an SDK value was on the wire: camelCase names, nothing that was not sent."""
+    return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def rest(fields: dict[str, Any], known: frozenset[str]) -> JsonObject:
+    """Give the fields that are not known ones."""
+    return {name: value for name, value in fields.items() if name not in known}
+
+
+def from_sdk(block: BaseModel) -> Content:
+    """Read one SDK content block; what it does not know is kept in `extra`.
+
+    Raises:
+        ToolError: The block is not what the protocol allows.
+    """
+    try:
+        return content_from_wire(wire(block))
+    except HistoryError as problem:
+        raise ToolError(f"a content block {problem.message}") from problem
+
+
+def to_wire(block: Content) -> dict[str, Any]:
+    """Give a block its MCP form, for the SDK to validate.
+
+    Raises:
+        ToolError: The block cannot be written.
+    """
+    try:
+        return content_to_wire(block)
+    except HistoryError as problem:
+        raise ToolError(problem.message) from problem
+
+
+def tool_result(call_id: str, result: CallToolResult, limit: int) -> ToolResult:
+    """Turn the answer to `tools/call` into the project's own.
+
+    Args:
+        call_id: The call it answers.
+        result: What the server answered.
+        limit: Most characters of text to keep; base64 may have `BINARY_FACTOR` times as many.
+
+    Raises:
+        ToolError: A block is not what the protocol allows.
+    """
+    fields = wire(result)
+    structured = cast("JsonValue", fields.get("structuredContent"))
+    content = bounded([from_sdk(block) for block in result.content], limit)
+    if structured is not None and _size(structured) > limit:
+        structured = None
+        note = f"[structured content of over {limit:,} characters was left out]"
+        content = (*content, TextContent(note))
+    return ToolResult(
+        id=call_id,
+        content=content,
+        is_error=bool(result.is_error),
+        structured=structured,
+        extra=rest(fields, _RESULT_FIELDS),
+    )
+
+
+def error_result(call_id: str, message: str) -> ToolResult:
+    """Make the result of a call that failed."""
+    return ToolResult(id=call_id, content=(TextContent(message),), is_error=True)
+
+
+def bounded(blocks: Iterable[Content], limit: int) -> tuple[Content, ...]:
+    """Keep the blocks within `limit` characters of text, saying in its place what was left out."""
+    text_left, binary_left = limit, limit * BINARY_FACTOR
+    kept: list[Content] = []
+    for block in blocks:
+        match block:
+            case TextContent(text):
+                kept.append(
+                    block if len(text) <= text_left else replace(block, text=cut(text, text_left))
+                )
+                text_left = max(0, text_left - len(text))
+            case EmbeddedResource(text=str(text)):
+                kept.append(
+                    block if len(text) <= text_left else replace(block, text=cut(text, text_left))
+                )
+                text_left = max(0, text_left - len(text))
+            case ImageContent(data) | AudioContent(data) | EmbeddedResource(blob=str(data)):
+                if len(data) <= binary_left:
+                    kept.append(block)
+                    binary_left -= len(data)
+                else:
+                    kept.append(TextContent(f"[{len(data):,} characters of base64 were left out]"))
+            case _:
+                kept.append(block)
+    return tuple(kept)
+
+
+def cut(text: str, limit: int) -> str:
+    """Keep the head and the tail of a text, saying between them how much is missing."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit - limit // 4, limit // 4
+    note = f"\n[{len(text) - limit:,} of {len(text):,} characters were left out]\n"
+    return f"{text[:head]}{note}{text[len(text) - tail :]}"
+
+
+def _size(value: JsonValue) -> int:
+    from json import dumps
+
+    return len(dumps(value, ensure_ascii=False))

@@ -1,0 +1,335 @@
+"""One live session with a server, from its opening to its end, in a task of its own.
+
+The SDK's context managers hold task groups, so they have to be entered and left in one task. That
+task is `LiveSession.run`; everybody else talks to the session through it.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from math import inf
+from typing import TYPE_CHECKING, Protocol, cast
+
+import anyio
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    SubscriptionLost,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    Implementation,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ToolListChangedNotification,
+)
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from fast_agent import __version__
+from fast_agent.errors import ToolError
+from fast_agent.mcp.client_side import ServerRequests
+from fast_agent.mcp.server import HttpTarget, StdioTarget
+from fast_agent.mcp.server_log import forward
+from fast_agent.mcp.stdio import ServerProcess
+from fast_agent.mcp.untrusted import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from anyio.abc import TaskStatus
+    from mcp.client._transport import TransportStreams
+    from mcp.client.session import IncomingMessage
+    from mcp.client.subscriptions import ServerEvent
+
+    from fast_agent.mcp.client_side import ClientSide
+    from fast_agent.mcp.open_calls import OpenCalls
+    from fast_agent.mcp.server import ServerSpec
+
+CLOSE_SECONDS = 8.0
+"""Longest wait for a graceful end; ending a stubborn process tree takes most of it."""
+
+_LISTEN_AGAIN_SECONDS = 1.0
+_LISTEN_AGAIN_MOST = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class Changes(Protocol):
+    """Told when a list of the server changed."""
+
+    def tools_changed(self) -> None:
+        """The list of tools changed."""
+        ...
+
+    def resources_changed(self) -> None:
+        """The list of resources or of resource templates changed."""
+        ...
+
+    def prompts_changed(self) -> None:
+        """The list of prompts changed."""
+        ...
+
+
+class LiveSession:
+    """One session.
+
+    Args:
+        spec: The server.
+        offered: What this client does for it.
+        calls: The requests open at it.
+        changes: Told of changed lists.
+    """
+
+    def __init__(
+        self, spec: ServerSpec, offered: ClientSide, calls: OpenCalls, changes: Changes
+    ) -> None:
+        self._spec = spec
+        self._requests = ServerRequests(spec, offered, calls)
+        self._changes = changes
+        self._client: Client | None = None
+        self._process: ServerProcess | None = None
+        self._ending = anyio.Event()
+        self._http_status: int | None = None
+        self.done = anyio.Event()
+        """Set when nothing of the session is left."""
+        self.listening = False
+        """Whether the server tells of changed lists by a subscription."""
+        self.why_ended: str | None = None
+        """What ended it, when it was not closed from here."""
+
+    @property
+    def client(self) -> Client:
+        """The SDK's client, once `run` has started."""
+        if self._client is None:
+            raise RuntimeError("the session is not open")
+        return self._client
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over or about to be."""
+        return self._ending.is_set()
+
+    @property
+    def modern(self) -> bool:
+        """Whether it speaks 2026-07-28 or later, where the handshake is gone."""
+        return self.client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def pid(self) -> int | None:
+        """The process of a stdio server."""
+        return None if self._process is None else self._process.pid
+
+    def end(self) -> None:
+        """Ask the session to end; `done` tells when it has."""
+        self._ending.set()
+
+    async def wait_ending(self) -> None:
+        """Wait until the session is about to end."""
+        await self._ending.wait()
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        """Open the session, report it as started, and keep it until it ends.
+
+        Raises:
+            ToolError: It could not be opened; says why, for a person.
+        """
+        seconds = self._spec.connect_timeout_seconds
+        started = False
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+            try:
+                async with self._opened() as client:
+                    self._client = client
+                    scope.deadline = inf
+                    started = True
+                    task_status.started()
+                    await self._live(client)
+                    scope.deadline = anyio.current_time() + CLOSE_SECONDS
+            except Exception as problem:  # the boundary of the session's task
+                if not started:
+                    raise self._not_opened(problem) from problem
+                self.why_ended = self._said(problem)
+                _log.warning(
+                    "server `%s`: the connection ended: %s", self._spec.name, self.why_ended
+                )
+            finally:
+                self._ending.set()
+                self.done.set()
+        if scope.cancelled_caught and not started:
+            raise ToolError(
+                f"server `{self._spec.name}`: no answer from `{self._spec.target}` "
+                f"within {seconds:g} s{self._last_words()}",
+                hint="raise the server's connect timeout, or find out what holds it up",
+            )
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[Client]:
+        client = Client(
+            self._transport(),
+            client_info=Implementation(name="fast-agent", version=__version__),
+            message_handler=self._on_message,
+            logging_callback=forward(self._spec.name),
+            log_level="info",
+            mode=self._spec.protocol,
+            cache=None,
+            **self._requests.options(),
+        )
+        async with client:
+            yield client
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncGenerator[TransportStreams]:
+        match self._spec.target:
+            case StdioTarget() as target:
+                self._process = ServerProcess(self._spec.name, target)
+                async with self._process.transport(self._ending.set) as streams:
+                    yield streams
+            case HttpTarget() as target:
+                # How long an answer may take is decided for each request, not by the socket.
+                timeout = httpx2.Timeout(30.0, read=None)
+                async with (
+                    httpx2.AsyncClient(
+                        headers=dict(target.headers),
+                        timeout=timeout,
+                        event_hooks={"response": [self._on_response]},
+                    ) as http,
+                    streamable_http_client(target.url, http_client=http) as streams,
+                ):
+                    yield streams
+
+    async def _live(self, client: Client) -> None:
+        """Stay until the end, listening for changed lists where that takes a subscription."""
+        async with anyio.create_task_group() as tasks:
+            if self.modern and self._tells_changes(client):
+                tasks.start_soon(self._listen, client)
+            await self._ending.wait()
+            tasks.cancel_scope.cancel()
+
+    @staticmethod
+    def _tells_changes(client: Client) -> bool:
+        has = client.server_capabilities
+        return any(
+            part is not None and part.list_changed
+            for part in (has.tools, has.resources, has.prompts)
+        )
+
+    async def _listen(self, client: Client) -> None:
+        has = client.server_capabilities
+        wait = _LISTEN_AGAIN_SECONDS
+        while True:
+            try:
+                async with client.listen(
+                    tools_list_changed=bool(has.tools and has.tools.list_changed),
+                    resources_list_changed=bool(has.resources and has.resources.list_changed),
+                    prompts_list_changed=bool(has.prompts and has.prompts.list_changed),
+                ) as subscription:
+                    # What changed before the subscription began was not told.
+                    self._changed_all()
+                    self.listening = True
+                    wait = _LISTEN_AGAIN_SECONDS
+                    async for event in subscription:
+                        self._on_event(event)
+            except SubscriptionLost:
+                _log.debug("server `%s`: the subscription was lost", self._spec.name)
+            except (MCPError, TimeoutError) as problem:
+                _log.debug("server `%s` offers no subscription: %s", self._spec.name, problem)
+                return
+            finally:
+                self.listening = False
+            await anyio.sleep(wait)
+            wait = min(2 * wait, _LISTEN_AGAIN_MOST)
+
+    def _on_event(self, event: ServerEvent) -> None:
+        match event:
+            case ToolsListChanged():
+                self._changes.tools_changed()
+            case ResourcesListChanged():
+                self._changes.resources_changed()
+            case PromptsListChanged():
+                self._changes.prompts_changed()
+            case _:
+                pass
+
+    def _changed_all(self) -> None:
+        self._changes.tools_changed()
+        self._changes.resources_changed()
+        self._changes.prompts_changed()
+
+    async def _on_message(self, message: IncomingMessage) -> None:
+        match message:
+            case ToolListChangedNotification():
+                self._changes.tools_changed()
+            case ResourceListChangedNotification():
+                self._changes.resources_changed()
+            case PromptListChangedNotification():
+                self._changes.prompts_changed()
+            case Exception():
+                _log.warning("server `%s`: %s", self._spec.name, one_line(str(message)))
+            case _:
+                pass
+
+    async def _on_response(self, response: httpx2.Response) -> None:
+        self._http_status = response.status_code
+
+    def _not_opened(self, problem: Exception) -> ToolError:
+        cause = _first(problem)
+        if isinstance(cause, ToolError):
+            return cause
+        name, target = self._spec.name, self._spec.target
+        if self._process is not None:
+            ending = self._process.ending or "it closed its output"
+            message = f"server `{name}`: `{target}` stopped before it was ready ({ending})"
+            if isinstance(cause, MCPError) and self._process.ending is None:
+                message = f"server `{name}`: `{target}` refused: {one_line(cause.message)}"
+            return ToolError(
+                message + self._last_words(),
+                hint="run the command by hand to see what it says",
+            )
+        return ToolError(
+            f"server `{name}`: no MCP server answers at `{target}`: {self._said(problem)}",
+            hint=self._http_hint(),
+        )
+
+    def _http_hint(self) -> str:
+        if self._http_status in (401, 403):
+            return "give the server's credentials in its `headers`"
+        return "check the address, and that the server runs"
+
+    def _said(self, problem: Exception) -> str:
+        cause = _first(problem)
+        if isinstance(cause, MCPError):
+            text = one_line(cause.message)
+            if self._http_status is not None and self._http_status >= 400:
+                return f"HTTP status {self._http_status}"
+            return text
+        if isinstance(cause, httpx2.ConnectError):
+            return "the connection was refused or could not be made"
+        if isinstance(cause, ValidationError):
+            return "its answer is outside the protocol"
+        return one_line(str(cause)) or type(cause).__name__
+
+    def ending_story(self) -> str:
+        """Say how it ended, for a person."""
+        if self._process is not None:
+            return f"{self._process.ending or 'it closed its output'}{self._last_words()}"
+        return self.why_ended or "the connection closed"
+
+    def _last_words(self) -> str:
+        words = () if self._process is None else self._process.last_words
+        if not words:
+            return ""
+        return "; its last words were:\n  " + "\n  ".join(words)
+
+
+def _first(problem: BaseException) -> BaseException:
+    """Find the first real cause in nested groups."""
+    cause = problem
+    while isinstance(cause, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", cause)
+        cause = group.exceptions[0]
+    return cause

@@ -1,0 +1,266 @@
+"""The servers of an app: opened when they are needed, shared by its agents, closed together."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from fast_agent.errors import FastAgentError, ToolError
+from fast_agent.mcp.client_side import ClientSide
+from fast_agent.mcp.connection import Connection
+from fast_agent.mcp.prompts import ServerPrompts
+from fast_agent.mcp.resources import ServerResources
+from fast_agent.mcp.server import unique_name
+from fast_agent.mcp.toolset import McpToolset
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+
+    from anyio.abc import TaskGroup
+
+    from fast_agent.mcp.connection import State
+    from fast_agent.mcp.server import ServerSpec
+    from fast_agent.tools.filter import ServerFilter
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """How one server stands, for people.
+
+    Args:
+        name: The server.
+        state: `unused`, `connected`, `failed`, `lost` or `closed`.
+        reason: Why it failed, or None.
+        hint: What to do about it, or None.
+    """
+
+    name: str
+    state: State
+    reason: str | None = None
+    hint: str | None = None
+
+
+class ServerPool:
+    """The servers of an app, used as `async with ServerPool(specs) as pool:`.
+
+    Nothing is connected, and the SDK is not imported, before an agent needs a server.
+
+    Args:
+        specs: The servers known at the start; names differ.
+        offered: What this client does for servers.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        specs: Iterable[ServerSpec] = (),
+        *,
+        offered: ClientSide | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+        self._offered = offered or ClientSide()
+        self._clock = clock
+        self._connections: dict[str, Connection] = {}
+        self._tasks: TaskGroup | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            with anyio.CancelScope(shield=True):
+                await self.aclose()
+        finally:
+            if self._tasks is not None:
+                self._tasks.cancel_scope.cancel()
+            await self._stack.__aexit__(exc_type, exc, traceback)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all servers, in the order they were added."""
+        return tuple(self._specs)
+
+    def add(self, spec: ServerSpec, *, derived: bool = False) -> str:
+        """Add a server while the pool lives.
+
+        Args:
+            spec: The server. One that is there already under its name is shared.
+            derived: Its name was derived, so another may be found when it is taken.
+
+        Returns:
+            The name it has in the pool.
+
+        Raises:
+            ToolError: A different server has the name.
+        """
+        for known in self._specs.values():
+            if (derived or known.name == spec.name) and _same_target(known, spec):
+                return known.name
+        name = spec.name
+        if name in self._specs:
+            if not derived:
+                raise ToolError(
+                    f"there are two different servers named `{name}`: "
+                    f"`{self._specs[name].target}` and `{spec.target}`",
+                    hint="rename one of them",
+                )
+            name = unique_name(name, self._specs)
+        self._specs[name] = spec if name == spec.name else _renamed(spec, name)
+        return name
+
+    def connection(self, name: str) -> Connection:
+        """Return the connection to a server, opened or not.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        spec = self._specs.get(name)
+        if spec is None:
+            raise ToolError(f"there is no MCP server `{name}`", hint=self._hint(name))
+        connection = self._connections.get(name)
+        if connection is None:
+            if self._tasks is None:
+                raise ToolError("the servers are used before they are started or after their end")
+            connection = Connection(spec, self._offered, self._tasks, self._clock)
+            self._connections[name] = connection
+        return connection
+
+    def toolset(self, name: str, allowed: ServerFilter) -> McpToolset:
+        """Give the tools of a server as an agent may use them.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        return McpToolset(self.connection(name), allowed)
+
+    def resources(self, name: str, allowed: ServerFilter) -> ServerResources:
+        """Give the resources of a server as an agent may use them.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        return ServerResources(self.connection(name), allowed)
+
+    def prompts(self, name: str, allowed: ServerFilter) -> ServerPrompts:
+        """Give the prompts of a server as an agent may use them.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        return ServerPrompts(self.connection(name), allowed)
+
+    async def open(self, names: Sequence[str]) -> tuple[ServerReport, ...]:
+        """Open servers at once; one that is down is reported and stops no other.
+
+        Args:
+            names: The servers to open.
+
+        Returns:
+            How each stands, in the order of `names`.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        connections = [self.connection(name) for name in names]
+        async with anyio.create_task_group() as tasks:
+            for connection in connections:
+                tasks.start_soon(_try_open, connection)
+        return tuple(self._report(name) for name in names)
+
+    async def need(self, names: Sequence[str], agent_name: str) -> None:
+        """Open the servers an agent cannot do without.
+
+        Args:
+            names: The servers.
+            agent_name: The agent, for the message.
+
+        Raises:
+            ToolError: One of them cannot be used; names every one that cannot, and why.
+        """
+        failed = [report for report in await self.open(names) if report.state != "connected"]
+        if not failed:
+            return
+        reasons = "\n".join(
+            report.reason or f"server `{report.name}` is {report.state}" for report in failed
+        )
+        hints = dict.fromkeys(report.hint for report in failed if report.hint)
+        raise ToolError(
+            f"agent `{agent_name}` needs {_listed(failed)}, which cannot be used:\n{reasons}",
+            hint="; ".join(hints) or None,
+        )
+
+    async def instructions(self, names: Sequence[str]) -> dict[str, str]:
+        """Give the instructions of the servers that have any: their own text, untrusted.
+
+        Raises:
+            ToolError: A server cannot be reached.
+        """
+        texts = {name: await self.connection(name).instructions() for name in names}
+        return {name: text for name, text in texts.items() if text}
+
+    def reports(self) -> tuple[ServerReport, ...]:
+        """Say how every server stands, in the order they were added."""
+        return tuple(self._report(name) for name in self._specs)
+
+    async def tell_roots_changed(self) -> None:
+        """Tell the open servers that their roots changed."""
+        for connection in tuple(self._connections.values()):
+            await connection.tell_roots_changed()
+
+    async def aclose(self) -> None:
+        """End every session at once and wait for it; safe to call twice."""
+        async with anyio.create_task_group() as tasks:
+            for connection in self._connections.values():
+                tasks.start_soon(connection.close)
+
+    def _report(self, name: str) -> ServerReport:
+        connection = self._connections.get(name)
+        if connection is None:
+            return ServerReport(name, "unused")
+        failure = connection.failure
+        if failure is None:
+            return ServerReport(name, connection.state)
+        return ServerReport(name, connection.state, failure.message, failure.hint)
+
+    def _hint(self, name: str) -> str:
+        close = closest(name, self._specs)
+        if close is not None:
+            return f"did you mean `{close}`?"
+        if not self._specs:
+            return "declare it under `mcp.servers` in the configuration"
+        return f"the servers are {', '.join(f'`{known}`' for known in self._specs)}"
+
+
+async def _try_open(connection: Connection) -> None:
+    try:
+        await connection.open()
+    except FastAgentError:
+        # Kept by the connection, for the report.
+        return
+
+
+def _listed(reports: Sequence[ServerReport]) -> str:
+    names = ", ".join(f"`{report.name}`" for report in reports)
+    return f"server {names}" if len(reports) == 1 else f"servers {names}"
+
+
+def _same_target(known: ServerSpec, spec: ServerSpec) -> bool:
+    return known.same_server(_renamed(spec, known.name))
+
+
+def _renamed(spec: ServerSpec, name: str) -> ServerSpec:
+    return replace(spec, name=name)

@@ -1,0 +1,96 @@
+"""The resources of one server as one agent may use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import ToolError
+from fast_agent.mcp.content import bounded, from_sdk
+from fast_agent.mcp.untrusted import one_line
+from fast_agent.messages.content import EmbeddedResource
+
+if TYPE_CHECKING:
+    from fast_agent.mcp.connection import Connection
+    from fast_agent.mcp.listed import ListedResource, ListedTemplate
+    from fast_agent.messages.content import Content
+    from fast_agent.tools.filter import ServerFilter
+
+
+class ServerResources:
+    """The resources of one server, filtered for one agent.
+
+    Args:
+        connection: The server.
+        allowed: The agent's filters. They hold when a resource is read as much as when listed.
+    """
+
+    def __init__(self, connection: Connection, allowed: ServerFilter) -> None:
+        self._connection = connection
+        self._allowed = allowed
+
+    @property
+    def server_name(self) -> str:
+        """The server's name."""
+        return self._connection.name
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        """Give the resources the agent may read.
+
+        Raises:
+            ToolError: The server cannot be reached.
+        """
+        listed = await self._connection.catalog.resources()
+        return tuple(entry for entry in listed if self._allows(entry.uri))
+
+    async def templates(self) -> tuple[ListedTemplate, ...]:
+        """Give the templates; what they make is filtered when it is read.
+
+        Raises:
+            ToolError: The server cannot be reached.
+        """
+        return await self._connection.catalog.templates()
+
+    async def read(
+        self, uri: str, *, agent_name: str | None = None
+    ) -> tuple[EmbeddedResource, ...]:
+        """Read a resource.
+
+        Args:
+            uri: Its URI, listed or made from a template.
+            agent_name: The agent it is for.
+
+        Returns:
+            Its contents, ready to be put into a message.
+
+        Raises:
+            ToolError: The filters do not allow it, or the server does not give it.
+        """
+        if not self._allows(uri):
+            raise ToolError(
+                f"the resource `{one_line(uri)}` of server `{self.server_name}` "
+                "is not open to this agent",
+                hint="its card's `resources` filter does not allow it",
+            )
+        result = await self._connection.request(
+            "resources/read",
+            lambda client, _call: client.read_resource(uri),
+            repeatable=True,
+            agent_name=agent_name,
+        )
+        from mcp import types
+
+        blocks: list[Content] = [
+            from_sdk(types.EmbeddedResource(type="resource", resource=contents))
+            for contents in result.contents
+        ]
+        limit = self._connection.spec.result_limit
+        kept = bounded(blocks, limit)
+        if any(not isinstance(block, EmbeddedResource) for block in kept):
+            raise ToolError(
+                f"the resource `{one_line(uri)}` of server `{self.server_name}` is too large",
+                hint=f"the limit is {limit:,} characters of text, 16 times that of base64",
+            )
+        return tuple(block for block in kept if isinstance(block, EmbeddedResource))
+
+    def _allows(self, uri: str) -> bool:
+        return self._allowed.allows_resource(self.server_name, uri)

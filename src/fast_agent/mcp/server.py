@@ -1,0 +1,369 @@
+"""ServerSpec: what is needed to reach one MCP server, wherever it was declared."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
+
+from fast_agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from fast_agent.cards.agent_config import McpConnect
+    from fast_agent.config.settings import McpSettings, Protocol, ServerSettings
+
+DEFAULT_CONNECT_TIMEOUT = 30.0
+DEFAULT_READ_TIMEOUT = 300.0
+DEFAULT_RESULT_LIMIT = 1_000_000
+
+_NO_TEXT: Mapping[str, str] = {}
+_LAUNCHERS = frozenset(
+    {
+        "uvx",
+        "uv",
+        "npx",
+        "npm",
+        "pnpm",
+        "bunx",
+        "node",
+        "deno",
+        "docker",
+        "podman",
+        "run",
+        "exec",
+        "tool",
+    }
+)
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
+_OUTSIDE_NAME = re.compile(r"[^A-Za-z0-9-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StdioTarget:
+    """A server started as a process, spoken to over its standard input and output.
+
+    Args:
+        command: The program: an absolute path, or a name looked up on the `PATH`.
+        args: Its arguments.
+        env: Variables added to the small environment every server gets.
+        cwd: Its working directory; None is the one of this process.
+    """
+
+    command: str
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=lambda: _NO_TEXT, repr=False)
+    cwd: Path | None = None
+
+    def __str__(self) -> str:
+        # Arguments may hold a secret.
+        return f"{self.command} …" if self.args else self.command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpTarget:
+    """A server spoken to over streamable HTTP.
+
+    Args:
+        url: Its endpoint.
+        headers: Headers sent with every request to it, and to no other host.
+    """
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_TEXT, repr=False)
+
+    def __str__(self) -> str:
+        # The user part and the query may hold a secret.
+        parts = urlsplit(self.url)
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        return shown.geturl()
+
+
+Target: TypeAlias = StdioTarget | HttpTarget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """A directory or file a server may be told of: a `file:` URI and a name for people."""
+
+    uri: str
+    name: str | None = None
+
+
+def read_root(text: str, *, directory: Path, name: str | None = None) -> Root:
+    """Make a root of what a person wrote.
+
+    Args:
+        text: A path, relative to `directory`, or a `file:` URI.
+        directory: Where a relative path starts.
+        name: A name for people, or None.
+
+    Raises:
+        ConfigError: It is a URI of another scheme.
+    """
+    if text.lower().startswith("file://"):
+        return Root(uri=text, name=name)
+    if "://" in text:
+        raise ConfigError(
+            f"`{text}` cannot be a root", hint="write a path, or a URI that starts with `file://`"
+        )
+    return Root(uri=(directory / Path(text).expanduser()).absolute().as_uri(), name=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec:
+    """One server.
+
+    Args:
+        name: Its name; holds no `__`.
+        target: How to reach it.
+        roots: Roots it is told of; without any, it is told there are none to ask for.
+        read_timeout_seconds: Longest wait for an answer. Progress starts it anew, and it stands
+            still while a person or a model is asked on the server's behalf.
+        connect_timeout_seconds: Longest wait for a connection.
+        sampling: Whether it may ask for model answers.
+        sampling_model: The model that answers it; None is the agent's own.
+        elicitation: Whether it may ask the person questions.
+        result_limit: Most characters of text kept of one result; base64 may be 16 times as long.
+        protocol: Which protocol to speak: `auto` asks the server, `legacy` is the handshake of
+            2025-11-25 and before.
+        declared: Where it was declared, for messages: a configuration key, an option, a card.
+    """
+
+    name: str
+    target: Target
+    roots: tuple[Root, ...] = ()
+    read_timeout_seconds: float = DEFAULT_READ_TIMEOUT
+    connect_timeout_seconds: float = DEFAULT_CONNECT_TIMEOUT
+    sampling: bool = True
+    sampling_model: str | None = None
+    elicitation: bool = True
+    result_limit: int = DEFAULT_RESULT_LIMIT
+    protocol: Protocol = "auto"
+    declared: str = ""
+
+    def __post_init__(self) -> None:
+        problem = name_problem(self.name)
+        if problem is not None:
+            raise ConfigError(
+                f"`{self.name}` cannot be the name of an MCP server: {problem}",
+                hint="use letters, digits, `-` and single `_`",
+            )
+
+    def same_server(self, other: ServerSpec) -> bool:
+        """Whether both stand for one server, wherever they were declared."""
+        return replace(self, declared="") == replace(other, declared="")
+
+
+def name_problem(name: str) -> str | None:
+    """Say what is wrong with a server's name, or None."""
+    if not name.strip():
+        return "it is empty"
+    if "__" in name:
+        return "it holds `__`, which separates server and tool"
+    if any(not character.isprintable() for character in name):
+        return "it holds a control character"
+    return None
+
+
+def from_settings(settings: McpSettings) -> tuple[ServerSpec, ...]:
+    """Make the specs of the servers of the configuration that are enabled, in its order.
+
+    Raises:
+        ConfigError: An address is none, or a name cannot be.
+    """
+    return tuple(_configured(server) for server in settings.servers.values() if server.enabled)
+
+
+def _configured(server: ServerSettings) -> ServerSpec:
+    declared = f"mcp.servers.{server.name}"
+    target: Target
+    if server.transport == "http":
+        target = HttpTarget(
+            url=checked_url(server.url or "", f"{declared}.url"), headers=server.headers
+        )
+    else:
+        target = StdioTarget(
+            command=server.command or "", args=server.args, env=server.env, cwd=server.cwd
+        )
+    return ServerSpec(
+        name=server.name,
+        target=target,
+        roots=tuple(
+            read_root(root.uri, directory=server.cwd or Path(), name=root.name)
+            for root in server.roots
+        ),
+        read_timeout_seconds=server.read_timeout_seconds or DEFAULT_READ_TIMEOUT,
+        connect_timeout_seconds=server.connect_timeout_seconds or DEFAULT_CONNECT_TIMEOUT,
+        sampling=server.sampling,
+        sampling_model=server.sampling_model,
+        elicitation=server.elicitation,
+        protocol=server.protocol,
+        declared=declared,
+    )
+
+
+def from_command_line(
+    command_line: str, *, directory: Path, taken: Collection[str] = (), declared: str = "--stdio"
+) -> ServerSpec:
+    """Make the spec of `--stdio "command args"`.
+
+    Args:
+        command_line: Program and arguments, quoted as a POSIX shell would want it.
+        directory: Where a relative path to the program starts.
+        taken: Names already in use.
+        declared: Where it comes from, for messages.
+
+    Raises:
+        ConfigError: The line is empty or its quotes do not match.
+    """
+    command, args = split_command(command_line, declared)
+    target = StdioTarget(command=resolve_command(command, directory), args=args)
+    return ServerSpec(
+        name=unique_name(derived_name(command_line), taken), target=target, declared=declared
+    )
+
+
+def from_url(
+    url: str,
+    *,
+    headers: Mapping[str, str] = _NO_TEXT,
+    taken: Collection[str] = (),
+    declared: str = "--url",
+) -> ServerSpec:
+    """Make the spec of `--url URL`.
+
+    Raises:
+        ConfigError: It is not an `http` or `https` address.
+    """
+    return ServerSpec(
+        name=unique_name(derived_name(url), taken),
+        target=HttpTarget(url=checked_url(url, declared), headers=headers),
+        declared=declared,
+    )
+
+
+def from_connect(
+    connect: McpConnect, *, directory: Path, declared: str = "mcp_connect"
+) -> ServerSpec:
+    """Make the spec of one `mcp_connect` entry of a card.
+
+    Args:
+        connect: The entry.
+        directory: The card's directory, where a relative path to a program starts and the
+            server runs.
+        declared: Where it comes from, for messages.
+
+    Raises:
+        ConfigError: The target is neither an address nor a command line, or the name cannot be.
+    """
+    name = connect.name or derived_name(connect.target)
+    target: Target
+    if is_url(connect.target):
+        target = HttpTarget(
+            url=checked_url(connect.target, declared), headers=connect.headers or _NO_TEXT
+        )
+    else:
+        command, args = split_command(connect.target, declared)
+        target = StdioTarget(
+            command=resolve_command(command, directory),
+            args=args,
+            env=connect.env or _NO_TEXT,
+            cwd=directory,
+        )
+    return ServerSpec(name=name, target=target, declared=declared)
+
+
+def is_url(target: str) -> bool:
+    """Whether a target is an address, not a command line."""
+    return "://" in target.strip().partition(" ")[0]
+
+
+def split_command(command_line: str, declared: str) -> tuple[str, tuple[str, ...]]:
+    """Split a command line into program and arguments.
+
+    Raises:
+        ConfigError: The line is empty or its quotes do not match.
+    """
+    try:
+        words = shlex.split(command_line)
+    except ValueError as problem:
+        raise ConfigError(
+            f"`{command_line}` is not a command line: {str(problem).lower()}",
+            hint=f"check the quotes of {declared}",
+        ) from problem
+    if not words:
+        raise ConfigError(
+            f"{declared} names no command", hint="write the program and its arguments as one text"
+        )
+    return words[0], tuple(words[1:])
+
+
+def resolve_command(command: str, directory: Path) -> str:
+    """Make a path to a program absolute; a bare name stays, for the `PATH`."""
+    if command.startswith("~"):
+        return str(Path(command).expanduser())
+    if "/" not in command:
+        return command
+    return str(directory / command)
+
+
+def checked_url(url: str, declared: str) -> str:
+    """Return `url` if it is an `http` or `https` address.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f"`{url}` is not the address of an MCP server",
+            hint=f"give {declared} an address that starts with `http://` or `https://`",
+        )
+    return url
+
+
+def derived_name(target: str) -> str:
+    """Derive a server name from an address, or from a command line: what it runs in the end."""
+    if is_url(target):
+        try:
+            parts = urlsplit(target)
+            words = [
+                parts.hostname or "",
+                *(w for w in parts.path.split("/") if w not in ("", "mcp")),
+            ]
+        except ValueError:
+            words = []
+        return _slug("-".join(words))
+    try:
+        words = shlex.split(target)
+    except ValueError:
+        words = target.split()
+    for word in words:
+        stem = PurePath(word).name
+        if word.startswith("-") or stem in _LAUNCHERS or _PYTHON.match(stem):
+            continue
+        return _slug(stem.split("@")[0].removesuffix(PurePath(stem).suffix) or stem)
+    return _slug(PurePath(words[0]).name if words else "")
+
+
+def unique_name(name: str, taken: Collection[str]) -> str:
+    """Return `name`, or it with the first free number behind it."""
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}-{number}" in taken:
+        number += 1
+    return f"{name}-{number}"
+
+
+def _slug(text: str) -> str:
+    return _OUTSIDE_NAME.sub("-", text).strip("-").lower() or "server"

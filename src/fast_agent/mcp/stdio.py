@@ -1,0 +1,263 @@
+"""A server as a process: JSON-RPC lines over its standard input and output.
+
+The SDK has such a transport too. This one also knows how the process ended, keeps the last lines
+of its standard error for reports, bounds the length of a line, and ends the whole process group,
+so that nothing a server started outlives it.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.abc
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from fast_agent.errors import ToolError
+from fast_agent.mcp.untrusted import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams
+
+    from fast_agent.mcp.server import StdioTarget
+
+LINE_LIMIT = 64 * 1024 * 1024
+"""Longest line a server may send, in bytes."""
+
+_SHOWN_BYTES = 400
+_TAIL_LINES = 20
+_TAIL_LINE_BYTES = 2_000
+_LEAVE_SECONDS = 2.0
+_TERM_SECONDS = 2.0
+_FLUSH_SECONDS = 0.5
+_HEAR_SECONDS = 0.2
+_POLL_SECONDS = 0.01
+
+_log = logging.getLogger("fast_agent.mcp.server")
+
+
+class ServerProcess:
+    """The process behind a connection: how it ended and what it wrote on its standard error."""
+
+    def __init__(self, name: str, target: StdioTarget) -> None:
+        self._name = name
+        self._target = target
+        self._process: anyio.abc.Process | None = None
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, which is also its group's; None before the start."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def last_words(self) -> tuple[str, ...]:
+        """The last lines of its standard error, made fit to be shown."""
+        return tuple(self._tail)
+
+    @property
+    def ending(self) -> str | None:
+        """How it ended, such as `exit status 3`; None while it runs."""
+        status = None if self._process is None else self._process.returncode
+        if status is None:
+            return None
+        if status >= 0:
+            return f"exit status {status}"
+        try:
+            return f"signal {signal.Signals(-status).name}"
+        except ValueError:
+            return f"signal {-status}"
+
+    @asynccontextmanager
+    async def transport(self, on_end: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
+        """Start the process and give the SDK its two streams; leaving ends the process group.
+
+        Args:
+            on_end: Called when its standard output ends while the transport is open.
+
+        Raises:
+            ToolError: The command or its working directory is not there or cannot be used.
+        """
+        process = await self._start()
+        self._process = process
+        incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
+        written, heard = anyio.Event(), anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read, process, incoming_in, on_end)
+            tasks.start_soon(self._write, process, outgoing_out, written)
+            tasks.start_soon(self._listen, process, heard)
+            try:
+                yield incoming, outgoing
+            finally:
+                # Shielded: a cancelled caller must not leave the process behind. Waits are bounded.
+                with anyio.CancelScope(shield=True):
+                    incoming.close()
+                    outgoing.close()
+                    with anyio.move_on_after(_FLUSH_SECONDS):
+                        await written.wait()
+                    await _end(process, heard)
+                tasks.cancel_scope.cancel()
+
+    async def _start(self) -> anyio.abc.Process:
+        target = self._target
+        if target.cwd is not None and not await anyio.Path(target.cwd).is_dir():
+            raise ToolError(
+                f"server `{self._name}`: the working directory `{target.cwd}` is not there",
+                hint="correct the server's `cwd`",
+            )
+        try:
+            return await anyio.open_process(
+                [target.command, *target.args],
+                env=get_default_environment() | dict(target.env),
+                cwd=target.cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as problem:
+            raise self._cannot_start(problem) from problem
+
+    def _cannot_start(self, problem: OSError | ValueError) -> ToolError:
+        code = problem.errno if isinstance(problem, OSError) else None
+        command = self._target.command
+        if code == errno.ENOENT:
+            why, hint = "was not found", "install it, or correct the server's `command`"
+        elif code == errno.EACCES:
+            why, hint = "may not be run", "make it executable, or correct the server's `command`"
+        else:
+            why, hint = f"cannot be started: {one_line(str(problem)).lower()}", None
+        return ToolError(f"server `{self._name}`: the command `{command}` {why}", hint=hint)
+
+    async def _read(
+        self,
+        process: anyio.abc.Process,
+        incoming: MemoryObjectSendStream[SessionMessage | Exception],
+        on_end: Callable[[], None],
+    ) -> None:
+        stdout = _stream(process.stdout)
+        async with incoming:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
+                async for line in _lines(stdout, LINE_LIMIT):
+                    await incoming.send(_parse(line))
+            on_end()
+            # A server that still writes while it is being closed must not block on a full pipe.
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
+                async for _ in stdout:
+                    pass
+
+    async def _write(
+        self,
+        process: anyio.abc.Process,
+        outgoing: MemoryObjectReceiveStream[SessionMessage],
+        written: anyio.Event,
+    ) -> None:
+        stdin = process.stdin
+        try:
+            if stdin is None:
+                return
+            async with outgoing:
+                async for message in outgoing:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await stdin.send(text.encode() + b"\n")
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            _log.debug("server `%s` no longer reads", self._name)
+        finally:
+            written.set()
+
+    async def _listen(self, process: anyio.abc.Process, heard: anyio.Event) -> None:
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
+            async for line in _lines(_stream(process.stderr), _TAIL_LINE_BYTES, cut=True):
+                text = one_line(line.decode("utf-8", "replace"))
+                if text:
+                    self._tail.append(text)
+                    _log.debug("`%s` wrote: %s", self._name, text)
+        heard.set()
+
+
+def _stream(stream: anyio.abc.ByteReceiveStream | None) -> anyio.abc.ByteReceiveStream:
+    if stream is None:  # open_process gives pipes unless told otherwise
+        raise RuntimeError("the process has no pipe")
+    return stream
+
+
+async def _lines(
+    stream: anyio.abc.ByteReceiveStream, limit: int, *, cut: bool = False
+) -> AsyncGenerator[bytes]:
+    """Yield lines; one over `limit` bytes is cut, or ends the stream."""
+    pieces: list[bytes] = []
+    held = 0
+    async for chunk in stream:
+        *whole, rest = chunk.split(b"\n")
+        for piece in whole:
+            pieces.append(piece)
+            yield b"".join(pieces)[: limit if cut else None]
+            pieces, held = [], 0
+        if rest and held <= limit:
+            pieces.append(rest)
+            held += len(rest)
+        if held > limit and not cut:
+            _log.error("a server sent a line of over %d bytes; its connection is closed", limit)
+            return
+    if pieces:
+        yield b"".join(pieces)[: limit if cut else None]
+
+
+def _parse(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        shown = one_line(line[:_SHOWN_BYTES].decode("utf-8", "replace"), 80)
+        return ValueError(f"not a protocol message: `{shown}`")
+
+
+async def _end(process: anyio.abc.Process, heard: anyio.Event) -> None:
+    """Close its input, let it leave, then end whatever is left of its group."""
+    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        if process.stdin is not None:
+            await process.stdin.aclose()
+    await _until(lambda: process.returncode is not None, _LEAVE_SECONDS)
+    if _signal_group(process.pid, signal.SIGTERM):
+        await _until(
+            lambda: process.returncode is not None and not _group_lives(process.pid), _TERM_SECONDS
+        )
+        if _signal_group(process.pid, signal.SIGKILL):
+            await _until(lambda: process.returncode is not None, _TERM_SECONDS)
+    await _until(heard.is_set, _HEAR_SECONDS)
+    for pipe in (process.stdout, process.stderr):
+        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            if pipe is not None:
+                await pipe.aclose()
+
+
+async def _until(condition: Callable[[], bool], seconds: float) -> None:
+    # Polled: waiting for the process also waits for pipes its children may hold open.
+    with anyio.move_on_after(seconds):
+        while not condition():  # noqa: ASYNC110 - a process group gives no event
+            await anyio.sleep(_POLL_SECONDS)
+
+
+def _signal_group(pid: int, number: signal.Signals) -> bool:
+    """Signal the group; False when nothing of it is left."""
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _group_lives(pid: int) -> bool:
+    try:
+        os.killpg(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
