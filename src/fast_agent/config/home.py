@@ -1,0 +1,40 @@
+"""The home directory of the program: where a user's own configuration and data are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HOME_VARIABLE: Final = "FAST_AGENT_HOME"
+"""Environment variable that names another home directory."""
+
+
+def home_directory(environ: Mapping[str, str]) -> Path:
+    """Find the home directory; it need not exist.
+
+    Args:
+        environ: The environment.
+
+    Returns:
+        `FAST_AGENT_HOME`, or `.fast-agent` in the user's home; absolute.
+    """
+    named = environ.get(HOME_VARIABLE)
+    if named:
+        return from_home(named, environ).absolute()
+    return user_home(environ) / ".fast-agent"
+
+
+def user_home(environ: Mapping[str, str]) -> Path:
+    """Find the user's home as the environment has it."""
+    named = environ.get("HOME") or environ.get("USERPROFILE")
+    return Path(named).absolute() if named else Path.home()
+
+
+def from_home(text: str, environ: Mapping[str, str]) -> Path:
+    """Make a path of a text that may begin with `~/`."""
+    if text == "~" or text.startswith(("~/", "~\\")):
+        return user_home(environ) / text[2:]
+    return Path(text)

@@ -1,0 +1,169 @@
+"""Layers: the files and variables a configuration is put together from, and places in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from fast_agent.diagnostics.diagnostic import Diagnostic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.source import Source
+    from fast_agent.text.span import Span
+    from fast_agent.text.yaml_document import YamlDocument
+
+Keys: TypeAlias = "tuple[str | int, ...]"
+
+_MAY_BE_SECRET: Final = re.compile(
+    r"key|token|secret|passw|auth|bearer|cookie|\benv\b|\bheaders\b|://[^/\s]*@", re.IGNORECASE
+)
+_SECRET_KEYS: Final = frozenset({"api_key", "env", "headers"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a setting is written.
+
+    Args:
+        path: The file as it is shown to people; empty for a variable.
+        span: Where in the file, or None.
+        source_line: The line, or None where it could hold a secret.
+        variable: The environment variable, or None.
+    """
+
+    path: str
+    span: Span | None = None
+    source_line: str | None = None
+    variable: str | None = None
+
+    def problem(self, rule: Rule, message: str, hint: str | None = None) -> Diagnostic:
+        """Make the diagnostic of a rule at this place."""
+        where = f"environment variable `{self.variable}`: " if self.variable else ""
+        return Diagnostic(
+            rule.code,
+            f"{where}{message}",
+            self.path,
+            self.span,
+            severity=rule.severity,
+            hint=hint,
+            source_line=self.source_line,
+        )
+
+
+class Layer(Protocol):
+    """One source of settings."""
+
+    @property
+    def path(self) -> str:
+        """The file as it is shown to people; empty for the environment."""
+        ...
+
+    def has(self, keys: Keys) -> bool:
+        """Whether it gives this setting."""
+        ...
+
+    def place(self, keys: Keys, *, key: bool = False) -> Place:
+        """Say where it gives it; the nearest there is, where it does not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayer:
+    """A configuration file.
+
+    Args:
+        source: Its text.
+        document: What it holds.
+        directory: Where its relative paths start, absolute.
+        secret: Whether its lines are never shown.
+    """
+
+    source: Source
+    document: YamlDocument = field(repr=False)
+    directory: Path
+    secret: bool = False
+
+    @property
+    def path(self) -> str:
+        """The file as it is shown to people."""
+        return self.source.path
+
+    def has(self, keys: Keys) -> bool:
+        """Whether it gives this setting."""
+        value: JsonValue = self.document.value
+        for part in keys:
+            if isinstance(part, str):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            elif isinstance(value, Sequence) and not isinstance(value, str) and part < len(value):
+                value = value[part]
+            else:
+                return False
+        return value is not None
+
+    def place(self, keys: Keys, *, key: bool = False) -> Place:
+        """Say where it gives it."""
+        hidden = tuple(_secrets(self.document.value, below=False))
+        span = self.document.span_of(keys, key=key)
+        return place_in(self.source, span, secret=self.secret, hidden=hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentLayer:
+    """Settings from `SECTION__KEY` variables.
+
+    Args:
+        variables: The variable of each setting.
+    """
+
+    variables: Mapping[Keys, str]
+
+    @property
+    def path(self) -> str:
+        """Empty: the environment is no file."""
+        return ""
+
+    def has(self, keys: Keys) -> bool:
+        """Whether a variable gives just this setting."""
+        return keys in self.variables
+
+    def place(self, keys: Keys, *, key: bool = False) -> Place:  # noqa: ARG002
+        """Name the variable, the first of several that give a part of it."""
+        found = (name for given, name in self.variables.items() if given[: len(keys)] == keys)
+        return Place("", variable=next(found, None))
+
+
+def place_in(
+    source: Source, span: Span | None, *, secret: bool, hidden: tuple[str, ...] = ()
+) -> Place:
+    """Make a place in a file; a line that may hold a secret is not shown.
+
+    Args:
+        source: The file.
+        span: Where in it, or None.
+        secret: Whether none of its lines is shown.
+        hidden: Texts no shown line may hold.
+    """
+    if span is None:
+        return Place(source.path)
+    line = source.line(span.start.line)
+    hide = secret or _MAY_BE_SECRET.search(line) or any(text in line for text in hidden)
+    return Place(source.path, span, None if hide else line)
+
+
+def _secrets(value: JsonValue, *, below: bool) -> Iterator[str]:
+    """Find the lines of every text below a key whose values may be secrets."""
+    if isinstance(value, str):
+        if below:
+            yield from filter(None, (line.strip() for line in value.splitlines()))
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _secrets(inner, below=below or key in _SECRET_KEYS)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _secrets(inner, below=below)

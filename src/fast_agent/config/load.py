@@ -1,0 +1,189 @@
+"""Loading the configuration: files and variables in, `Settings` or every problem at once out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from fast_agent.cards.kinds import AnyOf, ListOf, MapOf, Record
+from fast_agent.config.fields import SERVERS, SETTINGS
+from fast_agent.config.find import find_files, shown_path
+from fast_agent.config.kinds import PathText
+from fast_agent.config.layer import FileLayer, Place, place_in
+from fast_agent.config.overrides import read_overrides
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.config.reading import Reader, branch_of
+from fast_agent.config.server import make_server
+from fast_agent.config.settings import McpSettings, Settings
+from fast_agent.diagnostics.config_rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
+from fast_agent.diagnostics.diagnostic import Related
+from fast_agent.errors import ConfigError
+from fast_agent.text.source import SourceError, read_source
+from fast_agent.text.yaml_document import YamlError, parse_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fast_agent.cards.kinds import Kind
+    from fast_agent.config.layer import Keys, Layer
+    from fast_agent.config.reading import Tree
+    from fast_agent.config.settings import ServerSettings
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.text.source import Source
+    from fast_agent.text.yaml_nodes import YamlProblem
+
+
+def load_settings(
+    *, cwd: Path, environ: Mapping[str, str], home: Path, config_path: Path | None = None
+) -> Settings:
+    """Load the configuration.
+
+    Args:
+        cwd: The working directory; the search goes upwards from it.
+        environ: The environment, for `${NAME}` and `SECTION__KEY`.
+        home: The home directory of the program, searched last.
+        config_path: A configuration file given by name, instead of the search.
+
+    Returns:
+        The settings; all defaults where there is no configuration.
+
+    Raises:
+        ConfigError: Something is wrong; `diagnostics` holds every problem.
+    """
+    cwd = cwd.absolute()
+    found = find_files(cwd, home, None if config_path is None else cwd / config_path)
+    problems: list[Diagnostic] = []
+    layers: list[Layer] = []
+    tree: Tree = {}
+    for path, secret in ((found.config, False), (found.secrets, True)):
+        layer = None if path is None else _read_file(path, cwd, problems, secret=secret)
+        if layer is not None:
+            reader = Reader(layer, layer.directory, environ)
+            tree = _merged(tree, reader.tree(SETTINGS, layer.document.value))
+            problems.extend(reader.problems)
+            layers.append(layer)
+    overrides = read_overrides(SETTINGS, environ, cwd, tree)
+    tree = _merged(tree, overrides.tree)
+    problems.extend(overrides.problems)
+    if overrides.layer.variables:
+        layers.append(overrides.layer)
+    servers = _servers(tree, layers, problems)
+    if problems:
+        raise _refusal(_in_order(problems, layers))
+    return _settings(tree, servers, tuple(layers), found.warnings)
+
+
+def _read_file(
+    path: Path, cwd: Path, problems: list[Diagnostic], *, secret: bool
+) -> FileLayer | None:
+    shown = shown_path(path, cwd)
+    try:
+        source = read_source(path, shown=shown)
+    except SourceError as error:
+        place = Place(shown, error.span)
+        message = f"the configuration cannot be read: {error.message}"
+        problems.append(place.problem(UNREADABLE_CONFIG, message, error.hint))
+        return None
+    try:
+        document = parse_yaml(source.text)
+    except YamlError as error:
+        problems.extend(_yaml_problem(item, source, secret=secret) for item in error.problems)
+        return None
+    return FileLayer(source, document, path.parent, secret)
+
+
+def _yaml_problem(problem: YamlProblem, source: Source, *, secret: bool) -> Diagnostic:
+    place = place_in(source, problem.span, secret=secret)
+    diagnostic = place.problem(INVALID_CONFIG_YAML, problem.message, problem.hint)
+    if problem.first is None:
+        return diagnostic
+    return replace(diagnostic, related=(Related("first given here", source.path, problem.first),))
+
+
+def _in_order(problems: Sequence[Diagnostic], layers: Sequence[Layer]) -> list[Diagnostic]:
+    """Sort problems as the files are read, and in each by place; those of variables come last."""
+    paths = [layer.path for layer in layers if layer.path]
+
+    def order(problem: Diagnostic) -> tuple[bool, int, int, int]:
+        start = None if problem.span is None else problem.span.start
+        file = paths.index(problem.path) if problem.path in paths else -1
+        at = (0, 0) if start is None else (start.line, start.column)
+        return (not problem.path, file, *at)
+
+    return sorted(problems, key=order)
+
+
+def _refusal(errors: Sequence[Diagnostic]) -> ConfigError:
+    first = errors[0]
+    where = "" if not first.path else f"`{first.path}`: "
+    more = "" if len(errors) == 1 else f" (and {len(errors) - 1} more)"
+    return ConfigError(f"{where}{first.message}{more}", hint=first.hint, diagnostics=errors)
+
+
+def _merged(lower: Tree, upper: Tree) -> Tree:
+    """Put one tree over another: mappings key by key, everything else as a whole."""
+    merged = dict(lower)
+    for key, value in upper.items():
+        below = merged.get(key)
+        both = isinstance(value, dict) and isinstance(below, dict)
+        merged[key] = _merged(cast("Tree", below), cast("Tree", value)) if both else value
+    return merged
+
+
+def _servers(
+    tree: Tree, layers: Sequence[Layer], problems: list[Diagnostic]
+) -> Mapping[str, ServerSettings]:
+    servers: dict[str, ServerSettings] = {}
+    given: Mapping[str, Any] = _built(SERVERS, tree.get("mcp", {}).get("servers", {}))
+
+    def place(keys: Keys, *, key: bool = False) -> Place:
+        for layer in reversed(layers):
+            if layer.has(keys):
+                return layer.place(keys, key=key)
+        return layers[-1].place(keys, key=key)
+
+    for name, values in given.items():
+        server, wrong = make_server(name, values, place)
+        problems.extend(wrong)
+        if server is not None:
+            servers[name] = server
+    return MappingProxyType(servers)
+
+
+def _settings(
+    tree: Tree,
+    servers: Mapping[str, ServerSettings],
+    layers: tuple[Layer, ...],
+    warnings: tuple[Diagnostic, ...],
+) -> Settings:
+    values: dict[str, Any] = {
+        entry.name: _built(entry.kind, tree[entry.name])
+        for entry in SETTINGS.entries
+        if entry.name in tree
+    }
+    values["mcp"] = McpSettings(servers=servers)
+    providers = {name: values.pop(name) for name in PROVIDERS if name in values}
+    return Settings(
+        providers=MappingProxyType(providers), layers=layers, warnings=warnings, **values
+    )
+
+
+def _built(kind: Kind, value: Any) -> Any:
+    """Make the value of a checked tree."""
+    match kind:
+        case Record():
+            kinds = {entry.name: entry.kind for entry in kind.entries}
+            return kind.build(**{key: _built(kinds[key], inner) for key, inner in value.items()})
+        case MapOf():
+            return MappingProxyType({key: _built(kind.value, one) for key, one in value.items()})
+        case ListOf():
+            return tuple(_built(kind.item, one) for one in value)
+        case AnyOf():
+            branch = branch_of(kind, value)
+            return value if branch is None else _built(branch, value)
+        case PathText(program=False):
+            return value if "://" in value else Path(value)
+        case _:
+            return value

@@ -1,0 +1,110 @@
+"""One MCP server of the configuration: its keys seen together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from fast_agent.config.settings import RootSettings, ServerSettings
+from fast_agent.diagnostics.config_rules import WRONG_CONFIG_VALUE, WRONG_SERVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fast_agent.config.layer import Keys, Place
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+
+_STDIO_ONLY = ("args", "env", "cwd")
+_HTTP_ONLY = ("headers",)
+
+
+class PlaceOf(Protocol):
+    """Finds where a setting is written."""
+
+    def __call__(self, keys: Keys, *, key: bool = False) -> Place:
+        """Give the place of a setting, or of its key."""
+        ...
+
+
+def make_server(
+    name: str, values: Mapping[str, Any], place_of: PlaceOf
+) -> tuple[ServerSettings | None, list[Diagnostic]]:
+    """Make a server of its checked values.
+
+    Args:
+        name: Its key in `mcp.servers`.
+        values: Its values, each checked by itself.
+        place_of: Finds where a setting is written.
+
+    Returns:
+        The server, or None and what is wrong.
+    """
+    problems = list(_problems(name, values, ("mcp", "servers", name), place_of))
+    if problems:
+        return None, problems
+    plain = dict(values)
+    plain["transport"] = "stdio" if "command" in values else "http"
+    plain["roots"] = tuple(map(_root, values.get("roots", ())))
+    sampling = values.get("sampling", True)
+    if not isinstance(sampling, bool):
+        plain["sampling"], plain["sampling_model"] = True, sampling["model"]
+    elicitation = values.get("elicitation", True)
+    if not isinstance(elicitation, bool):
+        plain["elicitation"] = elicitation["mode"] != "none"
+    return ServerSettings(name=name, **plain), []
+
+
+def _problems(
+    name: str, values: Mapping[str, Any], at: Keys, place_of: PlaceOf
+) -> Iterator[Diagnostic]:
+    if "__" in name or not name.isprintable():
+        yield place_of(at, key=True).problem(
+            WRONG_CONFIG_VALUE,
+            f"the server name `{name}` holds {'`__`' if '__' in name else 'a control character'}",
+            "use letters, digits, `-` and single `_`",
+        )
+    command, url = "command" in values, "url" in values
+    if command == url:
+        both = "both `command` and `url`" if command else "neither `command` nor `url`"
+        yield place_of(at, key=True).problem(
+            WRONG_SERVER,
+            f"the server `{name}` has {both}",
+            "give it a `command` to start, or the `url` of one that runs",
+        )
+        return
+    transport, needed = ("stdio", "command") if command else ("http", "url")
+    if values.get("transport", transport) != transport:
+        yield place_of((*at, "transport")).problem(
+            WRONG_SERVER,
+            f"the server `{name}` has a `{needed}`, so its transport is `{transport}`",
+            f"write `transport: {transport}`, or leave it out",
+        )
+    for key in _HTTP_ONLY if command else _STDIO_ONLY:
+        if key in values:
+            yield place_of((*at, key), key=True).problem(
+                WRONG_SERVER,
+                f"`{key}` has no meaning for the server `{name}`, which has a `{needed}`",
+                f"leave `{key}` out",
+            )
+    if url and not _is_address(values["url"]):
+        yield place_of((*at, "url")).problem(
+            WRONG_CONFIG_VALUE,
+            f"the `url` of the server `{name}` is no `http` or `https` address",
+            "begin it with `http://` or `https://`",
+        )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def _root(value: object) -> RootSettings:
+    """Make a root of a path, a URI, or a record whose `uri` was read as a path."""
+    if isinstance(value, RootSettings):
+        return RootSettings(uri=str(value.uri), name=value.name)
+    return RootSettings(uri=str(value) if isinstance(value, str | Path) else "")

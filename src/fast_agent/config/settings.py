@@ -1,0 +1,196 @@
+"""Settings: what the configuration files and the environment say, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fast_agent.config.layer import Layer, Place
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+
+Transport: TypeAlias = Literal["stdio", "http"]
+Protocol: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
+
+_EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def _empty() -> Mapping[str, Any]:
+    return _EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootSettings:
+    """A directory or file an MCP server is told of.
+
+    Args:
+        uri: An absolute path or a `file:` URI.
+        name: A name for people, or None.
+    """
+
+    uri: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """One MCP server of `mcp.servers`; what may hold a secret is not in its `repr`.
+
+    Args:
+        name: Its key; holds no `__`.
+        transport: `stdio` has a `command`, `http` a `url`.
+        command: The program: an absolute path, or a name for the `PATH`; None for `http`.
+        args: Its arguments.
+        env: Environment variables added for it.
+        cwd: Its working directory, absolute; None is the one of this process.
+        url: Its address; None for `stdio`.
+        headers: HTTP headers.
+        roots: What it is told it may work on.
+        read_timeout_seconds: Longest wait for an answer, or None for the default.
+        connect_timeout_seconds: Longest wait for a connection, or None for the default.
+        sampling: Whether it may ask for model answers.
+        sampling_model: The model it is answered by; None is the agent's own.
+        elicitation: Whether it may ask the person questions.
+        protocol: Which protocol to speak.
+        enabled: Whether it can be used at all.
+    """
+
+    name: str
+    transport: Transport
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=_empty, repr=False)
+    cwd: Path | None = None
+    url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=_empty, repr=False)
+    roots: tuple[RootSettings, ...] = ()
+    read_timeout_seconds: float | None = None
+    connect_timeout_seconds: float | None = None
+    sampling: bool = True
+    sampling_model: str | None = None
+    elicitation: bool = True
+    protocol: Protocol = "auto"
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSettings:
+    """The section `mcp`; `servers` are by name, in the order of the files."""
+
+    servers: Mapping[str, ServerSettings] = field(default_factory=_empty)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSettings:
+    """The section of one model provider.
+
+    Args:
+        api_key: Its key, or None; never shown.
+        base_url: Its address, or None for the provider's own.
+    """
+
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """The section `local`: models that run in this process.
+
+    Args:
+        path: The GGUF file of the model `local`, absolute, or None for the one that was pulled.
+        threads: Threads to compute with, or None.
+        context: Context length in tokens, or None.
+        models: GGUF files by name; `local.NAME` uses one.
+    """
+
+    path: Path | None = None
+    threads: int | None = None
+    context: int | None = None
+    models: Mapping[str, Path] = field(default_factory=_empty)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellSettings:
+    """The section `shell`: bounds of the tool `execute`; None leaves the tool's own.
+
+    Args:
+        timeout_seconds: Longest run of one command.
+        max_output_bytes: Most bytes of output given to the model.
+    """
+
+    timeout_seconds: float | None = None
+    max_output_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillsSettings:
+    """The section `skills`; `directories` are absolute, None means the default ones."""
+
+    directories: tuple[Path, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole configuration.
+
+    Args:
+        default_model: Model of cards that name none, or None.
+        request_params: Request parameters under those of cards.
+        model_aliases: Short names of models, over those of the program.
+        mcp: MCP servers.
+        providers: Settings of every known provider, by its name.
+        local: Local models.
+        shell: The shell tool.
+        skills: Skill directories.
+        layers: Where all this comes from, the weakest first.
+        warnings: What was found to be doubtful, such as a file that was passed over.
+    """
+
+    default_model: str | None = None
+    request_params: RequestParams = NO_PARAMS
+    model_aliases: Mapping[str, str] = field(default_factory=_empty)
+    mcp: McpSettings = McpSettings()
+    providers: Mapping[str, ProviderSettings] = field(default_factory=_empty)
+    local: LocalSettings = LocalSettings()
+    shell: ShellSettings = ShellSettings()
+    skills: SkillsSettings = SkillsSettings()
+    layers: tuple[Layer, ...] = field(default=(), repr=False, compare=False)
+    warnings: tuple[Diagnostic, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files that were read, the weakest first, as they are shown to people."""
+        return tuple(layer.path for layer in self.layers if layer.path)
+
+    def provider(self, name: str) -> ProviderSettings:
+        """Give the section of a provider; an empty one where it is not configured."""
+        return self.providers.get(name, _NO_PROVIDER)
+
+    def place_of(self, *keys: str | int, key: bool = False) -> Place | None:
+        """Find where a setting comes from.
+
+        Args:
+            keys: Such as `"mcp", "servers", "time"`.
+            key: Whether to give the place of the last key instead of its value.
+
+        Returns:
+            The place in the strongest layer that has it; None where it is a default.
+        """
+        for layer in reversed(self.layers):
+            if layer.has(keys):
+                return layer.place(keys, key=key)
+        # Parts of it may come from variables alone.
+        places = (layer.place(keys, key=key) for layer in self.layers if not layer.path)
+        return next((place for place in places if place.variable is not None), None)
+
+
+_NO_PROVIDER: Final = ProviderSettings()
+NO_SETTINGS: Final = Settings()
+"""The configuration of someone who has none."""
