@@ -101,7 +101,7 @@ def _given(name: str) -> JsonObject:
 
 def _property(field: Field, card_type: CardType) -> JsonObject:
     required = card_type in field.required
-    value = dict(_kind(field.kind, filled=required))
+    value = dict(kind_schema(field.kind, filled=required))
     if field.name == "name":
         value["pattern"] = _NAME
     described: dict[str, JsonValue] = value if required else dict(_nullable(value))
@@ -133,7 +133,7 @@ def _nullable(value: JsonObject) -> JsonObject:
     return {"anyOf": [value, {"type": "null"}]}
 
 
-def _kind(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C901
+def kind_schema(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C901
     """Describe a kind; `filled` asks for at least one item of a list."""
     match kind:
         case Text():
@@ -154,7 +154,7 @@ def _kind(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C901
         case OneOf():
             return {"enum": list(kind.choices)}
         case ListOf():
-            item = _kind(kind.item)
+            item = kind_schema(kind.item)
             several: JsonObject = {
                 "type": "array",
                 "items": item,
@@ -168,12 +168,12 @@ def _kind(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C901
             return {
                 "type": "object",
                 "propertyNames": keys,
-                "additionalProperties": _kind(kind.value),
+                "additionalProperties": kind_schema(kind.value),
             }
         case Record():
             return _record(kind.entries)
         case AnyOf():
-            return {"anyOf": [_kind(one) for one in kind.kinds]}
+            return {"anyOf": [kind_schema(one) for one in kind.kinds]}
         case JsonSchema():
             return {
                 "type": "object",
@@ -201,7 +201,7 @@ def _record(entries: Sequence[Entry]) -> JsonObject:
     properties: dict[str, JsonValue] = {}
     twice: list[JsonValue] = []
     for entry in entries:
-        value = _kind(entry.kind)
+        value = kind_schema(entry.kind)
         described = {**(value if entry.required else _nullable(value)), "description": entry.doc}
         properties[entry.name] = described
         if entry.spelling is not None:
