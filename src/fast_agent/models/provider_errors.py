@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic_ai import exceptions as lib
 
@@ -50,9 +51,11 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     Returns:
         The failure in plain words; the key never appears in them.
     """
+    who = _who(endpoint)
+    if "ended without" in str(error):  # the library's words for a stream that just stops
+        return Failure(f"the answer of {who} broke off before its end", "try again", passing=True)
     if isinstance(error, lib.ModelAPIError):
         return _api_failure(error, endpoint)
-    who = _who(endpoint)
     if isinstance(error, lib.ContentFilterError):
         return Failure(
             f"{who} refused the content: {_safe(str(error), endpoint)}", "change the message"
@@ -105,17 +108,16 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
     match error:
         case lib.ModelAuthenticationError():
             return Failure(
-                f"{facts.label} refused the API key{_status(error)}",
+                f"{_provider(endpoint)} refused the API key{_status(error)}",
                 f"check `{facts.key_variables[0]}` or `{facts.api_key_setting}`, "
                 f"and that it may use `{endpoint.model}`",
             )
         case lib.ModelNotFoundError():
             near = error.suggested_model_id if isinstance(error, lib.ModelHTTPError) else None
-            where = f" at `{endpoint.base_url}`" if endpoint.base_url else ""
             hint = f"did you mean `{near}`?" if near else "check the name of the model"
             if endpoint.base_url:
                 hint += f"; check `{facts.name}.base_url` too"
-            return Failure(f"{facts.label} has no model `{endpoint.model}`{where}{detail}", hint)
+            return Failure(f"{_provider(endpoint)} has no model `{endpoint.model}`{detail}", hint)
         case lib.ModelContextWindowExceededError():
             return Failure(
                 f"the conversation is too long for {_who(endpoint)}{detail}",
@@ -123,7 +125,7 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             )
         case lib.ModelQuotaExceededError():
             return Failure(
-                f"the quota or credit at {facts.label} is used up{detail}",
+                f"the quota or credit at {_provider(endpoint)} is used up{detail}",
                 "look at the account's billing, or use another provider",
             )
         case _:
@@ -133,8 +135,8 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
 
 def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> Failure:
     who = _who(endpoint)
-    where = f" at `{endpoint.base_url}`" if endpoint.base_url else ""
-    reason = _safe(str(error), endpoint)
+    where = f" at{_address(endpoint)}" if endpoint.base_url else ""
+    reason = _safe(_deepest(error), endpoint)
     if error.phase == "connect":
         message = f"cannot reach {who}{where}: {reason}"
         hint = "check the network and the address"
@@ -147,8 +149,32 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
     return Failure(message, hint, passing=True)
 
 
+def _deepest(error: BaseException) -> str:
+    """Find the words nearest to what happened on the network."""
+    text = str(error)
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        text = str(cause) or text
+        cause = cause.__cause__ or cause.__context__
+    return text
+
+
 def _status(error: lib.ModelAPIError) -> str:
     return f" (HTTP {error.status_code})" if isinstance(error, lib.ModelHTTPError) else ""
+
+
+def _provider(endpoint: Endpoint) -> str:
+    facts = PROVIDERS[endpoint.provider]
+    return f"the endpoint{_address(endpoint)}" if facts.base_url_required else facts.label
+
+
+def _address(endpoint: Endpoint) -> str:
+    """Name the address, without a user, a password or a query that may hold secrets."""
+    if not endpoint.base_url:
+        return ""
+    parts = urlsplit(endpoint.base_url)
+    host = parts.netloc.rpartition("@")[2]
+    return f" `{urlunsplit((parts.scheme, host, parts.path, '', ''))}`"
 
 
 def _who(endpoint: Endpoint) -> str:

@@ -232,6 +232,10 @@ def message_of(
                     calls.append(ToolCall(part.tool_call_id, part.tool_name, arguments))
             case _:
                 pass  # the provider's own tools and marks live in the native form only
+    refusal = (response.provider_details or {}).get("refusal")
+    if not content and isinstance(refusal, str) and refusal:
+        content.append(TextContent(refusal))
+        whole = False
     if answer is not None:
         content = [TextContent(answer)]
         calls = []
@@ -241,7 +245,7 @@ def message_of(
         tuple(content),
         tool_calls=tuple(calls),
         channels=_thoughts(response),
-        native=_kept(response, provider) if whole else None,
+        native=_kept(response, provider) if whole and response.parts else None,
         stop_reason=_stop_reason(response, bool(calls)),
     )
 

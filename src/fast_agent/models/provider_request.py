@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 OutputMode: TypeAlias = Literal["text", "native", "tool", "prompted"]
 
+_STRICT: Final = frozenset({"openai", "azure"})
+"""Providers that hold a model to a tool's schema; to others the schema goes just as it is."""
+
 _RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
 """Providers whose endpoints take `top_k` beside the fields of the OpenAI API."""
 
@@ -57,7 +60,8 @@ def library_request(
         ModelError: The provider cannot do what a parameter asks, and leaving it out would change
             what the request promises. A preference it does not know, such as a seed, is left out.
     """
-    tools = [_tool(tool) for tool in request.tools]
+    strict = None if provider in _STRICT else False
+    tools = [_tool(tool, strict) for tool in request.tools]
     shape = request.output_schema
     mode = _mode(model, shape)
     answer_tool = _answer_tool(shape, request.tools) if mode == "tool" and shape else None
@@ -77,10 +81,12 @@ def library_request(
     return LibraryRequest(settings, parameters, answer_tool.name if answer_tool else None)
 
 
-def _tool(tool: ToolSpec) -> ToolDefinition:
-    schema = cast("dict[str, Any]", plain_object(tool.input_schema))
+def _tool(tool: ToolSpec, strict: bool | None) -> ToolDefinition:
     return ToolDefinition(
-        name=tool.name, description=tool.description, parameters_json_schema=schema
+        name=tool.name,
+        description=tool.description,
+        parameters_json_schema=cast("dict[str, Any]", plain_object(tool.input_schema)),
+        strict=strict,
     )
 
 
@@ -115,7 +121,7 @@ def _settings(
     model: LibraryModel[Any], provider: str, params: RequestParams, *, has_tools: bool
 ) -> ModelSettings:
     ignored = model.unsupported_settings
-    settings = ModelSettings()
+    settings = ModelSettings(framing_announcement="never")  # the system prompt is the card's alone
     if "max_retries" not in ignored:
         settings["max_retries"] = 0  # retries are ours: they know of Retry-After and of the turn
     for name in ("max_tokens", "temperature", "top_p", "seed"):
