@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 from fast_agent.errors import RunError
 from fast_agent.models.model import OutputSchema
+from fast_agent.runtime.json_schema import JsonSchema
 
 if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
     from pydantic import TypeAdapter
 
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -79,18 +79,7 @@ class JsonOutput:
     """
 
     def __init__(self, schema: JsonObject) -> None:
-        from jsonschema import SchemaError
-        from jsonschema.validators import validator_for
-        from referencing import Registry
-
-        kind = validator_for(cast("dict[str, Any]", schema))
-        try:
-            kind.check_schema(cast("dict[str, Any]", schema))
-        except SchemaError as error:
-            msg = f"the schema of the structured answer is not valid: {error.message}"
-            raise RunError(msg) from error
-        # An empty registry: a schema must not make this process fetch addresses.
-        self._validator: Validator = kind(cast("dict[str, Any]", schema), registry=Registry())
+        self._checked = JsonSchema(schema, "the structured answer")
         title = schema.get("title")
         self._schema = OutputSchema(title if isinstance(title, str) else "answer", schema)
 
@@ -106,11 +95,9 @@ class JsonOutput:
             ValueError: The text is not JSON or does not fit the schema.
         """
         value = cast("JsonValue", json.loads(unfenced(text)))
-        problems = [
-            f"{error.json_path}: {error.message}" for error in self._validator.iter_errors(value)
-        ]
-        if problems:
-            raise ValueError("; ".join(problems))
+        problems = self._checked.problems(value)
+        if problems is not None:
+            raise ValueError(problems)
         return value
 
 

@@ -20,6 +20,7 @@ from fast_agent.tools.tool import ToolContext, no_progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fast_agent.messages.history import History
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.runtime.budget import Budget
     from fast_agent.runtime.events import Origin
@@ -39,10 +40,12 @@ class TurnCallContext(ToolContext):
     Args:
         origin: The turn, for events.
         scope: What the agents it starts inherit.
+        history: The conversation before the message that made the call.
     """
 
     origin: Origin
     scope: Scope
+    history: History
 
 
 class ToolCalls:
@@ -54,9 +57,19 @@ class ToolCalls:
         origin: The turn.
         scope: What agents started by a call inherit.
         budget: What to charge.
+        history: The conversation before the message that made the calls.
     """
 
-    __slots__ = ("_budget", "_calls", "_exceeded", "_origin", "_results", "_scope", "_tools")
+    __slots__ = (
+        "_budget",
+        "_calls",
+        "_exceeded",
+        "_history",
+        "_origin",
+        "_results",
+        "_scope",
+        "_tools",
+    )
 
     def __init__(
         self,
@@ -66,12 +79,14 @@ class ToolCalls:
         origin: Origin,
         scope: Scope,
         budget: Budget,
+        history: History,
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._origin = origin
         self._scope = scope
         self._budget = budget
+        self._history = history
         self._results: list[ToolResult | None] = [None] * len(calls)
         self._exceeded: LimitError | None = None
 
@@ -151,6 +166,7 @@ class ToolCalls:
             progress=self._progress_of(call.id),
             origin=origin,
             scope=self._scope,
+            history=self._history,
         )
 
     def _progress_of(self, call_id: str) -> Progress:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from logging import getLogger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.messages.message import Message
@@ -45,9 +45,17 @@ if TYPE_CHECKING:
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.output import OutputShape
-    from fast_agent.tools.toolbox import Toolbox, ToolTable
+    from fast_agent.tools.toolbox import ToolTable
 
 log = getLogger(__name__)
+
+
+class ToolSource(Protocol):
+    """Where the tools of an agent come from."""
+
+    async def table(self) -> ToolTable:
+        """Give the tools now; cheap when nothing changed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +74,7 @@ class TurnSetup:
     agent: str
     model: Model
     render: Callable[[], Awaitable[str]]
-    tools: Toolbox
+    tools: ToolSource
     params: RequestParams
     max_iterations: int
 
@@ -212,9 +220,9 @@ class Turn:
     async def _converse(self, message: Message) -> Message:
         setup = self._setup
         self._draft.append(message)
+        tools = await setup.tools.table()
         system = await setup.render()
         while True:
-            tools = await setup.tools.table()
             answer = await self._ask(system, tools)
             if not answer.tool_calls:
                 self._draft.append(answer)
@@ -222,6 +230,7 @@ class Turn:
                     return answer
             elif self._requests < setup.max_iterations:
                 await self._run_tools(answer, tools)
+                tools = await setup.tools.table()
             else:
                 return self._stop(answer)
 
@@ -260,14 +269,15 @@ class Turn:
         raise ModelError(msg, hint="raise `request_params.timeout_seconds`")
 
     async def _run_tools(self, answer: Message, tools: ToolTable) -> None:
-        self._draft.append(answer)
         self._running = running = ToolCalls(
             answer.tool_calls,
             tools,
             origin=self._origin,
             scope=self._scope,
             budget=self._budget,
+            history=self._draft.history,
         )
+        self._draft.append(answer)
         await running.run(parallel=self._setup.params.parallel_tool_calls is not False)
         self._running = None
         self._draft.append(Message("user", tool_results=running.results()))

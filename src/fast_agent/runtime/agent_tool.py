@@ -1,0 +1,207 @@
+"""Agent tools: child agents a parent's model calls like tools."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, TypeAlias
+
+from anyio import CancelScope, Semaphore, move_on_after
+
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.message import ToolResult
+from fast_agent.models.model import ToolSpec
+from fast_agent.runtime.events import ChildFinished, ChildStarted
+from fast_agent.runtime.json_schema import JsonSchema
+from fast_agent.runtime.tool_calls import TurnCallContext
+from fast_agent.runtime.view import error_result
+from fast_agent.tools.tool_name import agent_tool_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.messages.message import Message, ToolCall
+    from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.child_history import HistoryRouting
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.tool import ToolContext, ToolSource
+
+MAX_DEPTH = 8
+"""How many agents may stand above one another below the first, unless told otherwise."""
+
+MAX_DESCRIPTION = 1000
+"""Longest description taken from an instruction, in characters."""
+
+Clone: TypeAlias = "Callable[[Iterable[Message]], Agent]"
+"""Makes a fresh instance of a child that starts with the given messages."""
+
+MESSAGE_SCHEMA: Mapping[str, JsonValue] = {
+    "type": "object",
+    "properties": {"message": {"type": "string", "description": "what to send to the agent"}},
+    "required": ["message"],
+    "additionalProperties": False,
+}
+
+
+class Crew:
+    """What the children of one parent instance share: its limits, and a count of the clones.
+
+    Args:
+        parent: The parent's card.
+        max_depth: Deepest nesting of agents.
+    """
+
+    def __init__(self, parent: AgentConfig, max_depth: int = MAX_DEPTH) -> None:
+        self.parent = parent
+        self.max_depth = max_depth
+        self._numbers = count(1)
+        most = parent.max_parallel
+        self.places: AbstractAsyncContextManager[object] = (
+            nullcontext() if most is None else Semaphore(most, fast_acquire=True)
+        )
+        """Entered while a clone runs; waits where `max_parallel` are running."""
+
+    def next_number(self) -> int:
+        """Number a clone, from 1."""
+        return next(self._numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTool:
+    """A child agent as a tool; every call runs on a clone of its own.
+
+    Args:
+        spec: How the parent's model sees it.
+        child: The child's card.
+        clone: Makes an instance of it.
+        crew: What it shares with the parent's other children.
+        routing: How histories meet.
+        schema: The child's own form of arguments, or None for a `message`.
+    """
+
+    spec: ToolSpec
+    child: AgentConfig
+    clone: Clone
+    crew: Crew
+    routing: HistoryRouting
+    schema: JsonSchema | None
+
+    @property
+    def source(self) -> ToolSource:
+        """Where it comes from."""
+        return "agent"
+
+    @property
+    def server_name(self) -> None:
+        """None: it belongs to no server."""
+        return
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be called again after a crash: no, for what the child may have done."""
+        return False
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Let a clone of the child answer."""
+        if not isinstance(context, TurnCallContext):
+            raise RunError(f"agent `{self.child.name}` can only be called in a turn")
+        if context.scope.depth >= self.crew.max_depth:
+            reason = f"agents may call each other {self.crew.max_depth} deep at most"
+            return self._refused(call, reason)
+        message, problem = self._message(call.arguments)
+        if problem is not None:
+            return self._refused(call, problem)
+        async with self.crew.places:
+            return await self._tell(call, context, message)
+
+    def _message(self, arguments: JsonObject) -> tuple[str, str | None]:
+        """Return the message for the child, and what is wrong with the arguments."""
+        message = arguments.get("message")
+        alone = isinstance(message, str) and len(arguments) == 1
+        if self.schema is not None:
+            problems = self.schema.problems(arguments)
+            if problems is not None:
+                return "", f"the arguments are not of its form: {problems}"
+        elif not alone:
+            return "", "its one argument is `message`, a text"
+        return (str(message) if alone else json.dumps(arguments, ensure_ascii=False)), None
+
+    async def _tell(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
+        """Run the call between the two events that frame it."""
+        listener, name = context.scope.listener, self.child.name
+        if listener is None:
+            return await self._run(call, context, message)
+        number = self.crew.next_number()
+        shown = self.crew.parent.max_display_instances
+        listener(ChildStarted(context.origin, call.id, name, number, shown))
+        error: str | None = "cancelled"
+        try:
+            result = await self._run(call, context, message)
+            error = result.text if result.is_error else None
+        finally:
+            listener(ChildFinished(context.origin, call.id, name, number, error))
+        return result
+
+    async def _run(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
+        scope = replace(context.scope, depth=context.scope.depth + 1, parent_call_id=call.id)
+        seconds = self.crew.parent.child_timeout_sec
+        child: Agent | None = None
+        try:
+            with move_on_after(seconds):
+                child = self.clone(await self.routing.base_for(call, context))
+                turn = await child.generate(message, scope=scope)
+                await self.routing.merge(call, context, turn.messages)
+                return ToolResult(call.id, turn.message.content)
+        except FastAgentError as error:
+            return self._refused(call, error.message)
+        finally:
+            if child is not None:
+                with CancelScope(shield=True):
+                    await child.aclose()
+        reason = f"it did not answer within the {seconds:g} s of `child_timeout_sec`"
+        return self._refused(call, reason)
+
+    def _refused(self, call: ToolCall, reason: str) -> ToolResult:
+        return error_result(call.id, f"agent `{self.child.name}` failed: {reason}")
+
+
+def agent_tool(child: AgentConfig, clone: Clone, crew: Crew, routing: HistoryRouting) -> AgentTool:
+    """Make the tool that calls a child.
+
+    Args:
+        child: The child's card.
+        clone: Makes an instance of it.
+        crew: What it shares with the parent's other children.
+        routing: How histories meet.
+
+    Raises:
+        RunError: The child is its own parent, or its `tool_input_schema` is no JSON Schema.
+    """
+    if child.name == crew.parent.name:
+        raise RunError(f"agent `{child.name}` cannot be a tool of itself")
+    own = child.tool_input_schema
+    schema = None
+    if own is not None:
+        own = {"type": "object", **own}
+        schema = JsonSchema(own, f"`tool_input_schema` of agent `{child.name}`")
+    spec = ToolSpec(
+        agent_tool_name(child.name), describe(child), MESSAGE_SCHEMA if own is None else own
+    )
+    return AgentTool(spec, child, clone, crew, routing, schema)
+
+
+def describe(agent: AgentConfig) -> str:
+    """Say what an agent is for: its description, else the first paragraph of its instruction."""
+    if agent.description and agent.description.strip():
+        return agent.description.strip()
+    for paragraph in (agent.instruction or "").split("\n\n"):
+        text = " ".join(paragraph.split())
+        if text:
+            if len(text) <= MAX_DESCRIPTION:
+                return text
+            return text[:MAX_DESCRIPTION].rsplit(" ", 1)[0] + " …"
+    return f"sends a message to the agent `{agent.name}`"
