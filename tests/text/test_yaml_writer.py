@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import yaml
@@ -87,7 +87,7 @@ def test_awkward_texts_everywhere(text: str) -> None:
 @example(1e-05)
 @example(-0.0)
 def test_decimals_keep_their_value(number: float) -> None:
-    back: object = yaml12.parse_yaml(write_yaml({"a": number}))["a"]
+    back = cast("dict[str, object]", yaml12.parse_yaml(write_yaml({"a": number})))["a"]
     assert isinstance(back, float)
     assert (back, math.copysign(1, back)) == (number, math.copysign(1, number))
 

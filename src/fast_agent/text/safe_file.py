@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.errors import FastAgentError
 
@@ -31,9 +31,8 @@ class RefusedFileError(FastAgentError):
         self.missing = missing
 
 
-@dataclass(frozen=True, slots=True)
-class FileStamp:
-    """What tells one state of a file from another without reading it."""
+class FileStamp(NamedTuple):
+    """What tells one state of a file from another without reading it; a tuple, as it is hot."""
 
     device: int
     inode: int

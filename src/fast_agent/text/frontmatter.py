@@ -1,0 +1,123 @@
+"""Frontmatter: the YAML between two `---` lines at the head of a Markdown file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fast_agent.errors import FastAgentError
+from fast_agent.text.span import Span
+
+if TYPE_CHECKING:
+    from fast_agent.text.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """A Markdown file in two parts.
+
+    Args:
+        text: The YAML between the fences.
+        first_line: Line number of its first line.
+        body: What follows the closing fence.
+        body_line: Line number of the body's first line.
+    """
+
+    text: str
+    first_line: int
+    body: str
+    body_line: int
+
+
+class FrontmatterError(FastAgentError):
+    """Frontmatter opens but cannot be read.
+
+    Args:
+        message: What is wrong.
+        reason: `unclosed`, `toml`, or `fence` for a fence that is not exactly `---`.
+        span: Where.
+        hint: What to do.
+        replacement: Text that would mend the span, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        reason: Literal["unclosed", "toml", "fence"],
+        span: Span,
+        *,
+        hint: str,
+        replacement: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.span = span
+        self.replacement = replacement
+
+
+def split_frontmatter(source: Source) -> Frontmatter | None:
+    """Split a Markdown file into its frontmatter and its body.
+
+    A line that is exactly `---` opens, as the first line, and the next such line closes.
+
+    Args:
+        source: The file.
+
+    Returns:
+        The two parts; None where the file does not begin with frontmatter.
+
+    Raises:
+        FrontmatterError: The frontmatter is not closed, is TOML (`+++`), or its fence has
+            blanks behind it.
+    """
+    text = source.text
+    if not text.startswith("---\n"):
+        _check_first_line(source)
+        return None
+    close = text.find("\n---\n", 3)
+    if close >= 0:
+        body_start = close + 5
+    elif text.endswith("\n---"):
+        close = len(text) - 4
+        body_start = len(text)
+    else:
+        raise _unclosed(source)
+    yaml = text[4 : close + 1]
+    return Frontmatter(yaml, 2, text[body_start:], yaml.count("\n") + 3)
+
+
+def _check_first_line(source: Source) -> None:
+    first = source.line(1)
+    if first.rstrip() == "+++":
+        raise FrontmatterError(
+            "frontmatter between `+++` lines is TOML; cards are YAML",
+            "toml",
+            Span.at(1, 1, 3),
+            hint="write `---` above and below, and `key: value` lines between",
+        )
+    if first == "---":
+        raise _unclosed(source)
+    if first.rstrip() == "---":
+        raise _loose_fence(1, first)
+
+
+def _unclosed(source: Source) -> FrontmatterError:
+    for number, line in enumerate(source.text.split("\n")[1:], 2):
+        if line.rstrip() == "---":
+            return _loose_fence(number, line)
+    return FrontmatterError(
+        "frontmatter is opened here and never closed",
+        "unclosed",
+        Span.at(1, 1, 3),
+        hint="put a line that is exactly `---` after the last field",
+    )
+
+
+def _loose_fence(number: int, line: str) -> FrontmatterError:
+    return FrontmatterError(
+        "the frontmatter fence has blanks behind it; it must be exactly `---`",
+        "fence",
+        Span.at(number, 1, len(line)),
+        hint="remove the blanks",
+        replacement="---",
+    )

@@ -1,0 +1,62 @@
+"""Suggestions: the word a person probably meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LONGEST = 64
+
+
+def closest(word: str, choices: Iterable[str]) -> str | None:
+    """Find the choice a misspelt word stands for.
+
+    Letter case, `-`, `_` and spaces do not count as differences. One edit is forgiven for every
+    three characters, a swap of neighbours being one edit.
+
+    Args:
+        word: What was written.
+        choices: What could have been written, the more likely first.
+
+    Returns:
+        The closest choice, the first of equals; None where nothing is close.
+    """
+    folded = _fold(word)
+    if not folded or len(word) > _LONGEST:
+        return None
+    best: str | None = None
+    best_distance = max(1, len(folded) // 3) + 1
+    for choice in choices:
+        candidate = _fold(choice)
+        if candidate == folded:
+            return choice
+        if len(choice) > _LONGEST or abs(len(candidate) - len(folded)) >= best_distance:
+            continue
+        distance = _distance(folded, candidate)
+        # Rewriting most of a short word is not a misspelling of it.
+        if distance < best_distance and distance < min(len(folded), len(candidate)):
+            best, best_distance = choice, distance
+    return best
+
+
+def _fold(word: str) -> str:
+    return word.casefold().translate(_IGNORED)
+
+
+_IGNORED = {ord("-"): None, ord("_"): None, ord(" "): None}
+
+
+def _distance(left: str, right: str) -> int:
+    """Count the edits between two words: insert, delete, replace, swap neighbours."""
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        before, last, row = row, before, [i]
+        for j, b in enumerate(right, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
