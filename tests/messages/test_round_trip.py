@@ -142,7 +142,7 @@ transcripts = st.builds(
 
 
 @given(transcripts)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_json_gives_back_what_was_written(transcript: Transcript) -> None:
     text = write_json_history(transcript)
     assert read_json_history(Source.of("h.json", text)) == transcript
@@ -150,7 +150,7 @@ def test_json_gives_back_what_was_written(transcript: Transcript) -> None:
 
 
 @given(transcripts)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_delimited_text_gives_back_what_was_written(transcript: Transcript) -> None:
     text = write_delimited_history(transcript)
     assert read_delimited_history(Source.of("h.md", text)) == transcript

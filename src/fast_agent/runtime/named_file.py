@@ -1,0 +1,116 @@
+"""Named files: texts that `{{file:}}` placeholders put into an instruction."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import CardError
+from fast_agent.text.safe_file import FileStamp, RefusedFileError, confined_parts, read_confined
+from fast_agent.text.source import SourceError, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.runtime.placeholder import Placeholder
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Largest file a `{{file:}}` placeholder may name, in bytes."""
+
+
+class NamedFile:
+    """The text of a file, read again when the file is another one or has changed.
+
+    Args:
+        placeholder: A `{{file:}}` or `{{file_silent:}}` placeholder.
+        config: The card it is in.
+        workspace: The workspace's root directory.
+    """
+
+    def __init__(self, placeholder: Placeholder, config: AgentConfig, workspace: Path) -> None:
+        self._placeholder = placeholder
+        self._config = config
+        self._workspace = workspace
+        self._paths: list[str] = []
+        self._state: tuple[int, FileStamp | None] | None = None
+        self._text = ""
+
+    def read(self) -> str:
+        """Give the file's text as it is now.
+
+        Raises:
+            CardError: The file is missing, leaves its directory, is too large or no text.
+        """
+        if self._state is None or self._state != self._state_now():
+            places = file_places(self._config, self._workspace)
+            self._text, index, stamp = read_named_file(self._placeholder, places)
+            inside = "/".join(confined_parts(self._placeholder.argument))
+            self._paths = [f"{place}/{inside}" for place in places]
+            self._state = (index, stamp)
+        return self._text
+
+    def _state_now(self) -> tuple[int, FileStamp | None] | None:
+        """Look at the file without opening it; None where that does not tell."""
+        for index, path in enumerate(self._paths):
+            try:
+                return index, FileStamp.of(os.stat(path, follow_symlinks=False))  # noqa: PTH116 (hot)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                return None
+        return -1, None
+
+
+def file_places(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:
+    """Give the directories a `{{file:}}` placeholder looks in, in order.
+
+    Raises:
+        CardError: The card came over the network and may not read files.
+    """
+    if config.remote is not None:
+        raise CardError(
+            "a card from the network may not read files into its instruction",
+            hint="save the card as a file, or put the text into the instruction",
+        )
+    if config.directory is None or config.directory == workspace:
+        return (workspace,)
+    return (config.directory, workspace)
+
+
+def read_named_file(
+    placeholder: Placeholder, places: Sequence[Path]
+) -> tuple[str, int, FileStamp | None]:
+    """Read the file a `{{file:}}` or `{{file_silent:}}` placeholder names.
+
+    Args:
+        placeholder: The placeholder.
+        places: The directories to look in, in order.
+
+    Returns:
+        The text, the index of the place it was found in, and the file's stamp; no text, -1 and None
+        for a missing file that `file_silent` names.
+
+    Raises:
+        CardError: The file is missing, leaves its directory, is too large or no text.
+    """
+    for index, place in enumerate(places):
+        try:
+            found = read_confined(place, placeholder.argument, MAX_FILE_BYTES)
+            return decode(found.data), index, found.stamp
+        except RefusedFileError as error:
+            if error.missing:
+                continue
+            hint = "name a file below the card's directory or the workspace, not through a link"
+            raise CardError(f"the file of `{placeholder}` {error.message}", hint=hint) from error
+        except SourceError as error:
+            message = f"the file of `{placeholder}` cannot be used: {error.message}"
+            raise CardError(message, hint=error.hint) from error
+    if placeholder.name == "file_silent":
+        return "", -1, None
+    looked = " and ".join(f"`{place}`" for place in places)
+    raise CardError(
+        f"the file of `{placeholder}` does not exist",
+        hint=f"it was looked for in {looked}; `file_silent` leaves a missing file out",
+    )
