@@ -36,7 +36,7 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.server_log import forward
-from fast_agent.mcp.stdio import ServerProcess
+from fast_agent.mcp.stdio import MESSAGE_LIMIT, ServerProcess
 from fast_agent.mcp.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -198,7 +198,9 @@ class LiveSession:
                         timeout=timeout,
                         event_hooks={"response": [self._on_response]},
                     ) as http,
-                    streamable_http_client(target.url, http_client=http) as streams,
+                    streamable_http_client(
+                        target.url, http_client=http, max_sse_event_size=MESSAGE_LIMIT
+                    ) as streams,
                 ):
                     yield streams
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from fast_agent.mcp.server import StdioTarget
 
-LINE_LIMIT = 64 * 1024 * 1024
-"""Longest line a server may send, in bytes."""
+MESSAGE_LIMIT = 64 * 1024 * 1024
+"""Longest message a server may send, in bytes."""
 
 _SHOWN_BYTES = 400
 _TAIL_LINES = 20
@@ -147,7 +147,7 @@ class ServerProcess:
         stdout = _stream(process.stdout)
         async with incoming:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
-                async for line in _lines(stdout, LINE_LIMIT):
+                async for line in _lines(stdout, MESSAGE_LIMIT):
                     await incoming.send(_parse(line))
             on_end()
             # A server that still writes while it is being closed must not block on a full pipe.

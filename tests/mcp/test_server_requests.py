@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fast_agent.mcp.client_side import ClientSide
+from fast_agent.mcp.pool import ServerPool
+from fast_agent.messages.message import ToolCall
+from fast_agent.tools.filter import ServerFilter
+from fast_agent.tools.human import HumanAnswer
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_server_gets_the_persons_answer(servers: Any, each: str) -> None:
+    servers.person.answers = [HumanAnswer(action="accept", content={"name": "Ada"})]
+    assert (await servers.call(each, "greet_person")).text == "hello Ada"
+    (question,) = servers.person.asked
+    assert (question.message, question.server_name) == ("What is your name?", each)
+    assert question.agent_name == "tester"
+    assert set(question.schema["properties"]) == {"name"}
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_person_may_refuse(servers: Any, each: str, action: Any) -> None:
+    servers.person.answers = [HumanAnswer(action=action)]
+    assert (await servers.call(each, "greet_person")).text == f"no name: {action}"
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_again(servers: Any, each: str) -> None:
+    servers.person.answers = [
+        HumanAnswer(action="accept", content={"name": "A"}),
+        HumanAnswer(action="accept", content={"name": "Ada", "password": "x"}),
+        HumanAnswer(action="accept", content={"name": "Ada"}),
+    ]
+    assert (await servers.call(each, "greet_person")).text == "hello Ada"
+    first, second, third = (question.message for question in servers.person.asked)
+    assert first == "What is your name?"
+    assert "`name`" in second
+    assert "password" in third
+
+
+async def test_three_wrong_answers_are_a_cancel(servers: Any, each: str) -> None:
+    servers.person.answers = [HumanAnswer(action="accept", content={})] * 3
+    assert (await servers.call(each, "greet_person")).text == "no name: cancel"
+
+
+async def test_a_server_gets_a_models_answer(servers: Any, each: str) -> None:
+    assert (await servers.call(each, "consult", question="why?")).text == "oracle says WHY?"
+    (request,) = servers.oracle.requests
+    assert (request.server_name, request.agent_names) == (each, ("tester",))
+    assert request.system == "Be brief."
+    assert (request.params.max_tokens, request.params.temperature) == (77, 0.5)
+    assert [message.text for message in request.messages] == ["why?"]
+
+
+async def test_a_server_gets_its_roots(servers: Any, each: str) -> None:
+    roots = (await servers.call(each, "show_roots")).structured["result"]
+    assert roots == ["space=file:///work/space"]
+
+
+async def test_what_is_not_offered_is_refused(
+    http_server: Any, make_context: Any, http_spec: Any
+) -> None:
+    """Without a person a question is declined; without a sampler or roots the server is told so."""
+    for protocol in ("2026-07-28", "legacy"):
+        spec = http_spec(http_server.url, protocol=protocol)
+        async with ServerPool([spec], offered=ClientSide()) as pool:
+            toolset = pool.toolset("web", ServerFilter())
+
+            async def call(tool: str, toolset: Any = toolset, **arguments: Any) -> Any:
+                return await toolset.call_tool(tool, ToolCall("1", tool, arguments), make_context())
+
+            assert (await call("greet_person")).text == "no name: decline"
+            for refused in (await call("consult", question="q"), await call("show_roots")):
+                assert refused.is_error
+
+
+async def test_settings_switch_a_servers_requests_off(
+    http_server: Any, make_context: Any, http_spec: Any, shared: Any
+) -> None:
+    spec = http_spec(http_server.url, sampling=False, elicitation=False)
+    offered = ClientSide(sampler=shared.oracle, human=shared.person)
+    shared.oracle.requests.clear()
+    shared.person.asked.clear()
+    async with ServerPool([spec], offered=offered) as pool:
+        toolset = pool.toolset("web", ServerFilter())
+        for tool, arguments in (("consult", {"question": "q"}), ("greet_person", {})):
+            result = await toolset.call_tool(tool, ToolCall("1", tool, arguments), make_context())
+            assert result.is_error
+    assert shared.oracle.requests == []
+    assert shared.person.asked == []
+
+
+async def test_sampling_can_be_subject_to_approval(
+    http_server: Any, make_context: Any, http_spec: Any, shared: Any
+) -> None:
+    class Never:
+        async def approve(self, request: Any) -> bool:
+            assert request.server_name == "web"
+            return False
+
+    shared.oracle.requests.clear()
+    offered = ClientSide(sampler=shared.oracle, approval=Never())
+    async with ServerPool([http_spec(http_server.url)], offered=offered) as pool:
+        toolset = pool.toolset("web", ServerFilter())
+        call = ToolCall("1", "consult", {"question": "q"})
+        result = await toolset.call_tool("consult", call, make_context())
+    assert result.is_error
+    assert "turned down" in result.text
+    assert shared.oracle.requests == []
+
+
+async def test_the_time_a_person_takes_is_not_the_servers(
+    http_server: Any, make_context: Any, http_spec: Any
+) -> None:
+    import anyio
+
+    class Slow:
+        async def ask(self, request: Any) -> HumanAnswer:
+            await anyio.sleep(0.5)
+            return HumanAnswer(action="accept", content={"name": "Ada"})
+
+    for protocol in ("2026-07-28", "legacy"):
+        spec = http_spec(http_server.url, read_timeout_seconds=0.3, protocol=protocol)
+        async with ServerPool([spec], offered=ClientSide(human=Slow())) as pool:
+            toolset = pool.toolset("web", ServerFilter())
+            result = await toolset.call_tool(
+                "greet_person", ToolCall("1", "greet_person"), make_context()
+            )
+        assert result.text == "hello Ada"
