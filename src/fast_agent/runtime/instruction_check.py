@@ -67,9 +67,7 @@ def check_instruction(
     if text is None or "{{" not in text:
         return ()
     template = parse_template(text)
-    found: list[tuple[Placeholder, Diagnostic]] = []
-    for placeholder in template.unknown:
-        found.append((placeholder, _unknown(card, text, placeholder)))
+    found = [(item, _unknown(card, text, item)) for item in template.unknown]
     for placeholder in template.placeholders:
         problem = _problem(card.config, placeholder, workspace, internal)
         if problem is not None:
@@ -88,9 +86,9 @@ def _problem(
         match placeholder.name:
             case "file" | "file_silent":
                 read_named_file(placeholder, file_places(config, workspace))
-            case "internal" if internal is None:
-                return INSTRUCTION_SOURCE, f"there is no document for `{placeholder}`", None
             case "internal":
+                if internal is None:
+                    return INSTRUCTION_SOURCE, f"there is no document for `{placeholder}`", None
                 internal(placeholder.argument)
             case "url" if not is_web_address(placeholder.argument):
                 message = f"`{placeholder}` is no `http` or `https` address"
