@@ -109,8 +109,8 @@ def _in_order(problems: Sequence[Diagnostic], layers: Sequence[Layer]) -> list[D
     def order(problem: Diagnostic) -> tuple[bool, int, int, int]:
         start = None if problem.span is None else problem.span.start
         file = paths.index(problem.path) if problem.path in paths else -1
-        at = (0, 0) if start is None else (start.line, start.column)
-        return (not problem.path, file, *at)
+        line, column = (0, 0) if start is None else (start.line, start.column)
+        return (not problem.path, file, line, column)
 
     return sorted(problems, key=order)
 

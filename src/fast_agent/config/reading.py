@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from fast_agent.cards.kinds import (
@@ -46,19 +47,38 @@ Tree: TypeAlias = dict[str, Any]
 _UNSET: Final = object()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingRules:
+    """The rules problems are reported under, and what the whole file is called."""
+
+    whole: str = "the configuration"
+    unknown_key: Rule = UNKNOWN_CONFIG_KEY
+    wrong_type: Rule = WRONG_CONFIG_TYPE
+    wrong_value: Rule = WRONG_CONFIG_VALUE
+    unset_variable: Rule = UNSET_CONFIG_VARIABLE
+
+
 class Reader:
     """Reads the values of one layer; `problems` holds all that is wrong with them.
 
     Args:
         layer: Where the values come from, for places.
         directory: Where relative paths start, absolute.
-        environ: What `${NAME}` stands for.
+        environ: What `${NAME}` stands for; None leaves it as it is.
+        rules: The rules problems are reported under.
     """
 
-    def __init__(self, layer: Layer, directory: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        directory: Path,
+        environ: Mapping[str, str] | None,
+        rules: ReadingRules = ReadingRules(),
+    ) -> None:
         self._layer = layer
         self._directory = directory
         self._environ = environ
+        self._rules = rules
         self.problems: list[Diagnostic] = []
 
     def tree(self, kind: Record, value: JsonValue) -> Tree:
@@ -74,16 +94,17 @@ class Reader:
     def _read(self, kind: Kind, value: JsonValue, at: Keys) -> Any:
         if value is None:
             return _UNSET
-        if isinstance(value, str) and has_variable(value):
-            return self._expanded(kind, value, at)
+        environ = self._environ
+        if environ is not None and isinstance(value, str) and has_variable(value):
+            return self._expanded(kind, value, at, environ)
         return self._checked(kind, value, at)
 
-    def _expanded(self, kind: Kind, text: str, at: Keys) -> Any:
+    def _expanded(self, kind: Kind, text: str, at: Keys, environ: Mapping[str, str]) -> Any:
         try:
-            value = expand(text, self._environ)
+            value = expand(text, environ)
         except UnsetVariableError as error:
             if not (isinstance(kind, SecretText) and at[-1:] == ("api_key",)):
-                self._problem(UNSET_CONFIG_VARIABLE, at, error.message, error.hint)
+                self._problem(self._rules.unset_variable, at, error.message, error.hint)
             return _UNSET
         if isinstance(kind, SecretText) and not kind.blank and not value:
             return _UNSET
@@ -122,7 +143,7 @@ class Reader:
         if not isinstance(value, str):
             return self._wrong_type(kind, value, at)
         if not kind.blank and not value.strip():
-            return self._problem(WRONG_CONFIG_VALUE, at, f"{_named(at)} is empty")
+            return self._problem(self._rules.wrong_value, at, f"{self._named(at)} is empty")
         if isinstance(kind, PathText):
             return self._path(kind, value)
         return value
@@ -130,7 +151,7 @@ class Reader:
     def _path(self, kind: PathText, text: str) -> str:
         if "://" in text or (kind.program and "/" not in text and "\\" not in text):
             return text
-        return str(self._directory / from_home(text, self._environ))
+        return str(self._directory / from_home(text, self._environ or {}))
 
     def _number(self, kind: Whole | Number, value: JsonValue, at: Keys) -> Any:
         whole = isinstance(kind, Whole)
@@ -147,8 +168,8 @@ class Reader:
         )
         if inside or allowed:
             return value
-        message = f"{_named(at)} must be {expected(kind)}"
-        return self._problem(WRONG_CONFIG_VALUE, at, message)
+        message = f"{self._named(at)} must be {expected(kind)}"
+        return self._problem(self._rules.wrong_value, at, message)
 
     def _word(self, kind: OneOf, value: JsonValue, at: Keys) -> Any:
         if not isinstance(value, str):
@@ -157,8 +178,8 @@ class Reader:
             return value
         near = closest(value, kind.choices)
         hint = None if near is None else f"did you mean `{near}`?"
-        message = f"{_named(at)} must be {expected(kind)}"
-        return self._problem(WRONG_CONFIG_VALUE, at, message, hint)
+        message = f"{self._named(at)} must be {expected(kind)}"
+        return self._problem(self._rules.wrong_value, at, message, hint)
 
     def _list(self, kind: ListOf, value: JsonValue, at: Keys) -> Any:
         if isinstance(value, str) or not isinstance(value, Sequence):
@@ -183,7 +204,7 @@ class Reader:
         for key, inner in value.items():
             here = (*at, key)
             if not key.strip():
-                self._problem(WRONG_CONFIG_VALUE, here, f"a key of {_named(at)} is empty")
+                self._problem(self._rules.wrong_value, here, f"a key of {self._named(at)} is empty")
                 continue
             # A server with nothing below it is there all the same, and says what it lacks.
             empty = inner is None and isinstance(kind.value, Record)
@@ -202,16 +223,16 @@ class Reader:
                 self._unknown(kind, key, at)
                 continue
             if key != entry.name and entry.name in value:
-                message = f"{_named((*at, key))} and `{entry.name}` are the same"
-                self._problem(WRONG_CONFIG_VALUE, (*at, key), message, "keep one of them")
+                message = f"{self._named((*at, key))} and `{entry.name}` are the same"
+                self._problem(self._rules.wrong_value, (*at, key), message, "keep one of them")
                 continue
             checked = self._read(entry.kind, inner, (*at, key))
             if checked is not _UNSET:
                 read[entry.name] = checked
         for entry in kind.entries:
             if entry.required and value.get(entry.name) is None:
-                message = f"{_named(at)} lacks `{entry.name}`"
-                self._problem(WRONG_CONFIG_VALUE, at, message, f"`{entry.name}`: {entry.doc}")
+                message = f"{self._named(at)} lacks `{entry.name}`"
+                self._problem(self._rules.wrong_value, at, message, f"`{entry.name}`: {entry.doc}")
         return read
 
     def _free(self, value: JsonValue, at: Keys) -> Any:
@@ -229,15 +250,22 @@ class Reader:
         names = tuple(entry.name for entry in kind.entries)
         near = closest(key, names)
         hint = f"did you mean `{near}`?" if near else f"known keys: {', '.join(names)}"
-        where = f" in {_named(at)}" if at else ""
+        where = f" in {self._named(at)}" if at else ""
         place = self._layer.place((*at, key), key=True)
         message = f"unknown key `{key}`{where}"
-        self.problems.append(place.problem(UNKNOWN_CONFIG_KEY, message, hint))
+        self.problems.append(place.problem(self._rules.unknown_key, message, hint))
+
+    def _named(self, at: Keys) -> str:
+        """Name a setting as people write it: `mcp.servers.time.args[0]`."""
+        text = ""
+        for part in at:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        return f"`{text}`" if text else self._rules.whole
 
     def _wrong_type(self, kind: Kind, value: JsonValue, at: Keys) -> object:
         # The value itself is never told: it may be a secret in the wrong place.
-        message = f"{_named(at)} must be {expected(kind)}, not {given(value)}"
-        return self._problem(WRONG_CONFIG_TYPE, at, message)
+        message = f"{self._named(at)} must be {expected(kind)}, not {given(value)}"
+        return self._problem(self._rules.wrong_type, at, message)
 
     def _problem(self, rule: Rule, at: Keys, message: str, hint: str | None = None) -> object:
         self.problems.append(self._layer.place(at).problem(rule, message, hint))
@@ -291,11 +319,3 @@ def from_text(kind: Kind, text: str) -> JsonValue:
     if isinstance(kind, AnyOf) and branch_of(kind, value) is None:
         return text
     return text if value is None else value
-
-
-def _named(at: Keys) -> str:
-    """Name a setting as people write it: `mcp.servers.time.args[0]`."""
-    text = ""
-    for part in at:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return f"`{text}`" if text else "the configuration"

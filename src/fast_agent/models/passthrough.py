@@ -1,0 +1,184 @@
+"""`passthrough`: echoes the user, and does what `***` commands in the text ask for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, cast
+
+from fast_agent.errors import ModelError
+from fast_agent.messages.message import Message, ToolCall
+from fast_agent.models.model import ModelResponse, TextDelta
+from fast_agent.models.usage import Usage
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fast_agent.models.model import DeltaSink, ModelRequest
+    from fast_agent.text.json_value import JsonObject
+
+_MARK: Final = "***"
+_CALL_TOOL: Final = "***CALL_TOOL"
+_FIXED_RESPONSE: Final = "***FIXED_RESPONSE"
+_COMMANDS: Final = (_CALL_TOOL, _FIXED_RESPONSE)
+_COMMAND: Final = re.compile(r"\*\*\*[A-Z][A-Z_]*(?=\s|$)")
+
+
+class PassthroughModel:
+    """Answers with the trailing user text; offline, instantly, at a cost that ignores the history.
+
+    `***CALL_TOOL name {json}` on a line of its own makes that call, several lines make several; the
+    answer is then the text of the results. `***FIXED_RESPONSE text` answers `text`, which may go on
+    to the end of the message, from then on.
+
+    Args:
+        name: The spec it was made from.
+        new_call_id: Gives ids of tool calls; without it they are made of the place in the
+            conversation, so that they are unique in it and the same in every run.
+    """
+
+    def __init__(
+        self, name: str = "passthrough", new_call_id: Callable[[], str] | None = None
+    ) -> None:
+        self._name = name
+        self._new_call_id = new_call_id
+        self._fixed: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The spec it was made from."""
+        return self._name
+
+    async def request(
+        self, request: ModelRequest, on_delta: DeltaSink | None = None
+    ) -> ModelResponse:
+        """Echo, or do what the text commands.
+
+        Raises:
+            ModelError: There is no user text to answer, or a command is malformed.
+        """
+        return self.answer(request, on_delta)
+
+    async def aclose(self) -> None:
+        """Do nothing; nothing is held."""
+
+    def answer(self, request: ModelRequest, on_delta: DeltaSink | None) -> ModelResponse:
+        """Answer without waiting; what `request` does."""
+        messages = request.messages
+        heard = heard_text(messages)
+        if _MARK in heard and (messages[-1].content or not messages[-1].tool_results):
+            calls = self._obey(heard, len(messages))
+            if calls:
+                return _respond(
+                    heard, Message("assistant", (), calls, stop_reason="toolUse"), heard
+                )
+        text = heard if self._fixed is None else self._fixed
+        if on_delta is not None and text:
+            on_delta(TextDelta(text))
+        return _respond(heard, Message.assistant(text), text)
+
+    def _obey(self, text: str, position: int) -> tuple[ToolCall, ...]:
+        """Carry out the commands in a text and return the calls it asks for."""
+        calls: list[ToolCall] = []
+        lines = text.split("\n")
+        for number, line in enumerate(lines):
+            found = _COMMAND.match(line)
+            if found is None:
+                continue
+            command, rest = found[0], line[found.end() :].strip()
+            if command == _CALL_TOOL:
+                name, arguments = _parse_call(rest)
+                new_id = self._new_call_id
+                call_id = f"call_{position}_{len(calls) + 1}" if new_id is None else new_id()
+                calls.append(ToolCall(call_id, name, arguments))
+            elif command == _FIXED_RESPONSE:
+                self._fixed = _fixed_text(rest, lines[number + 1 :])
+                break
+            else:
+                _check_not_misspelt(command)
+        return tuple(calls)
+
+
+def heard_text(messages: Sequence[Message]) -> str:
+    """Give what there is to answer, looking only at the end of a conversation.
+
+    Args:
+        messages: The conversation.
+
+    Returns:
+        The text of the user messages that end it; that of the tool results in the last one, where
+        it holds nothing else.
+
+    Raises:
+        ModelError: The conversation does not end with the user.
+    """
+    last = messages[-1] if messages else None
+    if last is None or last.role != "user":
+        raise ModelError(
+            "there is nothing to answer: the conversation does not end with the user",
+            hint="add a user message",
+        )
+    if last.tool_results:
+        # A user who speaks after interrupted calls is heard, not the results of those calls.
+        return last.text if last.content else "\n".join([one.text for one in last.tool_results])
+    count = len(messages)
+    if count == 1 or messages[-2].role != "user":
+        return last.text
+    texts: list[str] = []
+    for index in range(count - 1, -1, -1):
+        message = messages[index]
+        if message.role != "user" or message.tool_results:
+            break
+        texts.append(message.text)
+    return "\n".join(reversed(texts))
+
+
+def _parse_call(text: str) -> tuple[str, JsonObject]:
+    name, _, rest = text.partition(" ")
+    if not name or name.startswith("{"):
+        raise ModelError(
+            f"`{_CALL_TOOL}` names no tool",
+            hint=f'write `{_CALL_TOOL} name {{"key": "value"}}`',
+        )
+    rest = rest.strip()
+    if not rest:
+        return name, {}
+    import json
+
+    hint = f'write `{_CALL_TOOL} {name} {{"key": "value"}}` on one line'
+    try:
+        value: object = json.loads(rest, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        reason = f"{str(error)[:1].lower()}{str(error)[1:]}"
+        raise ModelError(
+            f"the arguments of `{_CALL_TOOL} {name}` are not JSON: {reason}", hint=hint
+        ) from None
+    if not isinstance(value, dict):
+        raise ModelError(f"the arguments of `{_CALL_TOOL} {name}` are no JSON object", hint=hint)
+    return name, cast("JsonObject", value)
+
+
+def _no_constant(word: str) -> object:
+    raise ValueError(f"`{word}` is not JSON")
+
+
+def _fixed_text(first: str, rest: list[str]) -> str:
+    text = "\n".join([first, *rest]).strip()
+    if not text:
+        raise ModelError(f"`{_FIXED_RESPONSE}` has no text", hint=f"write `{_FIXED_RESPONSE} text`")
+    return text
+
+
+def _check_not_misspelt(command: str) -> None:
+    """Refuse what is meant as a command; bold capitals in prose are not."""
+    near = closest(command, _COMMANDS)
+    if near is None and "_" not in command:
+        return
+    listed = " and ".join(f"`{known}`" for known in _COMMANDS)
+    hint = f"did you mean `{near}`?" if near else f"the commands are {listed}"
+    raise ModelError(f"unknown passthrough command `{command}`", hint=hint)
+
+
+def _respond(heard: str, message: Message, said: str) -> ModelResponse:
+    usage = Usage((len(heard) + 3) >> 2, (len(said) + 3) >> 2, 0, 0, 1)
+    return ModelResponse(message, usage)

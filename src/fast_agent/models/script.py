@@ -1,0 +1,218 @@
+"""Scripts: the steps a `scripted` model answers with, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.errors import ModelError
+from fast_agent.messages.content import NOTHING
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterable, Sequence
+    from random import Random
+
+    from fast_agent.models.model import ModelRequest
+    from fast_agent.models.usage import Usage
+    from fast_agent.text.json_value import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What every step may have.
+
+    Args:
+        expect: A text, or a pattern, that what is asked must hold.
+        delay: Wait before the answer, in seconds.
+        times: How often the step answers; None for ever.
+    """
+
+    expect: str | re.Pattern[str] | None = None
+    delay: float = 0.0
+    times: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Say(_Step):
+    """Answer with a text.
+
+    Args:
+        text: The answer.
+        pieces: The pieces it is streamed in; they make up `text`. Empty streams it whole.
+        thinking: Reasoning given before it.
+        stop_reason: Why the answer ended; None for the usual reason.
+        usage: What it used; None counts a token for four characters.
+    """
+
+    text: str
+    pieces: tuple[str, ...] = ()
+    thinking: str = ""
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
+        if self.pieces and "".join(self.pieces) != self.text:
+            raise ValueError("the pieces of a step do not make up its text")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(_Step):
+    """Call a tool.
+
+    Args:
+        name: The tool, as the model sees it.
+        arguments: Its arguments.
+    """
+
+    name: str
+    arguments: JsonObject = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Together(_Step):
+    """Make several calls in one answer, with an optional text before them."""
+
+    calls: tuple[Call, ...]
+    say: Say | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(_Step):
+    """Fail as a model does, with a `ModelError`."""
+
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delay(_Step):
+    """Wait; the next step answers."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(_Step):
+    """Answer with one of several steps, drawn by weight with the script's seed."""
+
+    options: tuple[tuple[float, Answer], ...]
+
+
+Answer: TypeAlias = "Say | Call | Together | Fail"
+Step: TypeAlias = "Say | Call | Together | Fail | Delay | Choose"
+Stepper: TypeAlias = "Callable[[ModelRequest, int], Step | str]"
+"""A function that gives the step for the request of this index, from 0; a text is said."""
+
+
+@dataclass(slots=True)
+class Script:
+    """Steps, and how far they were used. Models that share one take turns with it.
+
+    Args:
+        steps: The steps.
+        label: What it is called in messages, such as a file name.
+        seed: Seed of every choice.
+        places: Names of the steps for messages, such as lines of a file; else their numbers.
+    """
+
+    steps: Sequence[Step]
+    label: str = "the script"
+    seed: int | str = 0
+    places: Sequence[str] = ()
+    _at: int = field(default=0, init=False)
+    _used: int = field(default=0, init=False)
+    _random: Random | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for index, step in enumerate(self.steps[:-1]):
+            if step.times is None:
+                raise ModelError(
+                    f"{self.label}: nothing after {self.name_of(index)} can ever be used",
+                    hint="let only the last step repeat for ever",
+                )
+
+    def next(self) -> tuple[str, Step]:
+        """Take the next step.
+
+        Returns:
+            Its name for messages, and the step.
+
+        Raises:
+            ModelError: None is left.
+        """
+        if self._at >= len(self.steps):
+            raise ModelError(
+                f"{self.label} has no step left; all {len(self.steps)} were used",
+                hint="add a step, or let the last one repeat",
+            )
+        index, step = self._at, self.steps[self._at]
+        self._used += 1
+        if step.times is not None and self._used >= step.times:
+            self._at, self._used = index + 1, 0
+        return self.name_of(index), step
+
+    def draw(self, choice: Choose) -> Answer:
+        """Draw one of the options of a choice."""
+        if self._random is None:
+            from random import Random
+
+            self._random = Random(self.seed)  # noqa: S311 (noise for tests, not for secrets)
+        weights = [weight for weight, _ in choice.options]
+        return self._random.choices(choice.options, weights)[0][1]
+
+    def unused(self) -> list[str]:
+        """List the steps not used, or not as often as they should have been."""
+        left: list[str] = []
+        for index in range(self._at, len(self.steps)):
+            times = self.steps[index].times
+            used = self._used if index == self._at else 0
+            if times is not None and used < times:
+                many = "" if times == 1 else f" ({used} of {times} times)"
+                left.append(f"{self.name_of(index)}: {describe(self.steps[index])}{many}")
+        return left
+
+    def finish(self) -> None:
+        """See that all steps were used.
+
+        Raises:
+            ModelError: Some were not; the message lists them.
+        """
+        left = self.unused()
+        if left:
+            raise ModelError(
+                f"{self.label} was not used up: " + "; ".join(left),
+                hint="the conversation ended earlier than the script expects",
+            )
+
+    def name_of(self, index: int) -> str:
+        """Name a step for messages."""
+        return self.places[index] if index < len(self.places) else f"step {index + 1}"
+
+
+def describe(step: Step) -> str:
+    """Say in a few words what a step does."""
+    match step:
+        case Say():
+            return f"says `{shortened(step.text)}`"
+        case Call():
+            return f"calls `{step.name}`"
+        case Together():
+            return f"calls {', '.join(f'`{call.name}`' for call in step.calls)}"
+        case Fail():
+            return f"fails with `{shortened(step.message)}`"
+        case Delay():
+            return f"waits {step.seconds:g} seconds"
+        case Choose():
+            return f"chooses one of {len(step.options)}"
+
+
+def shortened(text: str, limit: int = 60) -> str:
+    """Cut a text for a message, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def as_steps(steps: Iterable[Step | str]) -> tuple[Step, ...]:
+    """Make steps of a mixture of steps and texts to say."""
+    return tuple(Say(step) if isinstance(step, str) else step for step in steps)
