@@ -17,7 +17,7 @@ from fast_agent.models.usage import Usage
 from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.ids import numbered
 from fast_agent.runtime.scope import TOP, Scope
-from fast_agent.runtime.turn import TurnSetup
+from fast_agent.runtime.turn_setup import TurnSetup
 from fast_agent.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from fast_agent.models.model import DeltaSink, Model
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+    from fast_agent.tools.turn_hooks import TurnHooks
 
 Answer: TypeAlias = "Message | Exception"
 Step: TypeAlias = "Answer | Callable[[ModelRequest], Answer | Awaitable[Answer]]"
@@ -88,6 +89,7 @@ def make_agent(
     use_history: bool | None = None,
     max_iterations: int = 99,
     scope: Scope = TOP,
+    hooks: TurnHooks | None = None,
 ) -> LlmAgent:
     async def render() -> str:
         return "be brief"
@@ -99,6 +101,7 @@ def make_agent(
         tools=Toolbox(tools),
         params=params or RequestParams(),
         max_iterations=max_iterations,
+        hooks=hooks,
     )
     config = AgentConfig(name=name, instruction="be brief", use_history=use_history)
     return LlmAgent(config, setup, templates=templates, new_id=numbered("turn"), scope=scope)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.ids import NewId
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
-    from fast_agent.runtime.turn import TurnResult, TurnSetup
+    from fast_agent.runtime.turn_setup import TurnResult, TurnSetup
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 T = TypeVar("T")

@@ -65,6 +65,8 @@ class Conversation:
         Some models number their calls from one in every answer, or leave the id empty; a result
         could then not be told from another call's.
         """
+        if not message.tool_calls:
+            return message
         taken = self.call_ids
         calls: list[ToolCall] = []
         for call in message.tool_calls:
@@ -77,6 +79,10 @@ class Conversation:
         if all(own is call for own, call in zip(owned, message.tool_calls, strict=True)):
             return message
         return replace(message, tool_calls=owned, native=None)
+
+    def free_ids(self, message: Message) -> None:
+        """Let the call ids of a message that is not to be added be used again."""
+        self.call_ids.difference_update([call.id for call in message.tool_calls])
 
     def _free_id(self, wanted: str) -> str:
         # Counting from the number of ids in use finds a free one at once in a long conversation.

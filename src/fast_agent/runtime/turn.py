@@ -13,9 +13,8 @@ call without its result:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from logging import getLogger
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.messages.message import Message
@@ -33,78 +32,22 @@ from fast_agent.runtime.events import (
 from fast_agent.runtime.output import correction
 from fast_agent.runtime.scope import Scope
 from fast_agent.runtime.tool_calls import ToolCalls, told
+from fast_agent.runtime.turn_setup import TurnResult
 from fast_agent.runtime.view import error_result
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import StopReason
-    from fast_agent.models.model import Delta, DeltaSink, Model, ModelResponse
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Delta, DeltaSink, ModelResponse
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.output import OutputShape
+    from fast_agent.runtime.turn_setup import TurnSetup
     from fast_agent.tools.toolbox import ToolTable
 
 log = getLogger(__name__)
-
-
-class ToolSource(Protocol):
-    """Where the tools of an agent come from."""
-
-    async def table(self) -> ToolTable:
-        """Give the tools now; cheap when nothing changed."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSetup:
-    """What all turns of one agent instance have in common.
-
-    Args:
-        agent: The agent's name.
-        model: Its model.
-        render: Gives the system prompt.
-        tools: Its tools.
-        params: Request parameters; those of the loop itself are set too.
-        max_iterations: Most model requests of one turn.
-    """
-
-    agent: str
-    model: Model
-    render: Callable[[], Awaitable[str]]
-    tools: ToolSource
-    params: RequestParams
-    max_iterations: int
-
-
-@dataclass(frozen=True, slots=True)
-class TurnResult:
-    """What a turn gave.
-
-    Args:
-        turn_id: The turn.
-        message: The answer.
-        stop_reason: Why it ended.
-        usage: What the agent itself used.
-        tree_usage: The same with everything the turn started.
-        messages: Every message of the turn, the user's first.
-        structured: The value of a structured answer, or None.
-    """
-
-    turn_id: str
-    message: Message
-    stop_reason: str
-    usage: Usage
-    tree_usage: Usage
-    messages: tuple[Message, ...]
-    structured: object = None
-
-    @property
-    def text(self) -> str:
-        """The answer's text."""
-        return self.message.text
 
 
 class Turn:
@@ -188,6 +131,8 @@ class Turn:
         start = len(self._draft.history)
         try:
             answer = await self._converse(message)
+            self._keep(self._draft)
+            await self._hooked("after_turn_complete", answer, self._draft.history[:-1])
         except FastAgentError as error:
             self._abandon("error", error.message)
             raise
@@ -199,7 +144,6 @@ class Turn:
         except BaseException:
             self._abandon("cancelled", None)
             raise
-        self._keep(self._draft)
         result = TurnResult(
             self._origin.turn_id,
             answer,
@@ -219,15 +163,19 @@ class Turn:
 
     async def _converse(self, message: Message) -> Message:
         setup = self._setup
-        self._draft.append(message)
+        await self._add(message)
         tools = await setup.tools.table()
         system = await setup.render()
         while True:
             answer = await self._ask(system, tools)
             if not answer.tool_calls:
                 self._draft.append(answer)
-                if self._output is None or self._conforms(answer, self._output):
+                if self._output is None:
                     return answer
+                problem = self._read(answer, self._output)
+                if problem is None:
+                    return answer
+                await self._add(Message.user(problem))
             elif self._requests < setup.max_iterations:
                 await self._run_tools(answer, tools)
                 tools = await setup.tools.table()
@@ -253,9 +201,12 @@ class Turn:
             response = await self._ask_in_time(request, setup.params.timeout_seconds)
         self._budget.settle(response.usage)
         self._answered = True
-        answer = response.message
-        if answer.tool_calls:
-            answer = self._draft.with_own_ids(answer)
+        answer = self._draft.with_own_ids(response.message)
+        if setup.hooks is not None:
+            wanted = await self._hooked("after_llm_call", answer, self._draft.history)
+            if wanted is not answer:
+                self._draft.free_ids(answer)
+                answer = self._draft.with_own_ids(wanted)
         if listener is not None:
             listener(ModelAnswered(self._origin, answer, response.usage, self._requests))
         return answer
@@ -269,18 +220,22 @@ class Turn:
         raise ModelError(msg, hint="raise `request_params.timeout_seconds`")
 
     async def _run_tools(self, answer: Message, tools: ToolTable) -> None:
+        draft = self._draft
+        await self._hooked("before_tool_call", answer, draft.history)
         self._running = running = ToolCalls(
             answer.tool_calls,
             tools,
             origin=self._origin,
             scope=self._scope,
             budget=self._budget,
-            history=self._draft.history,
+            history=draft.history,
         )
-        self._draft.append(answer)
+        draft.append(answer)
         await running.run(parallel=self._setup.params.parallel_tool_calls is not False)
+        results = Message("user", tool_results=running.results())
+        await self._hooked("after_tool_call", results, draft.history)
         self._running = None
-        self._draft.append(Message("user", tool_results=running.results()))
+        await self._add(results)
 
     def _stop(self, answer: Message) -> Message:
         """End the turn at an answer whose calls may not be run any more."""
@@ -294,8 +249,8 @@ class Turn:
         self._draft.append(last)
         return last
 
-    def _conforms(self, answer: Message, output: OutputShape) -> bool:
-        """Take the value of a structured answer; the first wrong one is sent back once."""
+    def _read(self, answer: Message, output: OutputShape) -> str | None:
+        """Take the value of a structured answer; else say what the model is told, but only once."""
         try:
             self._structured = output.parse(answer.text)
         except ValueError as error:
@@ -303,9 +258,37 @@ class Turn:
                 msg = f"agent `{self._origin.agent}` gave no valid structured answer: {error}"
                 raise RunError(msg) from error
             self._corrected = True
-            self._draft.append(Message.user(correction(error)))
-            return False
-        return True
+            return correction(error)
+        return None
+
+    async def _add(self, message: Message) -> None:
+        """Add what the model is to answer next, or what a hook puts in its place."""
+        hooks = self._setup.hooks
+        if hooks is None or not hooks.has("before_llm_call"):
+            self._draft.append(message)
+            return
+        before = self._draft.draft()
+        self._draft.append(message)
+        wanted = await self._hooked("before_llm_call", message, before.history)
+        if wanted is not message:
+            before.append(wanted)
+            self._draft = before
+
+    async def _hooked(
+        self, point: HookPoint, message: Message, history: Sequence[Message]
+    ) -> Message:
+        """Run the hooks of a point; returns the message, or what they put in its place."""
+        hooks = self._setup.hooks
+        if hooks is None or not hooks.has(point):
+            return message
+        return await hooks.run(
+            point,
+            message,
+            message_history=history,
+            iteration=self._requests + (point == "before_llm_call"),
+            agent_name=self._origin.agent,
+            usage=self._own.usage,
+        )
 
     def _sink(self) -> DeltaSink | None:
         listener = self._listener

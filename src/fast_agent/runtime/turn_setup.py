@@ -1,0 +1,75 @@
+"""Turn setup and result: what goes into the turns of an agent, and what comes out of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.messages.message import Message
+    from fast_agent.models.model import Model
+    from fast_agent.models.usage import Usage
+    from fast_agent.tools.toolbox import ToolTable
+    from fast_agent.tools.turn_hooks import TurnHooks
+
+
+class ToolSource(Protocol):
+    """Where the tools of an agent come from."""
+
+    async def table(self) -> ToolTable:
+        """Give the tools now; cheap when nothing changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSetup:
+    """What all turns of one agent instance have in common.
+
+    Args:
+        agent: The agent's name.
+        model: Its model.
+        render: Gives the system prompt.
+        tools: Its tools.
+        params: Request parameters; those of the loop itself are set too.
+        max_iterations: Most model requests of one turn.
+        hooks: Functions called on the way, or None.
+    """
+
+    agent: str
+    model: Model
+    render: Callable[[], Awaitable[str]]
+    tools: ToolSource
+    params: RequestParams
+    max_iterations: int
+    hooks: TurnHooks | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What a turn gave.
+
+    Args:
+        turn_id: The turn.
+        message: The answer.
+        stop_reason: Why it ended.
+        usage: What the agent itself used.
+        tree_usage: The same with everything the turn started.
+        messages: Every message of the turn, the user's first.
+        structured: The value of a structured answer, or None.
+    """
+
+    turn_id: str
+    message: Message
+    stop_reason: str
+    usage: Usage
+    tree_usage: Usage
+    messages: tuple[Message, ...]
+    structured: object = None
+
+    @property
+    def text(self) -> str:
+        """The answer's text."""
+        return self.message.text
