@@ -82,6 +82,8 @@ def parse_model_spec(text: str, user_aliases: Mapping[str, str] | None = None) -
     if query.problems:
         first = query.problems[0]
         raise ModelError(first.message, hint=first.hint, diagnostics=query.problems)
+    if provider == "scripted" and query.options.file is None:
+        _refuse(MALFORMED_MODEL, f"`{text}` names no script", "write `scripted?file=script.yaml`")
     return ModelSpec(
         given=text,
         provider=provider,

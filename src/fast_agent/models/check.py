@@ -1,0 +1,196 @@
+"""Checking models before any turn: every problem, with a place where a card or a file has one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.model_rules import MISSING_MODEL_FILE
+from fast_agent.errors import FastAgentError, ModelError
+from fast_agent.models.access import (
+    LOCAL_REQUIREMENT,
+    endpoint_of,
+    endpoint_problems,
+    local_problems,
+    named_file,
+)
+from fast_agent.models.selection import select_model
+from fast_agent.models.spec import LOCAL, parse_model_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from fast_agent.cards.card import Card
+    from fast_agent.config.settings import Settings
+    from fast_agent.models.selection import Selection
+    from fast_agent.models.spec import ModelSpec
+
+
+def check_model(
+    text: str,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    api_key: str | None = None,
+    directory: Path | None = None,
+    agent: str | None = None,
+    ready: bool = True,
+) -> tuple[Diagnostic, ...]:
+    """Find everything that would keep a model from answering.
+
+    Args:
+        text: The spec.
+        settings: The configuration.
+        environ: The environment.
+        api_key: The key of the card, or None.
+        directory: Where relative files of the spec start; None forbids it to name files.
+        agent: The agent that is to use it, or None.
+        ready: Look for its key, packages and weights too; otherwise only at what was written.
+
+    Returns:
+        The problems. Those of the spec have no path: its place is known to who has it. Those in a
+        file it names have their own.
+    """
+    try:
+        spec = parse_model_spec(text, settings.model_aliases)
+    except ModelError as error:
+        return error.diagnostics
+    if spec.is_cloud:
+        endpoint = endpoint_of(spec, settings, environ, api_key)
+        return tuple(endpoint_problems(endpoint)) if ready else ()
+    if spec.provider == LOCAL:
+        return tuple(local_problems(spec, settings, environ, directory)) if ready else ()
+    if spec.options.file is None:
+        return ()
+    return _file_problems(spec, spec.options.file, directory, agent)
+
+
+def check_selection(
+    selection: Selection,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    api_key: str | None = None,
+    agent: str | None = None,
+    ready: bool = True,
+) -> tuple[Diagnostic, ...]:
+    """Check a chosen model; where nobody chose one and the fallback is not there, say what to do.
+
+    Args:
+        selection: What was chosen.
+        settings: The configuration.
+        environ: The environment.
+        api_key: The key of the card, or None.
+        agent: The agent that is to use it, or None.
+        ready: As for `check_model`.
+    """
+    problems = check_model(
+        selection.text,
+        settings,
+        environ,
+        api_key=api_key,
+        directory=selection.directory,
+        agent=agent,
+        ready=ready,
+    )
+    if selection.source != "fallback" or not problems:
+        return problems
+    return (
+        Diagnostic(
+            MISSING_MODEL_FILE.code,
+            "no model is configured, and the local one is not there",
+            "",
+            hint=(
+                f"run `pip install '{LOCAL_REQUIREMENT}'` and `fast-agent models pull smollm2`; "
+                "or set a key such as `ANTHROPIC_API_KEY` and name a model such as "
+                "`--model sonnet`; or use `--model passthrough`, which only echoes"
+            ),
+        ),
+    )
+
+
+def check_aliases(settings: Settings) -> tuple[Diagnostic, ...]:
+    """Check every alias of the configuration, used or not, each at its place."""
+    problems: list[Diagnostic] = []
+    for name, text in settings.model_aliases.items():
+        try:
+            parse_model_spec(name, settings.model_aliases)
+        except ModelError as error:
+            place = settings.place_of("model_aliases", name)
+            prefix = f"the alias `{name}` stands for `{text}`: "
+            for problem in error.diagnostics:
+                told = replace(problem, message=f"{prefix}{problem.message}")
+                if place is not None:
+                    told = replace(
+                        told, path=place.path, span=place.span, source_line=place.source_line
+                    )
+                problems.append(told)
+    return tuple(problems)
+
+
+def model_probe(
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    cwd: Path,
+    flag: str | None = None,
+    ready: bool = True,
+) -> Callable[[Card], Iterable[Diagnostic]]:
+    """Make the check of a card's model for the checks of a load-set.
+
+    Args:
+        settings: The configuration.
+        environ: The environment.
+        cwd: The working directory.
+        flag: What `--model` says, or None; it stands for every card's own.
+        ready: Look for keys, packages and weights too.
+
+    Returns:
+        A probe. A card whose model comes from elsewhere is not blamed for it: that model is
+        checked once by `check_selection`.
+    """
+
+    def probe(card: Card) -> Iterable[Diagnostic]:
+        selection = select_model(card.config, settings, environ, cwd=cwd, flag=flag)
+        if selection.source != "card":
+            return
+        span = card.span_of("model")
+        line = None if span is None else card.source_line(span.start.line)
+        for problem in check_selection(
+            selection,
+            settings,
+            environ,
+            api_key=card.config.api_key,
+            agent=card.config.name,
+            ready=ready,
+        ):
+            at_card = not problem.path
+            yield (
+                replace(problem, path=card.path, span=span, source_line=line)
+                if at_card
+                else problem
+            )
+
+    return probe
+
+
+def _file_problems(
+    spec: ModelSpec, name: str, directory: Path | None, agent: str | None
+) -> tuple[Diagnostic, ...]:
+    try:
+        path = named_file(spec, name, directory)
+        if spec.provider == "playback":
+            from fast_agent.messages.file import read_history
+
+            read_history(path)
+        else:
+            from fast_agent.models.script_file import read_script_file
+
+            book = read_script_file(path)
+            if agent is not None:
+                book.script_of(agent)
+    except FastAgentError as error:
+        return error.diagnostics
+    return ()

@@ -1,0 +1,163 @@
+"""Making models: a spec in, a model bound to one agent instance out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.models.spec import LOCAL, parse_model_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from fast_agent.config.settings import Settings
+    from fast_agent.models.model import Model
+    from fast_agent.models.script import Script
+    from fast_agent.models.script_file import ScriptBook
+    from fast_agent.models.spec import ModelSpec
+
+
+class ModelFactory:
+    """Makes the models of one program, and holds what several of them share.
+
+    Agents that use one script file take turns with its steps, however many instances they have.
+
+    Args:
+        settings: The configuration.
+        environ: The environment.
+    """
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._books: dict[tuple[Path, int | None], ScriptBook] = {}
+
+    def create(
+        self,
+        text: str,
+        *,
+        agent: str = "",
+        api_key: str | None = None,
+        directory: Path | None = None,
+        new_call_id: Callable[[], str] | None = None,
+    ) -> Model:
+        """Make a model. Nothing is connected or loaded before its first request.
+
+        Args:
+            text: The spec.
+            agent: The agent it is for.
+            api_key: The key of the card, before all others; or None.
+            directory: Where relative files of the spec start; None forbids it to name files.
+            new_call_id: Gives the ids of tool calls of `passthrough` and `slow`.
+
+        Raises:
+            ModelError: The spec is wrong, or a file it needs is missing or wrong.
+        """
+        spec = parse_model_spec(text, self._settings.model_aliases)
+        match spec.provider:
+            case "passthrough":
+                from fast_agent.models.passthrough import PassthroughModel
+
+                return PassthroughModel(spec.text, new_call_id)
+            case "slow":
+                from fast_agent.models.slow import DEFAULT_SECONDS, SlowModel
+
+                seconds = spec.options.seconds
+                return SlowModel(
+                    DEFAULT_SECONDS if seconds is None else seconds, spec.text, new_call_id
+                )
+            case "playback":
+                return _playback(spec, directory)
+            case "scripted":
+                from fast_agent.models.scripted import ScriptedModel
+
+                script = self._script(spec, spec.options.file or "", agent, directory)
+                return ScriptedModel(script, spec.text)
+            case _ if spec.provider == LOCAL:
+                return self._local(spec, directory)
+            case _:
+                return self._cloud(spec, api_key)
+
+    def finish(self) -> None:
+        """See that the scripts in use were used up.
+
+        Raises:
+            ModelError: Steps were left over; the message lists those of the first such script.
+        """
+        for book in self._books.values():
+            book.finish()
+
+    def _cloud(self, spec: ModelSpec, api_key: str | None) -> Model:
+        from fast_agent.models.access import endpoint_of
+        from fast_agent.models.provider import ProviderModel
+
+        return ProviderModel(
+            endpoint_of(spec, self._settings, self._environ, api_key),
+            name=spec.text,
+            effort=spec.effort,
+            params=spec.params,
+        )
+
+    def _local(self, spec: ModelSpec, directory: Path | None) -> Model:
+        from fast_agent.models.access import local_file
+        from fast_agent.models.local import LocalModel
+
+        section = self._settings.local
+        return LocalModel(
+            local_file(spec, self._settings, self._environ, directory),
+            name=spec.text,
+            threads=spec.options.threads or section.threads,
+            context=spec.options.context or section.context,
+            params=spec.params,
+        )
+
+    def _script(self, spec: ModelSpec, name: str, agent: str, directory: Path | None) -> Script:
+        from fast_agent.models.access import named_file
+        from fast_agent.models.script_file import read_script_file
+
+        path = named_file(spec, name, directory).resolve()
+        key = (path, spec.options.seed)
+        book = self._books.get(key)
+        if book is None:
+            book = read_script_file(path, shown=name, seed=spec.options.seed)
+            self._books[key] = book
+        return book.script_of(agent)
+
+
+def create_model(
+    text: str,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    agent: str = "",
+    api_key: str | None = None,
+    directory: Path | None = None,
+) -> Model:
+    """Make a single model; see `ModelFactory.create`.
+
+    Args:
+        text: The spec.
+        settings: The configuration.
+        environ: The environment.
+        agent: The agent it is for.
+        api_key: The key of the card, before all others; or None.
+        directory: Where relative files of the spec start; None forbids it to name files.
+
+    Raises:
+        ModelError: The spec is wrong, or a file it needs is missing or wrong.
+    """
+    return ModelFactory(settings, environ).create(
+        text, agent=agent, api_key=api_key, directory=directory
+    )
+
+
+def _playback(spec: ModelSpec, directory: Path | None) -> Model:
+    from fast_agent.models.playback import PlaybackModel
+
+    if spec.options.file is None:
+        return PlaybackModel(None, spec.text)
+    from fast_agent.messages.file import read_history
+    from fast_agent.models.access import named_file
+
+    path = named_file(spec, spec.options.file, directory)
+    return PlaybackModel(read_history(path).messages, spec.text)
