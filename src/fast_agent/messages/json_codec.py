@@ -92,6 +92,8 @@ def to_json(value: JsonValue, *, indent: int | None = None) -> str:
 
 def located(found: list[ShapeProblem], text: str, offset: int = 0) -> list[Problem]:
     """Give problems their place in the JSON text that begins at `offset` of a file."""
+    if not found:
+        return []
     places = JsonMap.of(text)
     problems: list[Problem] = []
     for item in found:

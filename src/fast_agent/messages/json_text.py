@@ -65,12 +65,7 @@ def parse_json(text: str) -> JsonValue:
             thousands of digits, or it is nested some hundred levels deep.
     """
     try:
-        return json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-        )
+        return _STRICT.decode(text)
     except json.JSONDecodeError as error:
         raise JsonTextError((_syntax_fault(text, error),)) from error
     except (ValueError, RecursionError) as error:
@@ -123,8 +118,15 @@ def _finite(digits: str) -> float:
     return number
 
 
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+)
+
+
 def _syntax_fault(text: str, error: json.JSONDecodeError) -> JsonFault:
     start = min(error.pos, len(text))
+    if text[start : start + 1] == "," and text[start + 1 :].lstrip()[:1] in {"]", "}"}:
+        start += 1  # from Python 3.13 on, such a comma itself is the place
     before = text[:start].rstrip()
     if not before and not text[start:].strip():
         return JsonFault("there is nothing where JSON is expected", start, start)

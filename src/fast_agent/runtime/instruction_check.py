@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
 from fast_agent.diagnostics.instruction_rules import (
@@ -22,34 +22,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.card import Card
     from fast_agent.diagnostics.rule import Rule
     from fast_agent.runtime.placeholder import Placeholder
 
 
-class InstructionCard(Protocol):
-    """What is needed of a card: its values, and where they stand in its file."""
-
-    @property
-    def config(self) -> AgentConfig:
-        """Its values."""
-        ...
-
-    @property
-    def path(self) -> str:
-        """Its file, as the user named it."""
-        ...
-
-    def span_of(self, field: str, /) -> Span | None:
-        """Where a field's value stands."""
-        ...
-
-    def source_line(self, number: int, /) -> str | None:
-        """One line of its file."""
-        ...
-
-
 def check_instruction(
-    card: InstructionCard, *, workspace: Path, internal: Callable[[str], str] | None = None
+    card: Card, *, workspace: Path, internal: Callable[[str], str] | None = None
 ) -> tuple[Diagnostic, ...]:
     """Find what is wrong with the placeholders of a card's instruction.
 
@@ -102,7 +81,7 @@ def _problem(
     return None
 
 
-def _unknown(card: InstructionCard, text: str, placeholder: Placeholder) -> Diagnostic:
+def _unknown(card: Card, text: str, placeholder: Placeholder) -> Diagnostic:
     raw = text[placeholder.start : placeholder.end]
     name = placeholder.name.strip()
     meant = closest(name, (*PLAIN, *WITH_ARGUMENT))
@@ -120,7 +99,7 @@ def _unknown(card: InstructionCard, text: str, placeholder: Placeholder) -> Diag
 
 
 def _diagnostic(
-    card: InstructionCard,
+    card: Card,
     text: str,
     placeholder: Placeholder,
     rule: Rule,
@@ -142,7 +121,7 @@ def _diagnostic(
     )
 
 
-def _place(card: InstructionCard, text: str, placeholder: Placeholder) -> Span | None:
+def _place(card: Card, text: str, placeholder: Placeholder) -> Span | None:
     """Find a placeholder in the card's file: the same text, the same time it occurs.
 
     In YAML the instruction is indented, folded or quoted, so offsets in it do not tell the place.
@@ -156,12 +135,16 @@ def _place(card: InstructionCard, text: str, placeholder: Placeholder) -> Span |
     return None
 
 
-def _occurrences(card: InstructionCard, raw: str) -> Iterator[tuple[int, int]]:
+def _occurrences(card: Card, raw: str) -> Iterator[tuple[int, int]]:
     region = card.span_of("instruction")
-    if region is None:
+    document = card.document
+    if region is None or document is None:
         return
-    for number in range(region.start.line, region.end.line + 1):
-        line = card.source_line(number) or ""
+    last = region.end.line
+    if document.body is not None and region == document.body_span():
+        last = document.body_line + document.body.count("\n")
+    for number in range(region.start.line, last + 1):
+        line = document.source.line(number)
         at = line.find(raw, region.start.column - 1 if number == region.start.line else 0)
         while at >= 0:
             yield number, at + 1
