@@ -1,0 +1,236 @@
+"""FunctionTool: a Python function a model can call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction, unwrap
+from logging import getLogger
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from fast_agent.errors import ToolError
+from fast_agent.models.model import ToolSpec
+from fast_agent.tools.docstring import parse_docstring
+from fast_agent.tools.result import error_result, result_of, said
+from fast_agent.tools.tool_name import function_tool_name
+from fast_agent.tools.worker_threads import WorkerThreads
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.tools.tool import ToolContext, ToolSource
+
+log = getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_OPTIONS = "__fast_agent_tool__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOptions:
+    """What `tool` says of a function.
+
+    Args:
+        name: The tool's name; None takes the function's.
+        description: What models read; None takes the docstring's text before `Args:`.
+        title: Name for people, or None.
+        repeatable: Whether it may be called again when a crash left its outcome unknown.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    title: str | None = None
+    repeatable: bool = True
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    title: str | None = None,
+    repeatable: bool = True,
+) -> Callable[[F], F]: ...
+def tool(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    title: str | None = None,
+    repeatable: bool = True,
+) -> F | Callable[[F], F]:
+    """Say how a function is offered as a tool; the function itself stays as it is.
+
+    Args:
+        function: The function, when the decorator is written without parentheses.
+        name: The tool's name; without it, the function's.
+        description: What models read; without it, the docstring's text before `Args:`.
+        title: Name for people.
+        repeatable: False for a function that must not be called again when a crash left its
+            outcome unknown, such as one that sends a message.
+
+    Returns:
+        The function, or a decorator.
+    """
+    options = ToolOptions(name=name, description=description, title=title, repeatable=repeatable)
+
+    def mark(target: F) -> F:
+        setattr(target, _OPTIONS, options)
+        return target
+
+    return mark if function is None else mark(function)
+
+
+class FunctionTool:
+    """A function as a tool: schema from its hints, arguments checked, its value made a result.
+
+    A coroutine function runs on the event loop and is cancelled with its turn. Any other function
+    runs in a worker thread, so that one that waits holds up nobody; when its turn is cancelled it
+    is given up on and runs to its end unheard.
+
+    Args:
+        function: The function.
+        options: Name, description and so on; None takes what `tool` said of it.
+        threads: Where synchronous functions run; None makes threads of its own.
+        keep: Anything that must live as long as the tool, such as the loader of the function's
+            file.
+
+    Raises:
+        ToolError: The function cannot be a tool; the message names what is wrong with it.
+    """
+
+    __slots__ = (
+        "_asynchronous",
+        "_context_name",
+        "_function",
+        "_keep",
+        "_parameters",
+        "_repeatable",
+        "_spec",
+        "_threads",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        options: ToolOptions | None = None,
+        *,
+        threads: WorkerThreads | None = None,
+        keep: object = None,
+    ) -> None:
+        from fast_agent.tools.parameters import parameters_of
+
+        options = options or options_of(function)
+        name = options.name or name_of(function)
+        self._function = function
+        docstring = parse_docstring(_docstring(function))
+        self._parameters = parameters_of(function, name, docstring.parameters)
+        self._context_name = self._parameters.context
+        self._asynchronous = iscoroutinefunction(function) or iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 (an object's own `async __call__`)
+        )
+        self._repeatable = options.repeatable
+        self._threads = threads or WorkerThreads()
+        self._keep = keep
+        self._spec = ToolSpec(
+            function_tool_name(name),
+            docstring.description if options.description is None else options.description,
+            self._parameters.schema,
+            title=options.title,
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the model sees it."""
+        return self._spec
+
+    @property
+    def source(self) -> ToolSource:
+        """Always `function`."""
+        return "function"
+
+    @property
+    def server_name(self) -> str | None:
+        """Always None."""
+        return None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be called again when a crash left its outcome unknown."""
+        return self._repeatable
+
+    @property
+    def function(self) -> Callable[..., object]:
+        """The function itself."""
+        return self._function
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Check the arguments, call the function, and make a result of what it returns.
+
+        Args:
+            call: The call.
+            context: Given to the parameter that asks for a `ToolContext`.
+
+        Returns:
+            The result; wrong arguments and what the function raises are error results.
+        """
+        try:
+            given = self._parameters.check(call.arguments)
+        except ToolError as problem:
+            return error_result(call.id, problem.message)
+        if self._context_name is not None:
+            given[self._context_name] = context
+        try:
+            if self._asynchronous:
+                value = await cast("Awaitable[object]", self._function(**given))
+                return result_of(call.id, value)
+            outcome = await self._threads.run(partial(self._run, call.id, given))
+            if isinstance(outcome, _Pending):
+                return result_of(call.id, await outcome.value)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the boundary of a tool call)
+            return self._failed(call.id, error)
+        return outcome
+
+    def _run(self, call_id: str, given: dict[str, object]) -> ToolResult | _Pending:
+        """Call a synchronous function and make its result; in a worker thread."""
+        try:
+            value = self._function(**given)
+            # Such as a lambda around a coroutine function: awaited on the loop.
+            if isawaitable(value):
+                return _Pending(cast("Awaitable[object]", value))
+            return result_of(call_id, value)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the boundary of a tool call)
+            return self._failed(call_id, error)
+
+    def _failed(self, call_id: str, error: BaseException) -> ToolResult:
+        log.warning("function tool `%s` failed", self._spec.name, exc_info=error)
+        return error_result(call_id, said(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    value: Awaitable[object]
+
+
+def options_of(function: Callable[..., object]) -> ToolOptions:
+    """Give what `tool` said of a function, or the defaults."""
+    found = getattr(function, _OPTIONS, None)
+    return found if isinstance(found, ToolOptions) else ToolOptions()
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """Give the name of a function, of what a partial wraps, or of a callable object's class."""
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    name: Any = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def _docstring(function: Callable[..., object]) -> str | None:
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    return unwrap(function).__doc__

@@ -1,0 +1,161 @@
+"""Loading functions that cards name, by running their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from traceback import walk_tb
+from typing import TYPE_CHECKING
+from weakref import finalize
+
+from fast_agent.diagnostics.tool_rules import (
+    FUNCTION_FILE_IMPORT,
+    FUNCTION_FILE_SYNTAX,
+    FUNCTION_NOT_CALLABLE,
+    function_error,
+    syntax_error,
+)
+from fast_agent.text.source import SourceError, read_source
+from fast_agent.text.span import Span
+from fast_agent.tools.code_directory import CodeDirectory, forget
+from fast_agent.tools.function_path import find_function_file, missing_name, parse_function_path
+from fast_agent.tools.worker_threads import WorkerThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType, TracebackType
+
+    from fast_agent.errors import CardError
+    from fast_agent.tools.function_path import FunctionPath
+
+
+class FunctionLoader:
+    """Loads functions for one load of cards.
+
+    Within one loader a file is run once, whatever the number of cards that name it. A reload makes
+    a new loader, which runs the files as they are then. The modules stay known to the interpreter
+    as long as their loader lives; function tools keep theirs alive.
+
+    Args:
+        workspace: The directory the program works in.
+        threads: Where the synchronous ones of its functions run; None makes threads for them.
+    """
+
+    def __init__(self, workspace: Path, threads: WorkerThreads | None = None) -> None:
+        self.workspace = workspace
+        self.threads = threads or WorkerThreads()
+        self._directories: dict[Path, CodeDirectory] = {}
+        packages: list[str] = []
+        self._packages = packages
+        self._forget = finalize(self, _forget_all, packages)
+
+    def load(self, text: str, directory: Path) -> Callable[..., object]:
+        """Load a function.
+
+        Args:
+            text: `file.py:name`.
+            directory: The card's directory.
+
+        Returns:
+            The function.
+
+        Raises:
+            CardError: It cannot be loaded; its diagnostic says where and why.
+        """
+        path = parse_function_path(text)
+        file = find_function_file(path, directory, self.workspace)
+        module = self._run(path, file)
+        try:
+            function = getattr(module, path.name)
+        except AttributeError:
+            raise missing_name(path, public_callables(module)) from None
+        if not callable(function):
+            kind = type(function).__name__
+            raise function_error(
+                FUNCTION_NOT_CALLABLE, f"`{path}` is not a function but a `{kind}`"
+            )
+        return function
+
+    def close(self) -> None:
+        """Take the modules out of the interpreter's list; safe to call twice."""
+        self._forget()
+
+    def _run(self, path: FunctionPath, file: Path) -> ModuleType:
+        try:
+            return self._directory(file.parent).load(file.stem)
+        except SourceError as problem:
+            msg = f"`{path.file}` cannot be read: {problem.message}"
+            raise function_error(FUNCTION_FILE_SYNTAX, msg, hint=problem.hint) from problem
+        except SyntaxError as problem:
+            raise syntax_error(problem, _shown(path, file, problem.filename)) from problem
+        except (Exception, SystemExit) as problem:
+            raise _import_error(path, file, problem) from problem
+
+    def _directory(self, directory: Path) -> CodeDirectory:
+        code = self._directories.get(directory)
+        if code is None:
+            package = f"_card_code_{id(self):x}_{len(self._directories)}"
+            code = self._directories[directory] = CodeDirectory(directory, package)
+            self._packages.append(package)
+        return code
+
+
+def public_callables(module: ModuleType) -> list[str]:
+    """List what a module defines that could be a function of a card."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and callable(value)
+        and getattr(value, "__module__", module.__name__) == module.__name__
+    ]
+
+
+def _forget_all(packages: list[str]) -> None:
+    for package in packages:
+        forget(package)
+
+
+def _import_error(path: FunctionPath, file: Path, problem: BaseException) -> CardError:
+    where, line = _innermost(problem.__traceback__, file.parent)
+    text = str(problem)
+    said = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    hint = None
+    if isinstance(problem, ModuleNotFoundError):
+        hint = "install it where `fast-agent` is installed, or put the module beside the file"
+    shown = _shown(path, file, where)
+    source_line: str | None = None
+    if where is not None:
+        try:
+            source_line = read_source(Path(where)).line(line)
+        except SourceError:
+            source_line = None
+    start = len(source_line) - len(source_line.lstrip()) + 1 if source_line else 1
+    width = len(source_line.strip()) if source_line else 1
+    return function_error(
+        FUNCTION_FILE_IMPORT,
+        f"`{path.file}` failed while it was imported: {said}",
+        hint=hint,
+        path=shown,
+        span=Span.at(line, start, max(1, width)),
+        source_line=source_line,
+    )
+
+
+def _innermost(trace: TracebackType | None, directory: Path) -> tuple[str | None, int]:
+    """Find the innermost line of the directory's own code."""
+    found: tuple[str | None, int] = (None, 1)
+    for frame, line in walk_tb(trace):
+        name = frame.f_code.co_filename
+        if name.endswith(".py") and Path(name).is_relative_to(directory):
+            found = (name, line)
+    return found
+
+
+def _shown(path: FunctionPath, file: Path, where: str | None) -> str:
+    """Show a file as the card names it, or beside that."""
+    if where is None or Path(where) == file:
+        return path.file
+    inner = Path(where)
+    if inner.is_relative_to(file.parent):
+        return str(Path(path.file).parent / inner.relative_to(file.parent))
+    return where
