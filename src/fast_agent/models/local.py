@@ -1,0 +1,198 @@
+"""Models that run in this process, on the CPU, without a key or a network.
+
+How well such a model does depends on its size. One of 135 million parameters writes prose and JSON
+that fits a schema; it does not choose tools, and what it says is often wrong. For tools take an
+instruct model of 1.5 billion parameters or more, and measure it with `bench/local_eval`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.errors import ModelError
+from fast_agent.models.local_answer import Answer
+from fast_agent.models.local_engine import DEFAULT_CONTEXT, PROCESS_ENGINES, EngineKey
+from fast_agent.models.local_messages import chat_messages, chat_tools
+from fast_agent.models.plain_json import plain_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fast_agent.models.local_answer import Chunk
+    from fast_agent.models.local_engine import Engine, EnginePool
+    from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, ToolSpec
+
+DEFAULT_MAX_TOKENS: Final = 1024
+"""Most tokens of an answer when the request names no limit: a small model may never stop."""
+
+_QUEUES: Final[RunVar[dict[EngineKey, anyio.CapacityLimiter]]] = RunVar("local_model_queues")
+"""One queue for each engine and event loop: requests wait there, and not in a thread."""
+
+
+class LocalModel:
+    """A model of a GGUF file, bound to one agent instance; instances share the loaded weights.
+
+    Args:
+        path: The GGUF file.
+        name: The spec it was made from.
+        threads: Threads to compute with; all cores but one by default.
+        context: Context length in tokens.
+        params: Request parameters under those of each request.
+        tools_after_result: Offer tools again right after a tool's result. Small models call the
+            same tool over and over when they may, so the default is to let them answer.
+        recover_calls: Take calls of offered tools that were written as text for calls.
+        engines: Where loaded weights are shared.
+        new_id: Makes the id of a call that was written as text.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        name: str = "local",
+        threads: int | None = None,
+        context: int | None = None,
+        params: RequestParams = NO_PARAMS,
+        tools_after_result: bool = False,
+        recover_calls: bool = True,
+        engines: EnginePool = PROCESS_ENGINES,
+        new_id: Callable[[], str] = lambda: f"call_{uuid4().hex[:24]}",
+    ) -> None:
+        self._key = EngineKey(
+            path=path.absolute(), context=context or DEFAULT_CONTEXT, threads=threads
+        )
+        self._name = name
+        self._params = params
+        self._tools_after_result = tools_after_result
+        self._recover_calls = recover_calls
+        self._engines = engines
+        self._new_id = new_id
+        self._engine: Engine | None = None
+        self._loading = anyio.Lock()
+
+    @property
+    def name(self) -> str:
+        """The spec it was made from."""
+        return self._name
+
+    async def request(
+        self, request: ModelRequest, on_delta: DeltaSink | None = None
+    ) -> ModelResponse:
+        """Answer one request.
+
+        A request with an `output_schema` is answered with JSON that fits it, and offers no tools:
+        the runtime cannot hold a model to both. Cancelling stops the work within moments.
+
+        Args:
+            request: What to answer.
+            on_delta: Called with each piece as it arrives; None asks for no streaming.
+
+        Raises:
+            ModelError: The weights cannot be loaded, or the request does not fit the model.
+        """
+        params = request.params.over(self._params)
+        with anyio.move_on_after(params.timeout_seconds):
+            engine = await self._loaded()
+            able = await anyio.to_thread.run_sync(engine.abilities)
+            tools = self._offered(request)
+            body = _body(request, params)
+            body["messages"] = chat_messages(request.system, request.messages, tools, able)
+            if tools and able.tools:
+                body["tools"] = chat_tools(tools)
+                body["parallel_tool_calls"] = params.parallel_tool_calls is not False
+            recoverable = tools if self._recover_calls else ()
+            answer = Answer(frozenset(tool.name for tool in recoverable), self._new_id)
+            await self._generate(engine, body, answer, on_delta)
+            return answer.response()
+        raise ModelError(
+            f"`{self._name}` did not answer within {params.timeout_seconds:g} seconds",
+            hint="raise `timeout_seconds`, or lower `max_tokens` in `request_params`",
+        )
+
+    async def aclose(self) -> None:
+        """Give the weights back; safe to call twice."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            self._engines.release(self._key)
+
+    async def _loaded(self) -> Engine:
+        async with self._loading:
+            if self._engine is None:
+                self._engine = await anyio.to_thread.run_sync(self._engines.acquire, self._key)
+            return self._engine
+
+    def _offered(self, request: ModelRequest) -> tuple[ToolSpec, ...]:
+        after_result = bool(request.messages and request.messages[-1].tool_results)
+        if request.output_schema is not None or (after_result and not self._tools_after_result):
+            return ()
+        return tuple(request.tools)
+
+    async def _generate(
+        self, engine: Engine, body: dict[str, Any], answer: Answer, on_delta: DeltaSink | None
+    ) -> None:
+        """Work in a thread that is left behind when the request is cancelled, and then stops."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        stop = threading.Event()
+
+        def deliver() -> None:
+            for delta in answer.take_deltas():
+                if on_delta is not None and not stop.is_set():
+                    on_delta(delta)
+
+        def on_chunk(chunk: Chunk) -> bool:
+            if stop.is_set():
+                return True
+            answer.add(chunk)
+            if on_delta is not None:
+                loop.call_soon_threadsafe(deliver)
+            return False
+
+        try:
+            await anyio.to_thread.run_sync(
+                engine.chat, body, on_chunk, abandon_on_cancel=True, limiter=_queue(self._key)
+            )
+            answer.finish()
+            deliver()
+        finally:
+            stop.set()
+
+
+def _queue(key: EngineKey) -> anyio.CapacityLimiter:
+    queues: dict[EngineKey, anyio.CapacityLimiter] | None = _QUEUES.get(None)
+    if queues is None:
+        queues = {}
+        _QUEUES.set(queues)
+    return queues.setdefault(key, anyio.CapacityLimiter(1))
+
+
+def _body(request: ModelRequest, params: RequestParams) -> dict[str, Any]:
+    named = {
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+        "top_k": params.top_k,
+        "seed": params.seed,
+        "presence_penalty": params.presence_penalty,
+        "frequency_penalty": params.frequency_penalty,
+        "stop": list(params.stop_sequences) if params.stop_sequences else None,
+    }
+    body: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
+    body["max_tokens"] = params.max_tokens or DEFAULT_MAX_TOKENS
+    body["stream_options"] = {"include_usage": True}
+    body["return_progress"] = True  # pieces while the prompt is read, so that it can be stopped
+    shape = request.output_schema
+    if shape is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": shape.name, "schema": plain_object(shape.schema)},
+        }
+    return {**body, **(plain_object(params.extra_body) if params.extra_body else {})}

