@@ -1,0 +1,150 @@
+"""Findings: the problems of one card, each with its place, its remedy and its source line."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fast_agent.cards.document import CardDocument
+    from fast_agent.diagnostics.diagnostic import Related, Severity
+    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.source import Source
+    from fast_agent.text.span import Span
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The way to a value in a card: the field, then keys and indexes."""
+
+_REPLACEABLE = re.compile(r"""[^|>&*!\s\n][^\n]*""")
+
+
+class Findings:
+    """Collects what is wrong with one card.
+
+    Args:
+        document: The card's text.
+    """
+
+    __slots__ = ("_lost", "diagnostics", "document", "errors")
+
+    def __init__(self, document: CardDocument) -> None:
+        self.document = document
+        self.diagnostics: list[Diagnostic] = []
+        self.errors = 0
+        self._lost: set[str] = set()
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        path: Path,
+        *,
+        key: bool = False,
+        hint: str | None = None,
+        replacement: str | None = None,
+    ) -> None:
+        """Report an error at a value, or at its key.
+
+        Args:
+            code: The rule.
+            message: What is wrong.
+            path: The way to the value.
+            key: Whether the key is what is wrong.
+            hint: What to do, or None.
+            replacement: What to write in the place of the value or key, or None.
+        """
+        span = self.document.span_of(path, key=key) or self.document.start()
+        fix = None
+        if replacement is not None and (key or self._replaceable(path)):
+            fix = Fix(span, replacement)
+        self.put(code, message, span, hint=hint, fix=fix)
+
+    def put(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        *,
+        hint: str | None = None,
+        fix: Fix | None = None,
+        severity: Severity = "error",
+    ) -> None:
+        """Report a problem at a place that is known already."""
+        self.errors += severity == "error"
+        self.diagnostics.append(
+            diagnostic(
+                self.document.source, code, message, span, hint=hint, fix=fix, severity=severity
+            )
+        )
+
+    def lose(self, name: str) -> None:
+        """Note that a field is given, but what it says is not known."""
+        self._lost.add(name)
+
+    def lost(self, name: str) -> bool:
+        """Whether a field is given, but what it says is not known."""
+        return name in self._lost
+
+    def written(self, path: Path) -> str:
+        """Give a value as it is written in the file."""
+        return self.document.yaml.written(path)
+
+    def value_at(self, path: Path) -> JsonValue:
+        """Give a value as the file has it; None where there is none."""
+        value = self.document.yaml.value
+        for step in path:
+            if isinstance(value, dict) and isinstance(step, str):
+                value = value.get(step)
+            elif isinstance(value, list) and isinstance(step, int):
+                value = value[step]
+            else:
+                return None
+        return value
+
+    def _replaceable(self, path: Path) -> bool:
+        return _REPLACEABLE.fullmatch(self.written(path)) is not None
+
+
+def diagnostic(
+    source: Source,
+    code: str,
+    message: str,
+    span: Span | None,
+    *,
+    hint: str | None = None,
+    fix: Fix | None = None,
+    related: tuple[Related, ...] = (),
+    severity: Severity = "error",
+) -> Diagnostic:
+    """Make a diagnostic with its source line."""
+    return Diagnostic(
+        code=code,
+        message=message,
+        path=source.path,
+        span=span,
+        severity=severity,
+        hint=hint,
+        fix=fix,
+        related=related,
+        source_line=None if span is None else source.line(span.start.line),
+    )
+
+
+def shown(path: Path) -> str:
+    """Write a path as people do: `tools.time[0]`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def listed(words: Mapping[str, object] | tuple[str, ...]) -> str:
+    """Write words as people do: `a`, `b` or `c`."""
+    quoted = [f"`{word}`" for word in words]
+    if len(quoted) < 2:
+        return "".join(quoted)
+    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"

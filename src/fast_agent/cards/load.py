@@ -1,0 +1,331 @@
+"""Loading: paths and addresses become cards, with every problem of every file."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.card import Card
+from fast_agent.cards.card_files import (
+    CARD_SUFFIXES,
+    Candidate,
+    is_configuration,
+    is_markdown,
+    is_skill,
+    is_yaml,
+    list_directory,
+    stem,
+)
+from fast_agent.cards.document import CardDocument, Reading, read_markdown, read_yaml
+from fast_agent.cards.findings import diagnostic
+from fast_agent.cards.validate import Origin, validate_card
+from fast_agent.diagnostics import card_file_rules as rules
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.errors import CardError, FastAgentError
+from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from fast_agent.text.source import SourceReason
+    from fast_agent.text.span import Span
+
+__all__ = ["Card", "CardLoad", "Skipped", "load_cards"]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_CARD_KEYS = frozenset({"type", "name", "instruction"})
+_CARD_KEY = re.compile(r"""^["']?(?:type|name|instruction)["']?\s*:""", re.MULTILINE)
+_NAME_LINE = re.compile(r"""^name\s*:\s*["']?([^"'#\n]+?)["']?\s*$""", re.MULTILINE)
+_RULE_OF: Mapping[SourceReason, str] = {
+    "missing": rules.MISSING_FILE,
+    "not-a-file": rules.UNREADABLE_FILE,
+    "unreadable": rules.UNREADABLE_FILE,
+    "too-large": rules.FILE_TOO_LARGE,
+    "encoding": rules.ENCODING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file of a directory that was passed over.
+
+    Args:
+        path: The file, as the user named it.
+        reason: Why, in a few words.
+    """
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardLoad:
+    """What paths gave.
+
+    Args:
+        cards: The cards in load order, unsound ones too.
+        diagnostics: Every problem of every file, in load order.
+        skipped: The files passed over.
+        unread: The names that cards in unreadable files would most likely have, so that nobody
+            reports references to them as unknown.
+    """
+
+    cards: tuple[Card, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error."""
+        return any(found.severity == "error" for found in self.diagnostics)
+
+    def raise_errors(self) -> None:
+        """Raise when there is an error.
+
+        Raises:
+            CardError: With all diagnostics.
+        """
+        errors = [found for found in self.diagnostics if found.severity == "error"]
+        if errors:
+            count = f"{len(errors)} errors in cards" if len(errors) > 1 else errors[0].message
+            raise CardError(count, hint=errors[0].hint, diagnostics=self.diagnostics)
+
+
+def load_cards(
+    paths: Iterable[str | Path],
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    multi_card: bool = False,
+    fetch: Callable[[str], str] | None = None,
+) -> CardLoad:
+    """Load cards from files, directories and web addresses.
+
+    A directory gives its card files sorted by name; directories below it are not looked into. A
+    file that is reached twice is loaded once.
+
+    Args:
+        paths: Files, directories, or `http(s)://` addresses, in load order.
+        environ: The variables for `${NAME}` in local cards; those of the process when None.
+        cwd: The directory relative paths start from; the working directory when None.
+        multi_card: Whether a file may hold several cards.
+        fetch: Gets the text behind an address; None refuses addresses. It raises a
+            `FastAgentError` for whatever goes wrong, sizes and time-outs included.
+
+    Returns:
+        The cards and all problems. Nothing is raised for a wrong card or a missing file.
+    """
+    loading = _Loading(
+        os.environ if environ is None else environ,
+        os.getcwd() if cwd is None else os.fspath(cwd),  # noqa: PTH109 - joined to text below
+        multi_card=multi_card,
+    )
+    for path in paths:
+        text = os.fspath(path)
+        if _SCHEME.match(text):
+            loading.load_address(text, fetch)
+        else:
+            loading.load_path(text)
+    return CardLoad(
+        tuple(loading.cards),
+        tuple(loading.diagnostics),
+        tuple(loading.skipped),
+        tuple(loading.unread),
+    )
+
+
+class _Loading:
+    """One load in progress."""
+
+    def __init__(self, environ: Mapping[str, str], cwd: str, *, multi_card: bool) -> None:
+        self._environ = environ
+        self._cwd = cwd
+        self._multi_card = multi_card
+        self._seen: set[str] = set()
+        self.cards: list[Card] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.skipped: list[Skipped] = []
+        self.unread: list[str] = []
+
+    def load_path(self, shown: str) -> None:
+        path = os.path.abspath(os.path.join(self._cwd, shown))  # noqa: PTH100, PTH118 - fast
+        name = os.path.basename(path)  # noqa: PTH119
+        if os.path.isdir(path):  # noqa: PTH112
+            self._load_directory(path, shown)
+        elif is_skill(name):
+            message = "a `SKILL.md` is a skill, not a card"
+            self._refuse(shown, message, "name it in `skills`, or name a card file")
+        elif is_configuration(name):
+            message = f"`{name}` is a configuration file, not a card"
+            self._refuse(shown, message, "it is read without being named")
+        elif not name.lower().endswith(CARD_SUFFIXES) and os.path.lexists(path):
+            message = f"`{name}` does not have the suffix of a card"
+            self._refuse(shown, message, f"card files end in {', '.join(CARD_SUFFIXES)}")
+        else:
+            self._load_file(Candidate(path, shown, named=True))
+
+    def load_address(self, address: str, fetch: Callable[[str], str] | None) -> None:
+        name = re.split("[?#]", address, maxsplit=1)[0].rpartition("/")[2]
+        if not address.lower().startswith(("http://", "https://")):
+            scheme = address.partition(":")[0]
+            message = f"cards cannot be loaded by `{scheme}`"
+            self._report(rules.REMOTE_FAILED, message, address, "use http:// or https://")
+        elif not name.lower().endswith(CARD_SUFFIXES):
+            message = "the address does not have the suffix of a card"
+            self._refuse(address, message, f"it must end in {', '.join(CARD_SUFFIXES)}")
+        elif fetch is None:
+            message = "cards from web addresses are not loaded here"
+            self._report(rules.REMOTE_FAILED, message, address, "save the card and name the file")
+        elif address not in self._seen:
+            self._seen.add(address)
+            try:
+                text = fetch(address)
+            except FastAgentError as error:
+                self._report(rules.REMOTE_FAILED, error.message, address, error.hint)
+                return
+            if len(text) > MAX_BYTES:
+                message = f"it is larger than {MAX_BYTES // 1024:,} KiB"
+                self._report(rules.FILE_TOO_LARGE, message, address, None)
+                return
+            self._take(Source.of(address, text), name, Origin(_unquoted(name), remote=address))
+
+    def _load_directory(self, path: str, shown: str) -> None:
+        before = len(self.cards) + len(self.diagnostics)
+        try:
+            candidates = list_directory(path, shown)
+        except OSError as error:
+            reason = (error.strerror or "cannot be read").lower()
+            self._report(rules.UNREADABLE_FILE, f"the directory cannot be read: {reason}", shown)
+            return
+        for candidate in candidates:
+            self._load_file(candidate)
+        if len(self.cards) + len(self.diagnostics) == before and not candidates:
+            message = "the directory holds no cards"
+            self._report(rules.NO_CARDS, message, shown, None, severity="info")
+
+    def _load_file(self, candidate: Candidate) -> None:
+        path = candidate.path
+        if path in self._seen:
+            return
+        self._seen.add(path)
+        name = os.path.basename(path)  # noqa: PTH119 - fast
+        if not candidate.named and is_skill(name):
+            self._skip(candidate.shown, "a skill, not a card")
+            return
+        try:
+            source = read_source(path, shown=candidate.shown)
+        except SourceError as error:
+            self._report_source(error, candidate, name)
+            return
+        self._take(source, name, Origin(stem(name), source=Path(path)), named=candidate.named)
+
+    def _take(self, source: Source, name: str, origin: Origin, *, named: bool = True) -> None:
+        read = read_markdown if is_markdown(name) else read_yaml
+        reading: Reading = read(source, multi_card=self._multi_card)
+        if reading.bare:
+            if named:
+                self._report_bare(source)
+            else:
+                self._skip(source.path, "no frontmatter")
+            return
+        if not named and is_yaml(name) and not _says_card(source, reading):
+            self._skip(source.path, "none of `type`, `name` and `instruction` is in it")
+            return
+        self.diagnostics.extend(reading.diagnostics)
+        if not reading.documents:
+            written = _NAME_LINE.search(source.text)
+            self.unread.append(written[1] if written else origin.name or name)
+        for document in reading.documents:
+            self._validate(document, origin)
+
+    def _validate(self, document: CardDocument, origin: Origin) -> None:
+        if document.several:
+            origin = origin._replace(name=None)
+        card, found = validate_card(document, origin, self._environ)
+        self.cards.append(card)
+        if found:
+            self.diagnostics.extend(found)
+
+    def _report_bare(self, source: Source) -> None:
+        span = hint = None
+        for number, line in enumerate(source.text.split("\n"), 1):
+            if line.strip():
+                hint = "begin the file with a line `---`, then fields, then another `---`"
+                if line == "---" and number > 1:
+                    hint = f"the `---` on line {number} must be the first line"
+                break
+        message = "the file has no frontmatter, so it is no card"
+        found = diagnostic(source, rules.NO_FRONTMATTER, message, span, hint=hint)
+        self.diagnostics.append(found)
+
+    def _report_source(self, error: SourceError, candidate: Candidate, name: str) -> None:
+        message, hint = error.message, error.hint
+        if error.reason == "missing":
+            if os.path.islink(candidate.path):  # noqa: PTH114
+                message = "the link leads to no file"
+            elif near := _near_file(candidate.path, candidate.shown):
+                hint = f"did you mean `{near}`?"
+        self.unread.append(stem(name))
+        self._report(_RULE_OF[error.reason], message, candidate.shown, hint, span=error.span)
+
+    def _refuse(self, shown: str, message: str, hint: str) -> None:
+        self._report(rules.NOT_A_CARD_FILE, message, shown, hint)
+
+    def _skip(self, shown: str, reason: str) -> None:
+        self.skipped.append(Skipped(shown, reason))
+        message = f"passed over: {reason}"
+        found = Diagnostic(rules.SKIPPED_FILE, message, shown, severity="info")
+        self.diagnostics.append(found)
+
+    def _report(
+        self,
+        code: str,
+        message: str,
+        shown: str,
+        hint: str | None = None,
+        *,
+        span: Span | None = None,
+        severity: str = "error",
+    ) -> None:
+        found = Diagnostic(code, message, shown, span, hint=hint)
+        if severity == "info":
+            found = replace(found, severity="info")
+        self.diagnostics.append(found)
+
+
+def _says_card(source: Source, reading: Reading) -> bool:
+    """Whether a YAML file of a directory has a key that only a card would have."""
+    if not reading.documents:
+        return _CARD_KEY.search(source.text) is not None
+    return any(
+        isinstance(document.yaml.value, dict) and not _CARD_KEYS.isdisjoint(document.yaml.value)
+        for document in reading.documents
+    )
+
+
+def _near_file(path: str, shown: str) -> str | None:
+    """Find a card file or directory beside a path that does not exist, called much like it."""
+    directory, name = os.path.split(path)
+    try:
+        beside = sorted(os.listdir(directory))  # noqa: PTH208
+    except OSError:
+        return None
+    likely = [
+        one for one in beside if one.lower().endswith(CARD_SUFFIXES) or "." not in one.lstrip(".")
+    ]
+    near = closest(name, likely) or closest(stem(name), {stem(one): one for one in likely})
+    if near is None:
+        return None
+    near = next((one for one in likely if near in {one, stem(one)}), near)
+    return os.path.join(os.path.dirname(shown.rstrip("/")), near)  # noqa: PTH118, PTH120
+
+
+def _unquoted(name: str) -> str:
+    from urllib.parse import unquote
+
+    return stem(unquote(name))

@@ -1,0 +1,361 @@
+"""Validation: one card's document becomes a `Card`, with everything that is wrong in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from fast_agent.cards.agent_config import AgentConfig, McpConnect
+from fast_agent.cards.body import check_body
+from fast_agent.cards.card import Card
+from fast_agent.cards.conversion import INVALID, converter
+from fast_agent.cards.explanation import clipped
+from fast_agent.cards.fields import (
+    CARD_TYPES,
+    FIELD_NAMED,
+    FIELDS_OF,
+    HIGHEST_SCHEMA_VERSION,
+    HISTORY_MODES,
+)
+from fast_agent.cards.findings import Findings, listed
+from fast_agent.cards.records import REQUEST_PARAMS
+from fast_agent.cards.remote import check_remote
+from fast_agent.cards.variables import expand_fields
+from fast_agent.diagnostics import card_rules as rules
+from fast_agent.diagnostics.diagnostic import Fix
+from fast_agent.text.span import Span
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Mapping
+
+    from fast_agent.cards.agent_config import CardType
+    from fast_agent.cards.conversion import Convert
+    from fast_agent.cards.document import CardDocument
+    from fast_agent.cards.fields import Field
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.text.json_value import JsonValue
+
+
+class Origin(NamedTuple):
+    """Where a card comes from.
+
+    Args:
+        name: The name it has when it gives none; None where it must give one.
+        source: Its file, absolute; None for a remote card.
+        remote: Its address; None for a local card.
+    """
+
+    name: str | None
+    source: pathlib.Path | None = None
+    remote: str | None = None
+
+
+_CONVERTERS: dict[str, Convert] = {
+    name: converter(field.kind)
+    for name, field in FIELD_NAMED.items()
+    if name not in {"type", "name", "instruction", "schema_version"}
+}
+_CONVERTERS_OF: dict[CardType, dict[str, Convert]] = {
+    card_type: {name: _CONVERTERS[name] for name in FIELDS_OF[card_type] if name in _CONVERTERS}
+    for card_type in CARD_TYPES
+}
+_REQUIRED_OF: dict[CardType, tuple[str, ...]] = {
+    card_type: tuple(
+        name
+        for name, field in fields.items()
+        if card_type in field.required and name != "instruction"
+    )
+    for card_type, fields in FIELDS_OF.items()
+}
+_OWN_CHECK = frozenset({"type", "name", "instruction", "schema_version"})
+_PLACEHOLDER_INSTRUCTION = "You are a helpful agent."
+_TEXT = converter(FIELD_NAMED["name"].kind)
+_VERSION = FIELD_NAMED["schema_version"]
+
+
+def validate_card(
+    document: CardDocument, origin: Origin, environ: Mapping[str, str]
+) -> tuple[Card, list[Diagnostic]]:
+    """Check one card and compile it.
+
+    Args:
+        document: Its text; the value of its YAML is a mapping.
+        origin: Where it comes from.
+        environ: The variables for `${NAME}`; not looked at for a remote card.
+
+    Returns:
+        The card, unsound where it has an error, and its diagnostics in file order.
+    """
+    findings = Findings(document)
+    values = cast("dict[str, JsonValue]", document.yaml.value)
+    if "${" in document.yaml.text and origin.remote is None:
+        values = expand_fields(values, environ, findings)
+    card_type = _type(values, findings)
+    arguments = _convert_fields(values, card_type, findings)
+    arguments["name"] = _name(values, origin.name, findings)
+    arguments["instruction"] = _instruction(values, card_type, findings)
+    if "schema_version" in values:
+        _check_schema_version(values["schema_version"], findings)
+    if "history_mode" in arguments:
+        _history_mode(arguments, findings)
+    if origin.remote is not None:
+        check_remote(arguments, findings)
+    _check_required(arguments, values, card_type, findings)
+    config = AgentConfig(
+        type=card_type or "agent", source=origin.source, remote=origin.remote, **arguments
+    )
+    found = findings.diagnostics
+    if len(found) > 1:
+        found.sort(key=_place)
+    return Card(config, document.source.path, document, findings.errors == 0), found
+
+
+def _convert_fields(
+    values: Mapping[str, JsonValue], card_type: CardType | None, findings: Findings
+) -> dict[str, Any]:
+    converters = _CONVERTERS if card_type is None else _CONVERTERS_OF[card_type]
+    arguments: dict[str, Any] = {}
+    for name, value in values.items():
+        convert = converters.get(name)
+        if convert is None:
+            if name not in _OWN_CHECK:
+                _unknown_field(name, values, card_type, findings)
+            continue
+        if value is not None:
+            converted = convert(value, (name,), findings)
+            if converted is not INVALID:
+                arguments[name] = converted
+    if "mcp_connect" in arguments:
+        arguments["mcp_connect"] = tuple(
+            McpConnect(target=server) if isinstance(server, str) else server
+            for server in arguments["mcp_connect"]
+        )
+    return arguments
+
+
+def _unknown_field(
+    name: str, values: Mapping[str, JsonValue], card_type: CardType | None, findings: Findings
+) -> None:
+    known = FIELD_NAMED if card_type is None else FIELDS_OF[card_type]
+    shown_name = clipped(name)
+    message = f"unknown field `{shown_name}`"
+    if card_type is not None:
+        message = f"`{card_type}` has no field `{shown_name}`"
+    elsewhere = FIELD_NAMED.get(name)
+    near = closest(name, known)
+    parameter = closest(name, tuple(entry.name for entry in REQUEST_PARAMS.entries))
+    replacement = None
+    if elsewhere is not None:
+        types = listed(tuple(one for one in CARD_TYPES if one in elsewhere.types))
+        hint = f"`{name}` is a field of {types}"
+    elif near is not None:
+        hint = f"did you mean `{near}`?"
+        replacement = None if near in values else near
+    elif parameter is not None and "request_params" in known:
+        hint = f"write `{parameter}` inside `request_params`"
+    else:
+        names = tuple(one for one, field in known.items() if field.deprecated is None)
+        hint = f"it has {listed(names)}"
+    findings.add(
+        rules.UNKNOWN_FIELD, message, (name,), key=True, hint=hint, replacement=replacement
+    )
+
+
+def _type(values: Mapping[str, JsonValue], findings: Findings) -> CardType | None:
+    value = values.get("type")
+    if value is None:
+        return "agent"
+    if type(value) is str and value in FIELDS_OF:
+        return cast("CardType", value)
+    if not isinstance(value, str):
+        converter(FIELD_NAMED["type"].kind)(value, ("type",), findings)
+        return None
+    folded = _fold(value)
+    for card_type in CARD_TYPES:
+        if _fold(card_type) == folded:
+            return card_type
+    near = closest(value, CARD_TYPES)
+    findings.add(
+        rules.UNKNOWN_TYPE,
+        f"there is no card type `{clipped(value)}`",
+        ("type",),
+        hint=f"did you mean `{near}`?" if near else f"the types are {listed(CARD_TYPES)}",
+        replacement=near,
+    )
+    return None
+
+
+def _fold(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")
+
+
+def _name(values: Mapping[str, JsonValue], default: str | None, findings: Findings) -> str:
+    value = values.get("name")
+    if value is None:
+        if default is None:
+            message = "a card in a file with several needs a `name`"
+            start = findings.document.start()
+            findings.put(rules.MISSING_FIELD, message, start, hint="add `name: …`")
+            return "unnamed"
+        fault = name_fault(default)
+        if fault is not None:
+            message = (
+                f"the file's name gives the agent the name `{clipped(default)}`, which {fault}"
+            )
+            start = findings.document.start()
+            findings.put(rules.BAD_NAME, message, start, hint="add `name: …`")
+        return default
+    name = _TEXT(value, ("name",), findings)
+    if name is INVALID:
+        return default or "unnamed"
+    fault = name_fault(name)
+    if fault is not None:
+        message = f"the name `{clipped(name)}` {fault}"
+        findings.add(rules.BAD_NAME, message, ("name",), hint="use letters, digits, `-` and `_`")
+    return cast("str", name)
+
+
+def name_fault(name: str) -> str | None:
+    """Say why a text cannot be an agent's name.
+
+    Args:
+        name: The text.
+
+    Returns:
+        Words that follow the name, such as "begins with `.`"; None where it can.
+    """
+    if name.isalnum():
+        return None
+    if not name.strip():
+        return "is empty"
+    if name.startswith("."):
+        return "begins with `.`"
+    for char in "/\\":
+        if char in name:
+            return f"holds `{char}`"
+    if not name.isprintable() and any(_is_control(char) for char in name):
+        return "holds a control character"
+    return None
+
+
+def _is_control(char: str) -> bool:
+    # Line and paragraph separators end lines for terminals and editors too.
+    return char < " " or "\x7f" <= char <= "\x9f" or char in "\u2028\u2029"
+
+
+def _instruction(
+    values: Mapping[str, JsonValue], card_type: CardType | None, findings: Findings
+) -> str | None:
+    value = values.get("instruction")
+    document = findings.document
+    body = document.instruction()
+    if body is not None:
+        check_body(document, findings)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        needed = card_type is not None and card_type in FIELD_NAMED["instruction"].required
+        if body is None and needed and not findings.lost("instruction"):
+            _missing_instruction(values, cast("CardType", card_type), findings)
+        return body
+    if body is not None:
+        findings.add(
+            rules.TWO_INSTRUCTIONS,
+            "the instruction is given twice, as a field and as the body",
+            ("instruction",),
+            key=True,
+            hint="keep the field or the text below the frontmatter, not both",
+        )
+        return body
+    text = _TEXT(value, ("instruction",), findings)
+    return None if text is INVALID else cast("str", text)
+
+
+def _missing_instruction(
+    values: Mapping[str, JsonValue], card_type: CardType, findings: Findings
+) -> None:
+    document = findings.document
+    message = f"`{card_type}` needs an instruction"
+    if "instruction" in values:
+        message += "; the field is empty"
+        replacement = f'"{_PLACEHOLDER_INSTRUCTION}"'
+        span = document.span_of(("instruction",)) or document.start()
+        fix = Fix(span, replacement) if span.start != span.end else None
+        hint = "write what the agent is to do"
+        findings.put(rules.MISSING_INSTRUCTION, message, span, hint=hint, fix=fix)
+        return
+    markdown = document.body is not None
+    hint = "write it below the frontmatter" if markdown else "add `instruction: …`"
+    fix = None
+    if not document.several and not document.yaml.text.lstrip().startswith("{"):
+        end = document.source.position(len(document.source.text))
+        line = (
+            _PLACEHOLDER_INSTRUCTION if markdown else f'instruction: "{_PLACEHOLDER_INSTRUCTION}"'
+        )
+        fix = Fix(Span(end, end), f"{'' if end.column == 1 else chr(10)}{line}\n")
+    findings.put(rules.MISSING_INSTRUCTION, message, document.start(), hint=hint, fix=fix)
+
+
+def _check_schema_version(value: JsonValue, findings: Findings) -> None:
+    if value is None:
+        return
+    if type(value) is int and value > HIGHEST_SCHEMA_VERSION:
+        findings.add(
+            rules.NEWER_SCHEMA,
+            f"`schema_version` {value} is newer than this program knows",
+            ("schema_version",),
+            hint=f"the highest known version is {HIGHEST_SCHEMA_VERSION}; update fast-agent",
+        )
+        return
+    converter(_VERSION.kind)(value, ("schema_version",), findings)
+
+
+def _history_mode(arguments: dict[str, Any], findings: Findings) -> None:
+    mode = cast("str", arguments.pop("history_mode"))
+    source, target = HISTORY_MODES[mode]
+    both = [name for name in ("history_source", "history_merge_target") if name in arguments]
+    if both:
+        findings.add(
+            rules.HISTORY_MODE_CONFLICT,
+            f"`history_mode` stands beside {listed(tuple(both))}, which replaces it",
+            ("history_mode",),
+            key=True,
+            hint="remove `history_mode`",
+        )
+        return
+    key = findings.document.yaml.span_of(("history_mode",), key=True)
+    value = findings.document.yaml.span_of(("history_mode",))
+    replacement = f"history_source: {source}\nhistory_merge_target: {target}"
+    in_block = key.start.column == 1 and key.start.line == value.end.line
+    findings.put(
+        rules.DEPRECATED_HISTORY_MODE,
+        f"`history_mode: {mode}` is an older spelling",
+        key,
+        hint=f"write `history_source: {source}` and `history_merge_target: {target}`",
+        fix=Fix(Span(key.start, value.end), replacement) if in_block else None,
+        severity="warning",
+    )
+    arguments["history_source"] = source
+    arguments["history_merge_target"] = target
+
+
+def _check_required(
+    arguments: Mapping[str, Any],
+    values: Mapping[str, JsonValue],
+    card_type: CardType | None,
+    findings: Findings,
+) -> None:
+    for name in () if card_type is None else _REQUIRED_OF[card_type]:
+        if arguments.get(name) or findings.lost(name):
+            continue
+        if values.get(name) is None:
+            field: Field = FIELD_NAMED[name]
+            span = findings.document.span_of(("type",)) or findings.document.start()
+            message = f"`{card_type}` needs `{name}`"
+            findings.put(rules.MISSING_FIELD, message, span, hint=f"add `{name}`: {field.doc}")
+        elif name in arguments:
+            message = f"`{name}` of `{card_type}` must name at least one agent"
+            findings.add(rules.MISSING_FIELD, message, (name,), hint="list the names of agents")
+
+
+def _place(found: Diagnostic) -> tuple[int, int]:
+    return (found.span.start.line, found.span.start.column) if found.span else (0, 0)
