@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
+
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.pool import ServerPool
@@ -19,7 +21,7 @@ from fast_agent.tools.human import HumanAnswer, HumanRequest
 from fast_agent.tools.tool import ToolContext
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from fast_agent.mcp.sampling import SamplingRequest
     from fast_agent.messages.message import ToolResult
@@ -91,6 +93,17 @@ def stdio(
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    with anyio.fail_after(5):
+        while not await condition():  # noqa: ASYNC110 - the condition is another process's
+            await anyio.sleep(0.01)
+
+
+@pytest.fixture(scope="session", name="eventually")
+def eventually_fixture() -> Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]:
+    return eventually
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from fast_agent.errors import ToolError
 from fast_agent.messages.content import EmbeddedResource
 from fast_agent.messages.message import Message
@@ -32,7 +33,7 @@ async def test_a_resource_filter_holds_when_listing_and_when_reading(
 ) -> None:
     resources = servers.pool.resources(each, ServerFilter(resources={each: ("note://a",)}))
     assert [entry.uri for entry in await resources.resources()] == ["note://a"]
-    with pytest.raises(ToolError, match="`note://hidden` of server .* is not open") as raised:
+    with pytest.raises(ToolError, match=r"`note://hidden` of server .* is not open") as raised:
         await resources.read("note://hidden")
     assert "`resources` filter" in str(raised.value.hint)
     with pytest.raises(ToolError, match="not open"):
@@ -61,7 +62,7 @@ async def test_lists_and_gets_prompts(servers: Any, each: str) -> None:
 async def test_a_prompt_filter_holds_when_listing_and_when_getting(servers: Any, each: str) -> None:
     prompts = servers.pool.prompts(each, ServerFilter(prompts={each: ("rev*",)}))
     assert [entry.name for entry in await prompts.prompts()] == ["review"]
-    with pytest.raises(ToolError, match="`hidden_prompt` of server .* is not open"):
+    with pytest.raises(ToolError, match=r"`hidden_prompt` of server .* is not open"):
         await prompts.get("hidden_prompt")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.pool import ServerPool
 from fast_agent.messages.message import ToolCall
@@ -43,6 +44,42 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(servers: Any, each
 async def test_three_wrong_answers_are_a_cancel(servers: Any, each: str) -> None:
     servers.person.answers = [HumanAnswer(action="accept", content={})] * 3
     assert (await servers.call(each, "greet_person")).text == "no name: cancel"
+
+
+OLD = pytest.mark.parametrize("old", ["stdio-old", "http-old"])
+
+
+@OLD
+async def test_a_person_is_asked_to_open_an_address(servers: Any, old: str) -> None:
+    servers.person.answers = [HumanAnswer(action="accept")]
+    page = "https://example.com/sign-in"
+    assert (await servers.call(old, "open_page", url=page)).text == "accept"
+    (question,) = servers.person.asked
+    assert (question.url, question.schema, question.message) == (page, None, "Please sign in.")
+
+
+@OLD
+async def test_only_web_addresses_are_shown(servers: Any, old: str) -> None:
+    for page in (
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "https://bank.com@evil.com/",
+        "https://",
+    ):
+        assert (await servers.call(old, "open_page", url=page)).text == "decline"
+    assert servers.person.asked == []
+
+
+@OLD
+async def test_a_call_that_needs_an_address_opened_is_made_again(servers: Any, old: str) -> None:
+    servers.person.answers = [HumanAnswer(action="decline"), HumanAnswer(action="accept")]
+    first = f"https://example.com/{old}/first"
+    refused = await servers.call(old, "signed_in", url=first)
+    assert refused.is_error
+    assert "URL elicitation required" in refused.text
+    page = f"https://example.com/{old}/second"
+    assert (await servers.call(old, "signed_in", url=page)).text == "welcome"
+    assert [question.url for question in servers.person.asked] == [first, page]
 
 
 async def test_a_server_gets_a_models_answer(servers: Any, each: str) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+
 from fast_agent.messages.content import (
     AudioContent,
     EmbeddedResource,
@@ -110,20 +112,25 @@ async def test_an_empty_filter_allows_nothing_and_others_are_left_alone(servers:
     assert len(await servers.pool.toolset("stdio-old", allowed).tools()) > 5
 
 
-async def test_the_list_is_the_same_value_until_it_changes(servers: Any, each: str) -> None:
+async def test_the_list_is_the_same_value_until_it_changes(
+    servers: Any, each: str, eventually: Any
+) -> None:
     toolset = servers.pool.toolset(each, ServerFilter())
     await toolset.tools()
-    if each.endswith("new"):
-        with anyio.fail_after(5):
-            while not servers.pool.connection(each).tells_changes:  # noqa: ASYNC110
-                await anyio.sleep(0.01)
+
+    async def listening() -> bool:
+        return servers.pool.connection(each).tells_changes
+
+    await eventually(listening)
     before = await toolset.tools()
     assert await toolset.tools() is before
     name = f"grown_{each}"
     assert (await servers.call(each, "grow", name=name)).text == "grown"
-    with anyio.fail_after(5):
-        while name not in {tool.listed.name for tool in await toolset.tools()}:
-            await anyio.sleep(0.01)
+
+    async def grown() -> bool:
+        return name in {tool.listed.name for tool in await toolset.tools()}
+
+    await eventually(grown)
     assert await toolset.tools() is not before
     assert (await servers.call(each, name)).text == f"I am {name}"
 
@@ -132,26 +139,30 @@ async def test_progress_reaches_the_context(
     servers: Any, each: str, make_context: Callable[..., ToolContext]
 ) -> None:
     told: list[tuple[float, float | None, str | None]] = []
+
+    def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+
     toolset = servers.pool.toolset(each, ServerFilter())
     call = ToolCall("1", "slow", {"key": f"progress {each}", "seconds": 0.06, "steps": 3})
-    result = await toolset.call_tool(
-        "slow", call, make_context(progress=lambda *report: told.append(report))
-    )
+    result = await toolset.call_tool("slow", call, make_context(progress=tell))
     assert result.text == "done"
     assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
 
-async def test_a_cancelled_call_is_cancelled_at_the_server_too(servers: Any, each: str) -> None:
+async def test_a_cancelled_call_is_cancelled_at_the_server_too(
+    servers: Any, each: str, eventually: Any
+) -> None:
     key = f"cancel {each}"
+
+    async def seen(what: str) -> bool:
+        return (await servers.call(each, "seen", key=key)).structured[what]
+
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: servers.call(each, "slow", key=key, seconds=60))
-        with anyio.fail_after(5):
-            while not (await servers.call(each, "seen", key=key)).structured["started"]:
-                await anyio.sleep(0.01)
+        await eventually(lambda: seen("started"))
         tasks.cancel_scope.cancel()
-    with anyio.fail_after(5):
-        while not (await servers.call(each, "seen", key=key)).structured["cancelled"]:
-            await anyio.sleep(0.01)
+    await eventually(lambda: seen("cancelled"))
     assert (await servers.call(each, "add", a=1, b=1)).text == "2"
 
 
@@ -196,12 +207,15 @@ async def test_a_line_that_is_no_message_does_no_harm(servers: Any, server: str)
     assert (await servers.call(server, "add", a=1, b=2)).text == "3"
 
 
-async def test_servers_get_a_small_environment(
-    servers: Any, monkeypatch: pytest.MonkeyPatch, each: str
+@pytest.mark.parametrize("server", ["stdio-new"])
+async def test_servers_get_a_small_environment_and_their_directory(
+    servers: Any, server: str
 ) -> None:
-    if each.startswith("http"):
-        pytest.skip("not a process of ours")
-    names = (await servers.call(each, "environment")).structured["result"]
-    assert "EXPLICIT" in names
-    assert "PATH" in names
-    assert not [name for name in names if "KEY" in name or "TOKEN" in name or "PYTEST" in name]
+    names = (await servers.call(server, "environment")).structured["result"]
+    assert {"EXPLICIT", "PATH"} <= set(names)
+    # pytest sets this one in our own environment, as a shell would set a provider's key.
+    assert "PYTEST_CURRENT_TEST" in os.environ
+    allowed = {"EXPLICIT", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+    added_by_python = {"LC_CTYPE"}
+    assert set(names) <= allowed | added_by_python
+    assert (await servers.call(server, "where")).text.endswith("tests/mcp/servers")

@@ -10,12 +10,15 @@ from fast_agent.mcp.roots import answer_roots
 from fast_agent.mcp.sampling import answer_sampling
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp.client import ClientRequestContext
     from mcp.types import (
         CreateMessageRequestParams,
         CreateMessageResult,
         CreateMessageResultWithTools,
         ElicitRequestParams,
+        ElicitRequestURLParams,
         ElicitResult,
         ErrorData,
         ListRootsResult,
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from fast_agent.mcp.sampling import Sampler, SamplingApproval
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.tools.human import Human
+
+ADDRESS_LIMIT = 5
+"""Most addresses a person is asked to open for one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +104,22 @@ class ServerRequests:
                 agent_name=", ".join(self._calls.agent_names),
                 human=self._offered.human,
             )
+
+    async def open_addresses(self, addresses: Sequence[ElicitRequestURLParams]) -> bool:
+        """Ask the person to open addresses, one after another; False as soon as one is refused."""
+        if not self._spec.elicitation:
+            return False
+        with self._calls.paused():
+            for params in addresses[:ADDRESS_LIMIT]:
+                answer = await answer_elicitation(
+                    params,
+                    server_name=self._spec.name,
+                    agent_name=", ".join(self._calls.agent_names),
+                    human=self._offered.human,
+                )
+                if answer.action != "accept":
+                    return False
+        return len(addresses) <= ADDRESS_LIMIT
 
     async def roots(
         self,

@@ -201,7 +201,7 @@ class Connection:
         seconds = self.spec.read_timeout_seconds
         try:
             with self.calls.waiting(agent_name, seconds) as call:
-                return await send(session.client, call)
+                return await self._send(session, send, call)
         except TimeoutError as problem:
             raise ToolError(
                 f"server `{self.name}` did not answer `{method}` within {seconds:g} s",
@@ -216,7 +216,9 @@ class Connection:
                 raise ToolError(
                     f"server `{self.name}`: `{method}` failed: {one_line(str(problem))}"
                 ) from problem
-            if told.gone:
+            # Only an answer can say so; a lost connection leaves open what the server did.
+            forgotten = session.forgotten and not told.closed
+            if forgotten:
                 session.end()
             if told.closed:
                 with anyio.move_on_after(_SETTLE_SECONDS):
@@ -226,9 +228,28 @@ class Connection:
                     await session.done.wait()
                 raise ConnectionLostError(
                     f"server `{self.name}` was lost during `{method}`: {session.ending_story()}",
-                    unsent=told.gone,
+                    unsent=forgotten,
                 ) from problem
             raise ToolError(f"server `{self.name}`: `{method}` {told.text}") from problem
+
+    @staticmethod
+    async def _send(
+        session: LiveSession, send: Callable[[Client, OpenCall], Awaitable[T]], call: OpenCall
+    ) -> T:
+        from mcp.shared.exceptions import MCPError
+
+        from fast_agent.mcp.refusal import refusal
+
+        try:
+            return await send(session.client, call)
+        except MCPError as problem:
+            told = refusal(problem)
+            if told is None or not told.addresses:
+                raise
+            # The server waits for the person to have opened an address, then for the same request.
+            if not await session.requests.open_addresses(told.addresses):
+                raise
+        return await send(session.client, call)
 
     async def tell_roots_changed(self) -> None:
         """Tell a server of the handshake protocols that its roots changed; others ask each time."""

@@ -38,6 +38,7 @@ from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.server_log import forward
 from fast_agent.mcp.stdio import MESSAGE_LIMIT, ServerProcess
 from fast_agent.mcp.untrusted import one_line
+from fast_agent.mcp.watched_stream import WatchedStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -90,7 +91,7 @@ class LiveSession:
         self, spec: ServerSpec, offered: ClientSide, calls: OpenCalls, changes: Changes
     ) -> None:
         self._spec = spec
-        self._requests = ServerRequests(spec, offered, calls)
+        self.requests = ServerRequests(spec, offered, calls)
         self._changes = changes
         self._client: Client | None = None
         self._process: ServerProcess | None = None
@@ -100,6 +101,8 @@ class LiveSession:
         """Set when nothing of the session is left."""
         self.listening = False
         """Whether the server tells of changed lists by a subscription."""
+        self.forgotten = False
+        """Whether the server has forgotten the session, so that it takes no more requests."""
         self.why_ended: str | None = None
         """What ended it, when it was not closed from here."""
 
@@ -177,7 +180,7 @@ class LiveSession:
             log_level="info",
             mode=self._spec.protocol,
             cache=None,
-            **self._requests.options(),
+            **self.requests.options(),
         )
         async with client:
             yield client
@@ -187,22 +190,26 @@ class LiveSession:
         match self._spec.target:
             case StdioTarget() as target:
                 self._process = ServerProcess(self._spec.name, target)
-                async with self._process.transport(self._ending.set) as streams:
-                    yield streams
+                transport = self._process.transport()
             case HttpTarget() as target:
+                transport = self._http(target)
+        async with transport as (incoming, outgoing):
+            yield WatchedStream(incoming, self._ending.set), outgoing
+
+    @asynccontextmanager
+    async def _http(self, target: HttpTarget) -> AsyncGenerator[TransportStreams]:
+        async with (
+            httpx2.AsyncClient(
+                headers=dict(target.headers),
                 # How long an answer may take is decided for each request, not by the socket.
-                timeout = httpx2.Timeout(30.0, read=None)
-                async with (
-                    httpx2.AsyncClient(
-                        headers=dict(target.headers),
-                        timeout=timeout,
-                        event_hooks={"response": [self._on_response]},
-                    ) as http,
-                    streamable_http_client(
-                        target.url, http_client=http, max_sse_event_size=MESSAGE_LIMIT
-                    ) as streams,
-                ):
-                    yield streams
+                timeout=httpx2.Timeout(30.0, read=None),
+                event_hooks={"response": [self._on_response]},
+            ) as http,
+            streamable_http_client(
+                target.url, http_client=http, max_sse_event_size=MESSAGE_LIMIT
+            ) as streams,
+        ):
+            yield streams
 
     async def _live(self, client: Client) -> None:
         """Stay until the end, listening for changed lists where that takes a subscription."""
@@ -277,6 +284,9 @@ class LiveSession:
 
     async def _on_response(self, response: httpx2.Response) -> None:
         self._http_status = response.status_code
+        # What the protocol says of this status: the server has forgotten the session.
+        if response.status_code == 404 and "mcp-session-id" in response.request.headers:
+            self.forgotten = True
 
     def _not_opened(self, problem: Exception) -> ToolError:
         cause = _first(problem)

@@ -77,9 +77,9 @@ class ServerPool:
 
     async def __aexit__(
         self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
     ) -> None:
         try:
             with anyio.CancelScope(shield=True):
@@ -87,7 +87,8 @@ class ServerPool:
         finally:
             if self._tasks is not None:
                 self._tasks.cancel_scope.cancel()
-            await self._stack.__aexit__(exc_type, exc, traceback)
+            # An error of the body is the caller's own; the task group would wrap it.
+            await self._stack.aclose()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp import InputRequiredRoundsExceededError
 from mcp.shared.exceptions import MCPError
-from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST
+from mcp.types import (
+    CONNECTION_CLOSED,
+    URL_ELICITATION_REQUIRED,
+    ElicitationRequiredErrorData,
+    ElicitRequestURLParams,
+)
 from pydantic import ValidationError
 
 from fast_agent.mcp.untrusted import one_line
-
-_SESSION_GONE = "Session terminated"
+from mcp import InputRequiredRoundsExceededError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +24,12 @@ class Refusal:
     Args:
         text: The end of a sentence that starts with the method.
         closed: The connection may have ended.
-        gone: The server has forgotten the session, so it never took the request.
-        code: The JSON-RPC error code, where there is one.
+        addresses: Addresses a person has to open before the request can be served.
     """
 
     text: str
     closed: bool = False
-    gone: bool = False
-    code: int | None = None
+    addresses: tuple[ElicitRequestURLParams, ...] = ()
 
 
 def refusal(problem: Exception) -> Refusal | None:
@@ -39,8 +40,7 @@ def refusal(problem: Exception) -> Refusal | None:
             return Refusal(
                 f"{'got no answer' if closed else 'was refused'}: {one_line(problem.message)}",
                 closed=closed,
-                gone=problem.code == INVALID_REQUEST and problem.message == _SESSION_GONE,
-                code=problem.code,
+                addresses=_addresses(problem),
             )
         case ValidationError():
             return Refusal("was answered outside the protocol")
@@ -51,3 +51,13 @@ def refusal(problem: Exception) -> Refusal | None:
             return Refusal(f"was answered wrongly: {one_line(str(problem))}")
         case _:
             return None
+
+
+def _addresses(problem: MCPError) -> tuple[ElicitRequestURLParams, ...]:
+    if problem.code != URL_ELICITATION_REQUIRED:
+        return ()
+    try:
+        data = ElicitationRequiredErrorData.model_validate(problem.error.data)
+    except ValidationError:
+        return ()
+    return tuple(data.elicitations)

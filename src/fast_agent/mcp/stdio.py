@@ -80,11 +80,8 @@ class ServerProcess:
             return f"signal {-status}"
 
     @asynccontextmanager
-    async def transport(self, on_end: Callable[[], None]) -> AsyncGenerator[TransportStreams]:
+    async def transport(self) -> AsyncGenerator[TransportStreams]:
         """Start the process and give the SDK its two streams; leaving ends the process group.
-
-        Args:
-            on_end: Called when its standard output ends while the transport is open.
 
         Raises:
             ToolError: The command or its working directory is not there or cannot be used.
@@ -95,7 +92,7 @@ class ServerProcess:
         outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
         written, heard = anyio.Event(), anyio.Event()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._read, process, incoming_in, on_end)
+            tasks.start_soon(self._read, process, incoming_in)
             tasks.start_soon(self._write, process, outgoing_out, written)
             tasks.start_soon(self._listen, process, heard)
             try:
@@ -142,18 +139,17 @@ class ServerProcess:
         self,
         process: anyio.abc.Process,
         incoming: MemoryObjectSendStream[SessionMessage | Exception],
-        on_end: Callable[[], None],
     ) -> None:
         stdout = _stream(process.stdout)
-        async with incoming:
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
+        over = (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError)
+        with suppress(*over):
+            async with incoming:
                 async for line in _lines(stdout, MESSAGE_LIMIT):
                     await incoming.send(_parse(line))
-            on_end()
-            # A server that still writes while it is being closed must not block on a full pipe.
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
-                async for _ in stdout:
-                    pass
+        # A server that still writes while it is being closed must not block on a full pipe.
+        with suppress(*over):
+            async for _ in stdout:
+                pass
 
     async def _write(
         self,

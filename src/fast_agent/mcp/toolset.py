@@ -167,6 +167,4 @@ def _problem(tool: ListedTool, seen: set[str]) -> str | None:
         return "it has no name"
     if tool.name in seen:
         return "the server lists its name twice"
-    if tool.input_schema.get("type") != "object":
-        return "its arguments are not an object"
     return None

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -24,6 +25,8 @@ from mcp.server.mcpserver import (
     Sample,
     UserMessage,
 )
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.types import (
     Annotations,
     AudioContent,
@@ -31,6 +34,7 @@ from mcp.types import (
     CallToolResult,
     ContentBlock,
     CreateMessageResult,
+    ElicitRequestURLParams,
     EmbeddedResource,
     ImageContent,
     ListRootsResult,
@@ -40,7 +44,6 @@ from mcp.types import (
     TextResourceContents,
     ToolAnnotations,
 )
-from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
 server = MCPServer(
@@ -48,7 +51,7 @@ server = MCPServer(
 )
 started: list[str] = []
 cancelled: list[str] = []
-listings: list[str] = []
+opened: list[str] = []
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True))
@@ -159,6 +162,22 @@ async def greet_person(answer: Annotated[ElicitationResult[Name], Resolve(ask_na
     return f"no name: {answer.action}"
 
 
+@server.tool()
+async def open_page(ctx: Context[Any], url: str) -> str:
+    """Ask the person to open an address, in the way of 2025-11-25."""
+    return (await ctx.elicit_url("Please sign in.", url, "page-1")).action
+
+
+@server.tool()
+def signed_in(url: str) -> str:
+    """Refuse until the person has opened an address."""
+    if url not in opened:
+        opened.append(url)
+        page = ElicitRequestURLParams(message="Sign in first.", url=url, elicitation_id="page-2")
+        raise UrlElicitationRequiredError([page])
+    return "welcome"
+
+
 async def ask_model(question: str) -> Sample:
     message = SamplingMessage(role="user", content=TextContent(text=question))
     return Sample([message], max_tokens=77, system_prompt="Be brief.", temperature=0.5)
@@ -190,7 +209,7 @@ def environment() -> list[str]:
 @server.tool()
 def where() -> str:
     """Tell the working directory."""
-    return os.getcwd()
+    return str(Path.cwd())
 
 
 @server.tool()
