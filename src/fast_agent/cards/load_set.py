@@ -7,7 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.cards.references import references
+from fast_agent.cards.references import referred_names
 from fast_agent.cards.set_check import (
     SetNames,
     check_default,
@@ -20,7 +20,7 @@ from fast_agent.diagnostics.card_fact import CardFact
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from fast_agent.cards.load import Card
+    from fast_agent.cards.card import Card
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
 Probe: TypeAlias = "Callable[[Card], Iterable[Diagnostic]]"
@@ -84,12 +84,9 @@ def default_card(cards: Sequence[Card]) -> Card | None:
     for card in eligible:
         if card.config.default:
             return card
-    referred = {
-        reference.name
-        for card in cards
-        for reference in references(card.config)
-        if reference.name != card.config.name
-    }
+    referred: set[str] = set()
+    for card in cards:
+        referred.update([name for name in referred_names(card.config) if name != card.config.name])
     roots = [card for card in eligible if card.config.name not in referred]
     if len(roots) == 1:
         return roots[0]
@@ -123,6 +120,7 @@ def check_set(
     *,
     servers: Collection[str] | None = None,
     probes: Iterable[Probe] = (),
+    unread: Collection[str] = (),
 ) -> tuple[Diagnostic, ...]:
     """Check what no card can tell alone.
 
@@ -131,11 +129,13 @@ def check_set(
         servers: Names of the MCP servers the configuration defines; None where there is no
             configuration to ask.
         probes: Checks of the rooms above, each asked about each card.
+        unread: Names of cards that could not be read: references to them are no problem of
+            their own.
 
     Returns:
         Every problem, in the order of the cards and then of their lines.
     """
-    names = SetNames.of(cards)
+    names = SetNames.of(cards, unread)
     order: dict[str, int] = {}
     for number, card in enumerate(cards):
         order.setdefault(card.path, number)

@@ -22,6 +22,15 @@ class Reference(NamedTuple):
     at: int | None
 
 
+def referred_names(config: AgentConfig) -> tuple[str, ...]:
+    """List the names of the agents an agent refers to, in the order of `references`."""
+    names = config.agents + config.sequence + config.fan_out
+    single = config.fan_in, config.generator, config.evaluator, config.worker
+    if single == (None, None, None, None):
+        return names
+    return names + tuple(name for name in single if name is not None)
+
+
 def references(config: AgentConfig) -> list[Reference]:
     """List the agents an agent refers to, in the order of its fields; repeats stay.
 

@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-_NAME = r"^[^./\\\u0000-\u001F\u007F-\u009F][^/\\\u0000-\u001F\u007F-\u009F]*$"
+# `$` alone would let some readers take a line feed at the end.
+_NAME = (
+    r"^(?=[\s\S]*\S)[^./\\\u0000-\u001F\u007F-\u009F\u2028\u2029]"
+    r"[^/\\\u0000-\u001F\u007F-\u009F\u2028\u2029]*$(?!\n)"
+)
+_FUNCTION = r"^[^\n]+\.py:[A-Za-z_]\w*$(?!\n)"
+_VARIABLE: JsonObject = {
+    "type": "string",
+    "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*(:[^{}]*)?\}$(?!\n)",
+}
 
 
 def schema(card_type: CardType | None = None, *, body: bool = False) -> JsonObject:
@@ -67,7 +76,7 @@ def schema(card_type: CardType | None = None, *, body: bool = False) -> JsonObje
 def _card(card_type: CardType, *, optional_type: bool, body: bool) -> JsonObject:
     fields = FIELDS_OF[card_type]
     properties: dict[str, JsonValue] = {
-        field.name: _property(field, card_type) for field in fields.values()
+        field.name: _property(field, card_type, body=body) for field in fields.values()
     }
     spelling = _spelling(card_type)
     properties["type"] = spelling if card_type != "agent" else _nullable(spelling)
@@ -99,11 +108,13 @@ def _given(name: str) -> JsonObject:
     return {"properties": {name: {"not": {"type": "null"}}}, "required": [name]}
 
 
-def _property(field: Field, card_type: CardType) -> JsonObject:
-    required = card_type in field.required
+def _property(field: Field, card_type: CardType, *, body: bool) -> JsonObject:
+    required = card_type in field.required and not (body and field.name == "instruction")
     value = dict(kind_schema(field.kind, filled=required))
     if field.name == "name":
         value["pattern"] = _NAME
+    elif field.name == "instruction" and not required:
+        del value["pattern"]  # a blank one counts as not given
     described: dict[str, JsonValue] = value if required else dict(_nullable(value))
     described["description"] = field.doc
     default = field.default_for(card_type)
@@ -121,11 +132,12 @@ def _has_type(card_type: CardType) -> JsonObject:
 
 def _spelling(card_type: CardType) -> JsonObject:
     """Match a type as the loader does: whatever its case, with `-` or `_`."""
-    letters = [
-        "[-_]" if letter == "_" else f"[{letter.lower()}{letter.upper()}]" for letter in card_type
-    ]
+    letters = [f"[{letter.lower()}{letter.upper()}][-_]*" for letter in card_type.replace("_", "")]
     return {
-        "anyOf": [{"enum": [card_type]}, {"type": "string", "pattern": f"^{''.join(letters)}$"}]
+        "anyOf": [
+            {"enum": [card_type]},
+            {"type": "string", "pattern": f"^[-_]*{''.join(letters)}$(?!\\n)"},
+        ]
     }
 
 
@@ -139,20 +151,20 @@ def kind_schema(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C90
         case Text():
             return {"type": "string"} if kind.blank else {"type": "string", "pattern": r"\S"}
         case FunctionName():
-            return {"type": "string", "pattern": r"^[^:].*\.py:[^\s:]+$"}
+            return {"type": "string", "pattern": _FUNCTION}
         case Flag():
-            return {"type": "boolean"}
+            return _or_variable({"type": "boolean"})
         case Whole():
-            return _whole(kind)
+            return _or_variable(_whole(kind))
         case Number():
             bounds = {
                 "minimum": kind.minimum,
                 "maximum": kind.maximum,
                 "exclusiveMinimum": kind.above,
             }
-            return {"type": "number", **_set(bounds)}
+            return _or_variable({"type": "number", **_set(bounds)})
         case OneOf():
-            return {"enum": list(kind.choices)}
+            return _or_variable({"enum": list(kind.choices)})
         case ListOf():
             item = kind_schema(kind.item)
             several: JsonObject = {
@@ -177,12 +189,24 @@ def kind_schema(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C90
         case JsonSchema():
             return {
                 "type": "object",
-                "properties": {"type": {"const": "object"}},
+                "properties": {
+                    "type": {"const": "object"},
+                    "properties": {
+                        "type": "object",
+                        "additionalProperties": {"type": ["object", "boolean"]},
+                    },
+                    "required": {"type": "array", "items": {"type": "string"}},
+                },
                 "required": ["type"],
             }
         case AnyMapping():
             return {"type": "object"}
     assert_never(kind)
+
+
+def _or_variable(value: JsonObject) -> JsonObject:
+    """Allow `${VARIABLE}` where text would otherwise be refused."""
+    return {"anyOf": [value, _VARIABLE]}
 
 
 def _whole(kind: Whole) -> JsonObject:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.references import references
+from fast_agent.cards.references import references, referred_names
 from fast_agent.cards.rings import find_rings
 from fast_agent.diagnostics import set_rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.cards.load import Card
+    from fast_agent.cards.card import Card
     from fast_agent.cards.references import Reference
     from fast_agent.diagnostics.diagnostic import Severity
 
@@ -57,19 +57,21 @@ class SetNames:
 
     Args:
         first: For each name the first card that has it.
-        suggestions: The closest of these names.
+        known: These names, and those of cards that could not be read.
+        suggestions: The closest of the names.
     """
 
     first: dict[str, Card]
+    known: frozenset[str]
     suggestions: Suggestions
 
     @classmethod
-    def of(cls, cards: Sequence[Card]) -> SetNames:
+    def of(cls, cards: Sequence[Card], unread: Collection[str] = ()) -> SetNames:
         """Collect the names of cards in load order."""
         first: dict[str, Card] = {}
         for card in cards:
             first.setdefault(card.config.name, card)
-        return cls(first, Suggestions(first))
+        return cls(first, frozenset((*first, *unread)), Suggestions(first))
 
 
 def check_names(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
@@ -104,26 +106,23 @@ def check_names(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
 
 def check_references(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
     """Find references to agents that are not there, to oneself, and in a ring."""
-    edges: dict[str, list[str]] = {}
-    mentions: dict[str, list[Reference]] = {}
+    first = names.first
+    edges: dict[str, tuple[str, ...]] = {}
     for card in cards:
         config = card.config
-        mentioned = references(config)
-        for reference in mentioned:
-            if reference.name == config.name:
-                yield _self_reference(card, reference)
-            elif reference.name not in names.first:
-                yield _unknown_agent(card, reference, names.suggestions)
-        if names.first[config.name] is card:
-            edges[config.name] = [reference.name for reference in mentioned]
-            mentions[config.name] = mentioned
+        name = config.name
+        mentioned = referred_names(config)
+        if name in mentioned or not names.known.issuperset(mentioned):
+            yield from _wrong_references(card, names)
+        if first[name] is card:
+            edges[name] = mentioned
         if len(config.agents) > 1 and len(set(config.agents)) < len(config.agents):
             yield from _repeated(card, "agents", config.agents)
         if config.child_history:
             yield from _child_history(card, config)
     for ring in find_rings(edges):
-        card = names.first[ring.node]
-        reference = mentions[ring.node][ring.edge]
+        card = first[ring.node]
+        reference = references(card.config)[ring.edge]
         yield _found(
             card,
             set_rules.REFERENCE_CYCLE,
@@ -152,7 +151,7 @@ def check_servers(cards: Sequence[Card], servers: Collection[str] | None) -> Ite
                     index,
                     hint=_did_you_mean(near)
                     or f"define it under `mcp.servers.{server}` in `fastagent.config.yaml`",
-                    fix=_replacement(card, near, "servers", index),
+                    fix=_replacement(card, server, near, "servers", index),
                 )
         if len(config.servers) > 1 and len(set(config.servers)) < len(config.servers):
             yield from _repeated(card, "servers", config.servers)
@@ -189,6 +188,14 @@ def check_default(cards: Sequence[Card]) -> Iterator[Diagnostic]:
         )
 
 
+def _wrong_references(card: Card, names: SetNames) -> Iterator[Diagnostic]:
+    for reference in references(card.config):
+        if reference.name == card.config.name:
+            yield _self_reference(card, reference)
+        elif reference.name not in names.known:
+            yield _unknown_agent(card, reference, names.suggestions)
+
+
 def _self_reference(card: Card, reference: Reference) -> Diagnostic:
     name = reference.name
     return _found(
@@ -212,7 +219,7 @@ def _unknown_agent(card: Card, reference: Reference, suggestions: Suggestions) -
         reference.field,
         reference.at,
         hint=_did_you_mean(near) or "load its card too, or correct the name",
-        fix=_replacement(card, near, reference.field, reference.at),
+        fix=_replacement(card, reference.name, near, reference.field, reference.at),
     )
 
 
@@ -220,8 +227,6 @@ def _child_history(card: Card, config: AgentConfig) -> Iterator[Diagnostic]:
     for child in config.child_history or ():
         if child not in config.agents:
             near = closest(child, config.agents)
-            span = card.span_of("child_history", child, key=True)
-            fix = None if near is None or span is None else Fix(span, write_scalar(near))
             yield _found(
                 card,
                 set_rules.HISTORY_WITHOUT_CHILD,
@@ -230,7 +235,7 @@ def _child_history(card: Card, config: AgentConfig) -> Iterator[Diagnostic]:
                 child,
                 key=True,
                 hint=_did_you_mean(near) or "add it to `agents`, or take it out",
-                fix=fix,
+                fix=_key_replacement(card, near, "child_history", child),
             )
 
 
@@ -247,7 +252,6 @@ def _filters(card: Card, used: tuple[str | None, ...]) -> Iterator[Diagnostic]:
         for server in narrowed or ():
             if server not in names:
                 near = closest(server, names)
-                span = card.span_of(field, server, key=True)
                 yield _found(
                     card,
                     set_rules.FILTER_WITHOUT_SERVER,
@@ -256,7 +260,7 @@ def _filters(card: Card, used: tuple[str | None, ...]) -> Iterator[Diagnostic]:
                     server,
                     key=True,
                     hint=_did_you_mean(near) or f"add `{server}` to `servers`, or take it out",
-                    fix=None if near is None or span is None else Fix(span, write_scalar(near)),
+                    fix=_key_replacement(card, near, field, server),
                 )
 
 
@@ -280,8 +284,20 @@ def _did_you_mean(near: str | None) -> str | None:
     return None if near is None else f"did you mean `{near}`?"
 
 
-def _replacement(card: Card, near: str | None, field: str, index: int | None) -> Fix | None:
-    span = None if near is None else card.span_of(field, *_keys(index))
+def _replacement(card: Card, name: str, near: str | None, field: str, at: int | None) -> Fix | None:
+    """Replace a name where it stands in the file as itself, quoted or not."""
+    document = card.document
+    span = card.span_of(field, *_keys(at))
+    if near is None or document is None or span is None:
+        return None
+    written = document.yaml.written((field, *_keys(at)))
+    if written not in {name, f"'{name}'", f'"{name}"'}:
+        return None  # an alias, a variable, a text of several lines
+    return Fix(span, write_scalar(near))
+
+
+def _key_replacement(card: Card, near: str | None, field: str, key: str) -> Fix | None:
+    span = card.span_of(field, key, key=True)
     return None if near is None or span is None else Fix(span, write_scalar(near))
 
 

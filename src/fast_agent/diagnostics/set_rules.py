@@ -20,6 +20,8 @@ DUMP_FILE_COLLISION = "FA222"
 DUMP_CALLABLE = "FA223"
 DUMP_PATH = "FA224"
 DUMP_VALUE = "FA225"
+DUMP_FAILED = "FA226"
+DUMP_FILE_NAME = "FA227"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -416,6 +418,49 @@ Right:
 
 ```python
 @fast.agent(name="odd", instruction="A whole character: \\U0001f600")
+```
+""",
+    ),
+    Rule(
+        DUMP_FAILED,
+        "dump-failed",
+        "error",
+        """
+The system refused to write the dump: the directory is a file, may not be written, or the disk is
+full. What was there before is unchanged.
+
+Wrong, when `notes.txt` is a file:
+
+```text
+fast-agent go --card cards --dump notes.txt
+```
+
+Right:
+
+```text
+fast-agent go --card cards --dump exported
+```
+""",
+    ),
+    Rule(
+        DUMP_FILE_NAME,
+        "dump-file-name",
+        "error",
+        """
+The file an agent would be dumped to could not be loaded as a card again. In a directory `SKILL.md`,
+`fast-agent.yaml`, `fastagent.config.yaml` and `*.secrets.yaml` are never cards. A single agent goes
+to a file that ends in `.md` or `.markdown` as Markdown, in `.yaml` or `.yml` as YAML.
+
+Wrong: an agent called `SKILL`, dumped as Markdown, or a Markdown dump to `writer.txt`.
+
+```text
+fast-agent go --card cards --dump-agent writer --dump-agent-path writer.txt
+```
+
+Right: another name for the agent, or a fitting one for the file.
+
+```text
+fast-agent go --card cards --dump-agent writer --dump-agent-path writer.md
 ```
 """,
     ),
