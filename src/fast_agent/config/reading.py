@@ -206,9 +206,10 @@ class Reader:
             if not key.strip():
                 self._problem(self._rules.wrong_value, here, f"a key of {self._named(at)} is empty")
                 continue
-            # A server with nothing below it is there all the same, and says what it lacks.
-            empty = inner is None and isinstance(kind.value, Record)
-            checked = Tree() if empty else self._read(kind.value, inner, here)
+            if inner is None:
+                self._wrong_type(kind.value, inner, here)
+                continue
+            checked = self._read(kind.value, inner, here)
             if checked is not _UNSET:
                 read[key] = checked
         return read
@@ -229,11 +230,13 @@ class Reader:
             checked = self._read(entry.kind, inner, (*at, key))
             if checked is not _UNSET:
                 read[entry.name] = checked
-        for entry in kind.entries:
-            if entry.required and value.get(entry.name) is None:
+        missing = [entry for entry in kind.entries if entry.required and entry.name not in read]
+        for entry in missing:
+            if value.get(entry.name) is None:
                 message = f"{self._named(at)} lacks `{entry.name}`"
-                self._problem(self._rules.wrong_value, at, message, f"`{entry.name}`: {entry.doc}")
-        return read
+                hint = f"`{entry.name}` is {entry.doc}"
+                self._problem(self._rules.wrong_value, at, message, hint)
+        return _UNSET if missing else read
 
     def _free(self, value: JsonValue, at: Keys) -> Any:
         """Expand the texts in a value that may be anything."""

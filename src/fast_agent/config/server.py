@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
 
 from fast_agent.config.settings import RootSettings, ServerSettings
 from fast_agent.diagnostics.config_rules import WRONG_CONFIG_VALUE, WRONG_SERVER
@@ -96,6 +95,8 @@ def _problems(
 
 
 def _is_address(url: str) -> bool:
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         return parts.scheme in {"http", "https"} and bool(parts.hostname)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
-from urllib.parse import unquote
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.providers import PROVIDERS
@@ -194,7 +193,7 @@ class _Reader:
         if wanted is None:
             self._unknown(key)
             return
-        value = self._value(key, wanted, unquote(raw))
+        value = self._value(key, wanted, _decoded(raw))
         if value is None:
             return
         if key in found and found[key] != value:
@@ -228,6 +227,15 @@ class _Reader:
 
     def _problem(self, rule: Rule, message: str, hint: str | None) -> None:
         self.problems.append(Diagnostic(rule.code, message, "", severity=rule.severity, hint=hint))
+
+
+def _decoded(raw: str) -> str:
+    """Replace `%26` and the like, so that a value may hold `&`."""
+    if "%" not in raw:
+        return raw
+    from urllib.parse import unquote
+
+    return unquote(raw)
 
 
 def _read(wanted: QueryKey, raw: str) -> _Value | None:

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.config.settings import NO_SETTINGS
+from fast_agent.diagnostics.diagnostic import Diagnostic
+
+if TYPE_CHECKING:
+    from tests.config.conftest import Place
+
+At = Callable[[Diagnostic, str], str]
+
+
+def test_no_configuration_is_all_defaults(place: Place) -> None:
+    settings = place.load()
+    assert settings == NO_SETTINGS
+    assert settings.sources == ()
+    assert settings.provider("openai").api_key is None
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "mcp:\n", "openai:\nmcp:\n  servers:\n"])
+def test_an_empty_file_or_section_is_all_defaults(place: Place, text: str) -> None:
+    place.write(text)
+    assert place.load() == NO_SETTINGS
+
+
+def test_every_section(place: Place) -> None:
+    place.write(
+        """\
+default_model: haiku
+request_params: {maxTokens: 99, stop_sequences: [END], usage_limits: {max_requests: 3}}
+model_aliases: {fast: gpt-mini}
+openai: {api_key: k1, base_url: http://localhost:1/v1}
+local: {path: weights/a.gguf, threads: 2, context: 512, models: {qwen: /m/q.gguf}}
+shell: {timeout_seconds: 1.5, max_output_bytes: 100}
+skills: {directories: [skills, ~/mine]}
+"""
+    )
+    place.environ["HOME"] = "/people/me"
+    settings = place.load()
+    assert settings.default_model == "haiku"
+    assert settings.request_params == RequestParams(
+        max_tokens=99, stop_sequences=("END",), usage_limits=UsageLimits(max_requests=3)
+    )
+    assert dict(settings.model_aliases) == {"fast": "gpt-mini"}
+    assert settings.provider("openai").api_key == "k1"
+    assert settings.provider("openai").base_url == "http://localhost:1/v1"
+    assert settings.local.path == place.cwd / "weights/a.gguf"
+    assert (settings.local.threads, settings.local.context) == (2, 512)
+    assert dict(settings.local.models) == {"qwen": Path("/m/q.gguf")}
+    assert settings.shell.timeout_seconds == 1.5
+    assert settings.shell.max_output_bytes == 100
+    assert settings.skills.directories == (place.cwd / "skills", Path("/people/me/mine"))
+
+
+def test_no_skills_and_unset_skills_differ(place: Place) -> None:
+    place.write("skills: {directories: []}")
+    assert place.load().skills.directories == ()
+    place.write("skills: {directories: null}")
+    assert place.load().skills.directories is None
+
+
+def test_an_explicit_file_stands_for_the_search(place: Place) -> None:
+    place.write("default_model: near")
+    other = place.write("default_model: other\nlocal: {path: w.gguf}", "../elsewhere/mine.yaml")
+    settings = place.load(Path("../elsewhere/mine.yaml"))
+    assert settings.default_model == "other"
+    assert settings.local.path is not None
+    assert settings.local.path.resolve() == other.parent / "w.gguf"
+
+
+def test_an_explicit_file_must_be_there(place: Place) -> None:
+    place.write("default_model: near")
+    from fast_agent.errors import ConfigError
+
+    with pytest.raises(ConfigError) as caught:
+        place.load(Path("nowhere.yaml"))
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "FA301"
+    assert problem.path == "nowhere.yaml"
+    assert "no such file" in problem.message
+
+
+def test_a_file_of_another_encoding_says_so(place: Place) -> None:
+    (place.cwd / "fastagent.config.yaml").write_bytes("default_model: é".encode("latin-1"))
+    problem = place.problem()
+    assert problem.code == "FA301"
+    assert "UTF-8" in problem.message
+
+
+def test_a_byte_order_mark_and_crlf_are_tolerated(place: Place) -> None:
+    (place.cwd / "fastagent.config.yaml").write_bytes(b"\xef\xbb\xbfdefault_model: a\r\n")
+    assert place.load().default_model == "a"
+
+
+def test_duplicate_keys_name_the_first(place: Place, at: At) -> None:
+    text = "default_model: a\nshell: {}\ndefault_model: b\n"
+    problem = place.problem(text)
+    assert problem.code == "FA302"
+    assert at(problem, text) == "default_model"
+    assert problem.span is not None
+    assert problem.span.start.line == 3
+    (first,) = problem.related
+    assert first.span is not None
+    assert first.span.start.line == 1
+
+
+def test_yaml_that_is_none_is_placed(place: Place) -> None:
+    problem = place.problem("default_model: [a\nb: 1\n")
+    assert problem.code == "FA302"
+    assert problem.span is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "pointed", "hint"),
+    [
+        ("defualt_model: a", "defualt_model", "did you mean `default_model`?"),
+        ("openai: {bas_url: x}", "bas_url", "did you mean `base_url`?"),
+        ("openia: {}", "openia", "did you mean `openai`?"),
+        ("mcp: {server: {}}", "server", "did you mean `servers`?"),
+        ("mcp: {servers: {t: {comand: x}}}", "comand", "did you mean `command`?"),
+        ("request_params: {temprature: 1}", "temprature", "did you mean `temperature`?"),
+    ],
+)
+def test_an_unknown_key_is_an_error_with_a_suggestion(
+    place: Place, at: At, text: str, pointed: str, hint: str
+) -> None:
+    problem = next(one for one in place.problems(text) if one.code == "FA303")
+    assert at(problem, text) == pointed
+    assert problem.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "pointed", "told"),
+    [
+        ("default_model: 3", "FA304", "3", "must be a text, not an integer"),
+        ('shell: {timeout_seconds: "5"}', "FA304", '"5"', "must be a number above 0, not a text"),
+        ("shell: {timeout_seconds: 0}", "FA305", "0", "must be a number above 0"),
+        ("local: {threads: 1.5}", "FA304", "1.5", "must be an integer from 1, not a number"),
+        ("local: {threads: true}", "FA304", "true", "must be an integer from 1, not `true`"),
+        ("skills: {directories: here}", "FA304", "here", "must be a list, not a text"),
+        ("openai: [a]", "FA304", "[a]", "must be a mapping, not a list"),
+        ('default_model: " "', "FA305", '" "', "is empty"),
+        ("skills: {directories: [a, 2]}", "FA304", "2", "`skills.directories[1]`"),
+        ("mcp: {servers: {t: {command: x, enabled: no}}}", "FA304", "no", "`true` or `false`"),
+    ],
+)
+def test_a_wrong_value_is_placed_and_says_what_is_expected(
+    place: Place, at: At, text: str, code: str, pointed: str, told: str
+) -> None:
+    problem = place.problem(text)
+    assert problem.code == code
+    assert at(problem, text) == pointed
+    assert told in problem.message
+
+
+def test_a_file_that_is_no_mapping(place: Place) -> None:
+    problem = place.problem("- a\n- b\n")
+    assert problem.code == "FA304"
+    assert problem.message == "the configuration must be a mapping, not a list"
+
+
+def test_both_spellings_of_a_key_are_one_too_many(place: Place) -> None:
+    problem = place.problem("request_params: {max_tokens: 1, maxTokens: 2}")
+    assert problem.code == "FA305"
+    assert "are the same" in problem.message
+
+
+def test_every_problem_of_every_file_is_told_at_once_in_order(place: Place) -> None:
+    place.write("shell: {timeout_seconds: x}\nnonsense: 1\nmcp: {servers: {a: {}}}\n")
+    place.write("openai: {api_key: 5}\n", "fastagent.secrets.yaml")
+    place.environ["SHELL__MAX_OUTPUT_BYTES"] = "many"
+    problems = place.problems()
+    assert [(one.path, one.code) for one in problems] == [
+        ("fastagent.config.yaml", "FA304"),
+        ("fastagent.config.yaml", "FA303"),
+        ("fastagent.config.yaml", "FA306"),
+        ("fastagent.secrets.yaml", "FA304"),
+        ("", "FA308"),
+    ]
+
+
+def test_the_message_names_the_file_and_how_many_more(place: Place) -> None:
+    from fast_agent.errors import ConfigError
+
+    place.write("a: 1\nb: 2\n")
+    with pytest.raises(ConfigError, match=r"^`fastagent\.config\.yaml`: .* \(and 1 more\)$"):
+        place.load()
