@@ -1,0 +1,79 @@
+"""Agent servers: the MCP servers of one card, opened together when a turn first needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import RunError
+from fast_agent.mcp.server import from_connect
+from fast_agent.runtime.prompt_block import ServerInstructions
+from fast_agent.text.suggestion import closest
+from fast_agent.tools.filter import ServerFilter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.mcp.pool import ServerPool
+    from fast_agent.mcp.toolset import McpToolset
+    from fast_agent.messages.content import Content
+
+
+class AgentServers:
+    """The servers of a card; instances share them.
+
+    Args:
+        config: The card. What it connects to itself is added to the pool.
+        pool: All servers.
+        directory: Where relative commands of the card start.
+
+    Raises:
+        ToolError: A server is not known, or its name is taken by another.
+        ConfigError: What the card connects to is no address and no command.
+    """
+
+    def __init__(self, config: AgentConfig, pool: ServerPool, directory: Path) -> None:
+        self._config = config
+        self._pool = pool
+        self._allowed = ServerFilter.of(config)
+        own = [
+            pool.add(from_connect(connect, directory=directory), derived=connect.name is None)
+            for connect in config.mcp_connect
+        ]
+        self.names = tuple(dict.fromkeys((*config.servers, *own)))
+        self.toolsets: tuple[McpToolset, ...] = tuple(
+            [pool.toolset(name, self._allowed) for name in self.names]
+        )
+        self._instructions: tuple[ServerInstructions, ...] = ()
+        self._open = False
+
+    async def open(self) -> None:
+        """Open those that are not open yet.
+
+        Raises:
+            ToolError: One of them cannot be used; the next turn tries again.
+        """
+        if self._open or not self.names:
+            return
+        await self._pool.need(self.names, self._config.name)
+        texts = await self._pool.instructions(self.names)
+        self._instructions = tuple([ServerInstructions(*item) for item in texts.items()])
+        self._open = True
+
+    def instructions(self) -> tuple[ServerInstructions, ...]:
+        """Give what the servers say about their use; nothing before they are open."""
+        return self._instructions
+
+    async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
+        """Read a resource of one of the servers.
+
+        Raises:
+            RunError: The card does not have the server.
+            ToolError: The card's filter does not allow it, or the server does not give it.
+        """
+        name = self._config.name
+        if server not in self.names:
+            close = closest(server, self.names)
+            hint = f"did you mean `{close}`?" if close else "list it under `servers`"
+            raise RunError(f"agent `{name}` has no server `{server}`", hint=hint)
+        return await self._pool.resources(server, self._allowed).read(uri, agent_name=name)

@@ -1,0 +1,219 @@
+"""Blueprint: a card made ready once, so that instances of it cost little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from fast_agent.cards.request_params import NO_PARAMS
+from fast_agent.errors import CardError
+from fast_agent.runtime.agent import LlmAgent
+from fast_agent.runtime.agent_servers import AgentServers
+from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
+from fast_agent.runtime.child_history import routing_of
+from fast_agent.runtime.instruction import (
+    Instruction,
+    InstructionContext,
+    host_platform,
+    python_version,
+)
+from fast_agent.runtime.model_choice import choose_model, make_model
+from fast_agent.runtime.offered_tools import OfferedTools
+from fast_agent.runtime.placeholder import parse_template
+from fast_agent.runtime.prompt_block import AgentListing
+from fast_agent.runtime.turn_setup import TurnSetup
+from fast_agent.tools.card_functions import load_functions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.card import Card
+    from fast_agent.config.settings import Settings
+    from fast_agent.mcp.pool import ServerPool
+    from fast_agent.messages.message import Message
+    from fast_agent.models.create import ModelFactory
+    from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.runtime.url_text import UrlTexts
+    from fast_agent.tools.card_functions import CardFunctions
+    from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.tool import Tool
+
+MAX_ITERATIONS = 99
+"""Most model requests of one turn, where nothing else is said."""
+
+
+class Blueprint(Protocol):
+    """What instances of one card are made from."""
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the MCP servers its turns need."""
+        ...
+
+    def instance(self, messages: Iterable[Message] | None = None) -> Agent:
+        """Make an instance.
+
+        Args:
+            messages: What its history starts with; None is the card's own `messages`.
+
+        Raises:
+            FastAgentError: The card cannot be run.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What blueprints of one runtime are drawn with.
+
+    Args:
+        cards: All cards, by name.
+        settings: The configuration.
+        surroundings: What the program gives.
+        pool: All MCP servers.
+        models: Makes models.
+        loader: Loads functions.
+        urls: Fetched pages.
+        scope: Where turns stand that nothing else started.
+        clone: Makes an instance of a card by name: (name, messages or None).
+    """
+
+    cards: Mapping[str, Card]
+    settings: Settings
+    surroundings: Surroundings
+    pool: ServerPool
+    models: ModelFactory
+    loader: FunctionLoader
+    urls: UrlTexts
+    scope: Scope
+    clone: Callable[[str, Iterable[Message] | None], Agent]
+
+
+Builder: TypeAlias = Callable[["Card", Workshop], Blueprint]
+"""Makes the blueprint of a card of one type."""
+
+
+class LlmBlueprint:
+    """The blueprint of a card of type `agent`.
+
+    Args:
+        card: The card.
+        workshop: What it is made with.
+
+    Raises:
+        CardError: A function or hook it names cannot be used.
+        HistoryError: A file of its `messages` cannot be read.
+        ToolError: A server it names is not known.
+        RunError: It asks for what this version does not do.
+    """
+
+    def __init__(self, card: Card, workshop: Workshop) -> None:
+        config, around = card.config, workshop.surroundings
+        self._config = config
+        self._workshop = workshop
+        own = config.request_params or NO_PARAMS
+        self._params = around.params.over(own).over(workshop.settings.request_params)
+        self._model = choose_model(config, workshop.settings, around.model)
+        self._functions = functions_of(card, workshop.loader)
+        self._templates = templates_of(config)
+        directory = config.directory or around.workspace
+        self._servers = AgentServers(config, workshop.pool, directory)
+        self._fixed: tuple[Tool, ...] = self._functions.tools
+        self._instruction = self._read_instruction()
+        self._tools = None if config.agents else self._offer(())
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the MCP servers its turns need."""
+        return self._servers.names
+
+    def instance(self, messages: Iterable[Message] | None = None) -> LlmAgent:
+        """Make an instance."""
+        config, workshop = self._config, self._workshop
+        setup = TurnSetup(
+            agent=config.name,
+            model=make_model(workshop.models, config, self._model, workshop.surroundings.workspace),
+            render=self._instruction.render,
+            tools=self._tools or self._offer(self._children()),
+            params=self._params,
+            max_iterations=self._params.max_iterations or MAX_ITERATIONS,
+            hooks=self._functions.turn_hooks,
+        )
+        return LlmAgent(
+            config,
+            setup,
+            templates=self._templates if messages is None else messages,
+            new_id=workshop.surroundings.new_turn_id,
+            scope=workshop.scope,
+            read_resource=self._servers.read_resource,
+        )
+
+    def _offer(self, children: Iterable[Tool]) -> OfferedTools:
+        tools = (*self._fixed, *children)
+        return OfferedTools(self._config.name, tools, self._servers, self._functions.tool_hooks)
+
+    def _children(self) -> Iterable[Tool]:
+        config, workshop = self._config, self._workshop
+        crew = Crew(config, workshop.surroundings.max_depth)
+        for name in dict.fromkeys(config.agents):
+
+            def clone(messages: Iterable[Message], name: str = name) -> Agent:
+                return workshop.clone(name, messages)
+
+            yield agent_tool(workshop.cards[name].config, clone, crew, routing_of(config, name))
+
+    def _read_instruction(self) -> Instruction:
+        config, around = self._config, self._workshop.surroundings
+        listed = tuple([self._listing(name) for name in dict.fromkeys(config.agents)])
+        context = InstructionContext(
+            workspace=around.workspace,
+            now=around.now,
+            platform=host_platform(),
+            python=python_version(),
+            servers=self._servers.instructions,
+            agents=lambda: listed,
+            urls=self._workshop.urls,
+        )
+        return Instruction(parse_template(config.instruction or ""), config, context)
+
+    def _listing(self, name: str) -> AgentListing:
+        child = self._workshop.cards[name].config
+        return AgentListing(name, describe(child), child.servers)
+
+
+def functions_of(card: Card, loader: FunctionLoader) -> CardFunctions:
+    """Load the functions of a card.
+
+    Raises:
+        CardError: One of them cannot be used; holds every problem.
+    """
+    functions = load_functions(card, loader)
+    errors = [one for one in functions.diagnostics if one.severity == "error"]
+    if errors:
+        name = card.config.name
+        raise CardError(f"agent `{name}`: {errors[0].message}", diagnostics=functions.diagnostics)
+    return functions
+
+
+def templates_of(config: AgentConfig) -> tuple[Message, ...]:
+    """Read the messages a card seeds histories with.
+
+    Raises:
+        HistoryError: A file cannot be read, or something in it is wrong.
+    """
+    directory = config.directory
+    if not config.messages or directory is None:
+        return ()
+    from fast_agent.messages.file import read_history
+
+    return tuple(
+        [
+            replace(message, is_template=True)
+            for name in config.messages
+            for message in read_history(directory / name).messages
+        ]
+    )

@@ -1,0 +1,86 @@
+"""Offered tools: everything an instance can call, with hooks around each."""
+
+from __future__ import annotations
+
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from fast_agent.tools.hooks import HookedTool
+from fast_agent.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fast_agent.runtime.agent_servers import AgentServers
+    from fast_agent.tools.hooks import Hook
+    from fast_agent.tools.tool import Tool, Toolset
+    from fast_agent.tools.toolbox import ToolTable
+
+log = getLogger(__name__)
+
+
+class HookedToolset:
+    """A toolset with hooks around every tool.
+
+    Args:
+        toolset: The tools.
+        hooks: The hooks, the outermost first.
+    """
+
+    def __init__(self, toolset: Toolset, hooks: Sequence[Hook]) -> None:
+        self._toolset = toolset
+        self._hooks = hooks
+        self._seen: Sequence[Tool] | None = None
+        self._tools: Sequence[Tool] = ()
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now; the same sequence while nothing changed."""
+        now = await self._toolset.tools()
+        if now is not self._seen:
+            self._seen, self._tools = now, hooked(now, self._hooks)
+        return self._tools
+
+
+class OfferedTools:
+    """The tools of an instance; its servers are opened before they are asked.
+
+    Args:
+        agent: The agent's name, for messages.
+        tools: Tools that stay.
+        servers: The servers whose tools come after those.
+        hooks: Hooks around every call, the outermost first.
+    """
+
+    def __init__(
+        self, agent: str, tools: Iterable[Tool], servers: AgentServers, hooks: Sequence[Hook]
+    ) -> None:
+        self._agent = agent
+        self._servers = servers
+        toolsets: Iterable[Toolset] = servers.toolsets
+        if hooks:
+            toolsets = [HookedToolset(toolset, hooks) for toolset in toolsets]
+        self._toolbox = Toolbox(hooked(tools, hooks), tuple(toolsets), self._report)
+
+    async def table(self) -> ToolTable:
+        """Give the tools now.
+
+        Raises:
+            ToolError: A server of the agent cannot be used.
+        """
+        await self._servers.open()
+        return await self._toolbox.table()
+
+    def _report(self, kept: Tool, lost: Tool) -> None:
+        log.warning(
+            "agent `%s` has two tools `%s`; the one of source `%s` is left out",
+            self._agent,
+            kept.spec.name,
+            lost.server_name or lost.source,
+        )
+
+
+def hooked(tools: Iterable[Tool], hooks: Sequence[Hook]) -> tuple[Tool, ...]:
+    """Put hooks around each tool; the tools as they are where there is no hook."""
+    if not hooks:
+        return tuple(tools)
+    return tuple([HookedTool(tool, hooks) for tool in tools])

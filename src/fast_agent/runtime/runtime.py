@@ -1,0 +1,236 @@
+"""Runtime: the live agents of a load-set."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
+
+from anyio import CancelScope
+
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.mcp.client_side import ClientSide
+from fast_agent.mcp.pool import ServerPool
+from fast_agent.mcp.server import from_settings
+from fast_agent.models.create import ModelFactory
+from fast_agent.runtime.agent_sampler import AgentSampler
+from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
+from fast_agent.runtime.budget import Meter
+from fast_agent.runtime.model_choice import ModelChoice, choose_model, make_model
+from fast_agent.runtime.scope import Scope
+from fast_agent.runtime.surroundings import Surroundings
+from fast_agent.runtime.url_text import UrlTexts, fetch_text
+from fast_agent.text.suggestion import closest
+from fast_agent.tools.function_loader import FunctionLoader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from fast_agent.cards.card import Card
+    from fast_agent.cards.load_set import LoadSet
+    from fast_agent.config.settings import Settings
+    from fast_agent.mcp.pool import ServerReport
+    from fast_agent.messages.message import Message
+    from fast_agent.models.model import Model
+    from fast_agent.models.usage import Usage
+    from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.blueprint import Blueprint, Builder
+
+BUILDERS: Mapping[str, Builder] = MappingProxyType({"agent": LlmBlueprint})
+"""How cards are built, by type."""
+
+
+class Runtime:
+    """The live agents of a load-set, used as `async with Runtime(load_set, settings) as runtime:`.
+
+    Agents are made when they are first asked for, and servers opened when a turn first needs them.
+
+    Args:
+        load_set: The cards; they were checked.
+        settings: The configuration.
+        surroundings: What the program gives; None gives what a plain program has.
+        builders: How cards are built, by type.
+    """
+
+    def __init__(
+        self,
+        load_set: LoadSet,
+        settings: Settings,
+        surroundings: Surroundings | None = None,
+        *,
+        builders: Mapping[str, Builder] = BUILDERS,
+    ) -> None:
+        around = surroundings or Surroundings()
+        self._load_set = load_set
+        self._settings = settings
+        self._surroundings = around
+        self._builders = builders
+        self._meter = Meter("session")
+        self._models = ModelFactory(settings, around.environ)
+        self._loader = FunctionLoader(around.workspace)
+        sampler = AgentSampler(self._sampling_model, self._meter)
+        self._pool = ServerPool(
+            (*from_settings(settings.mcp), *around.servers),
+            offered=ClientSide(sampler=sampler, approval=around.approval, human=around.human),
+            clock=around.monotonic,
+        )
+        self._workshop = Workshop(
+            cards=load_set.cards,
+            settings=settings,
+            surroundings=around,
+            pool=self._pool,
+            models=self._models,
+            loader=self._loader,
+            urls=UrlTexts(fetch_text, around.monotonic),
+            scope=Scope(meters=(self._meter,), listener=around.listener),
+            clone=self.clone,
+        )
+        self._blueprints: dict[str, Blueprint] = {}
+        self._agents: dict[str, Agent] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._pool)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        problem: FastAgentError | None = None
+        try:
+            with CancelScope(shield=True):
+                problem = await self._close_agents()
+        finally:
+            self._loader.close()
+            await self._stack.__aexit__(exc_type, exc, traceback)
+        if problem is not None and exc is None:
+            raise problem
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all cards, in load order."""
+        return tuple(self._load_set.cards)
+
+    @property
+    def default(self) -> Agent:
+        """The agent a person talks to first.
+
+        Raises:
+            RunError: There is none.
+            FastAgentError: Its card cannot be run.
+        """
+        name = self._load_set.default
+        if name is None:
+            raise RunError("there is no agent to talk to", hint="load a card without `tool_only`")
+        return self.agent(name)
+
+    @property
+    def usage(self) -> Usage:
+        """What all agents used together."""
+        return self._meter.usage
+
+    def agent(self, name: str) -> Agent:
+        """Give the one instance of a card everybody shares.
+
+        Args:
+            name: The card's name.
+
+        Raises:
+            RunError: There is no such card, or this version does not run its type.
+            FastAgentError: The card cannot be run.
+        """
+        agent = self._agents.get(name)
+        if agent is None:
+            agent = self._agents[name] = self._blueprint(name).instance()
+        return agent
+
+    def clone(self, name: str, messages: Iterable[Message] | None = None) -> Agent:
+        """Make an instance of a card for one caller, who closes it; servers are shared.
+
+        Args:
+            name: The card's name.
+            messages: What its history starts with; None is the card's own `messages`.
+
+        Raises:
+            RunError: There is no such card, or this version does not run its type.
+            FastAgentError: The card cannot be run.
+        """
+        return self._blueprint(name).instance(messages)
+
+    def model_of(self, name: str) -> ModelChoice:
+        """Say which model a card's agent asks.
+
+        Raises:
+            RunError: There is no such card.
+        """
+        return choose_model(self._card(name).config, self._settings, self._surroundings.model)
+
+    async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
+        """Open the servers of some agents at once, before their first turn.
+
+        Args:
+            names: Names of cards.
+
+        Returns:
+            How each server stands; one that is down stops no other.
+
+        Raises:
+            FastAgentError: A card cannot be run.
+        """
+        servers: dict[str, None] = {}
+        for name in names:
+            servers.update(dict.fromkeys(self._blueprint(name).servers))
+        return await self._pool.open(tuple(servers))
+
+    def server_reports(self) -> tuple[ServerReport, ...]:
+        """Say how every server stands."""
+        return self._pool.reports()
+
+    def finish_scripts(self) -> None:
+        """See that the scripts of scripted models were used up.
+
+        Raises:
+            ModelError: Steps were left over.
+        """
+        self._models.finish()
+
+    def _card(self, name: str) -> Card:
+        card = self._load_set.cards.get(name)
+        if card is None:
+            near = closest(name, self._load_set.cards)
+            hint = f"did you mean `{near}`?" if near else None
+            raise RunError(f"there is no agent `{name}`", hint=hint)
+        return card
+
+    def _blueprint(self, name: str) -> Blueprint:
+        blueprint = self._blueprints.get(name)
+        if blueprint is None:
+            card = self._card(name)
+            builder = self._builders.get(card.config.type)
+            if builder is None:
+                known = ", ".join(f"`{kind}`" for kind in self._builders)
+                raise RunError(
+                    f"agent `{name}` is of type `{card.config.type}`;"
+                    f" this version runs only cards of type {known}"
+                )
+            blueprint = self._blueprints[name] = builder(card, self._workshop)
+        return blueprint
+
+    def _sampling_model(self, agent: str, spec: str | None) -> Model:
+        choice = self.model_of(agent) if spec is None else ModelChoice(spec, "configuration")
+        workspace = self._surroundings.workspace
+        return make_model(self._models, self._card(agent).config, choice, workspace)
+
+    async def _close_agents(self) -> FastAgentError | None:
+        """Close every agent; returns the first problem."""
+        first: FastAgentError | None = None
+        for agent in self._agents.values():
+            try:
+                await agent.aclose()
+            except FastAgentError as error:
+                first = first or error
+        return first

@@ -1,0 +1,70 @@
+"""Surroundings: what the program around the agents gives them."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.runtime.agent_tool import MAX_DEPTH
+from fast_agent.runtime.ids import numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fast_agent.mcp.sampling import SamplingApproval
+    from fast_agent.mcp.server import ServerSpec
+    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.ids import NewId
+    from fast_agent.tools.human import Human
+
+FALLBACK_MODEL = "local"
+"""The model where nothing names one."""
+
+
+def _new_turn_ids() -> NewId:
+    return numbered(f"turn-{token_hex(6)}")
+
+
+def _local_now() -> datetime:
+    return datetime.now().astimezone()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What agents are given from outside; every field may be left out.
+
+    Args:
+        workspace: The directory the program works in, absolute.
+        environ: The environment, for the keys of models and for commands.
+        model: The model of every agent, over cards and configuration; None leaves it to them.
+        params: Request parameters over those of cards and configuration.
+        servers: MCP servers besides those of the configuration; cards use them by name.
+        shell: Whether every agent gets the shell tool.
+        human: The way to a person, or None.
+        approval: Asks before a server gets a model's answer, or None.
+        listener: Hears of the events of every turn, or None.
+        new_turn_id: Gives turn ids.
+        now: The clock, in local time.
+        monotonic: A clock that only goes forward, in seconds.
+        max_depth: Deepest nesting of agents as tools.
+    """
+
+    workspace: Path = field(default_factory=Path.cwd)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    model: str | None = None
+    params: RequestParams = NO_PARAMS
+    servers: tuple[ServerSpec, ...] = ()
+    shell: bool = False
+    human: Human | None = None
+    approval: SamplingApproval | None = None
+    listener: Listener | None = None
+    new_turn_id: NewId = field(default_factory=_new_turn_ids)
+    now: Callable[[], datetime] = _local_now
+    monotonic: Callable[[], float] = time.monotonic
+    max_depth: int = MAX_DEPTH

@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from fast_agent.cards.agent_config import AgentConfig, CardType
+from fast_agent.cards.card import Card
+from fast_agent.cards.load_set import LoadSet
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.config.settings import McpSettings, ServerSettings, Settings
+from fast_agent.errors import CardError, HistoryError, LimitError, ModelError, RunError, ToolError
+from fast_agent.messages.message import Message
+from fast_agent.models.passthrough import PassthroughModel
+from fast_agent.runtime.agent import LlmAgent
+from fast_agent.runtime.events import Event, ToolStarted
+from fast_agent.runtime.runtime import Runtime
+from fast_agent.runtime.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fast_agent.models.model import ModelRequest, ModelResponse
+
+    NewRuntime: TypeAlias = Callable[..., Runtime]
+
+pytestmark = pytest.mark.anyio
+
+ECHO_SERVER = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("echo", instructions="Say it twice.")
+
+
+@server.tool()
+def shout(text: str) -> str:
+    "Say it loudly."
+    return text.upper()
+
+
+@server.tool()
+def whisper(text: str) -> str:
+    "Say it softly."
+    return text.lower()
+
+
+@server.resource("note://{name}")
+def note(name: str) -> str:
+    return f"a note on {name}"
+
+
+server.run()
+"""
+
+
+def agent(name: str = "alice", **fields: object) -> AgentConfig:
+    return replace(AgentConfig(name=name, instruction="Be brief.", model="passthrough"), **fields)
+
+
+@pytest.fixture(name="new_runtime")
+def _new_runtime(tmp_path: Path) -> NewRuntime:
+    def make(*configs: AgentConfig, settings: Settings | None = None, **fields: object) -> Runtime:
+        cards = [
+            Card(replace(config, source=tmp_path / f"{config.name}.md"), f"{config.name}.md")
+            for config in configs
+        ]
+        around = replace(Surroundings(workspace=tmp_path, environ={}), **fields)
+        return Runtime(LoadSet.of(cards), settings or Settings(), around)
+
+    return make
+
+
+def echo_settings(tmp_path: Path) -> Settings:
+    script = tmp_path / "echo_server.py"
+    script.write_text(ECHO_SERVER)
+    server = ServerSettings(
+        name="echo", transport="stdio", command=sys.executable, args=(str(script),)
+    )
+    return Settings(mcp=McpSettings(servers={"echo": server}))
+
+
+async def test_the_default_agent_answers(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent("alice"), agent("bob", default=True)) as runtime:
+        assert runtime.default.name == "bob"
+        result = await runtime.default.generate("hi")
+        assert result.text == "hi"
+        assert runtime.usage == result.usage
+        assert runtime.names == ("alice", "bob")
+
+
+async def test_an_agent_is_made_once_and_clones_are_fresh(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent()) as runtime:
+        shared = runtime.agent("alice")
+        assert runtime.agent("alice") is shared
+        await shared.generate("hi")
+        clone = runtime.clone("alice")
+        assert len(clone.history) == 0
+        await clone.generate("ho")
+        await clone.aclose()
+        assert [one.text for one in shared.history] == ["hi", "hi"]
+        assert runtime.usage.requests == 2
+
+
+async def test_an_unknown_agent_is_an_error_with_a_suggestion(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent()) as runtime:
+        with pytest.raises(RunError, match="there is no agent `alicia`") as caught:
+            runtime.agent("alicia")
+        assert caught.value.hint == "did you mean `alice`?"
+
+
+@pytest.mark.parametrize("kind", ["chain", "parallel", "router", "MAKER", "smart"])
+async def test_a_type_this_version_does_not_run_is_named(
+    new_runtime: NewRuntime, kind: CardType
+) -> None:
+    async with new_runtime(agent(type=kind)) as runtime:
+        with pytest.raises(RunError, match=f"of type `{kind}`; this version runs only"):
+            runtime.agent("alice")
+
+
+async def test_without_an_agent_to_talk_to(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent(tool_only=True)) as runtime:
+        with pytest.raises(RunError, match="no agent to talk to"):
+            _ = runtime.default
+
+
+async def test_function_tools_of_a_card_are_called(new_runtime: NewRuntime, tmp_path: Path) -> None:
+    (tmp_path / "sums.py").write_text(
+        "async def add(a: int, b: int) -> int:\n    'Add.'\n    return a + b\n"
+    )
+    async with new_runtime(agent(function_tools=("sums.py:add",))) as runtime:
+        result = await runtime.default.generate('***CALL_TOOL add {"a": 2, "b": 3}')
+        assert result.text == "5"
+        assert (result.usage.requests, result.usage.tool_calls) == (2, 1)
+
+
+async def test_a_function_that_is_not_there_is_a_card_error(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent(function_tools=("none.py:add",))) as runtime:
+        with pytest.raises(CardError, match="agent `alice`") as caught:
+            runtime.agent("alice")
+        assert caught.value.diagnostics
+
+
+async def test_tool_hooks_stand_around_functions_children_and_servers(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "sums.py").write_text("def add(a: int, b: int) -> int:\n    return a + b\n")
+    (tmp_path / "hooks.py").write_text(
+        "async def tag(ctx, args, call_next):\n"
+        "    result = await call_next(args)\n"
+        "    return f'{ctx.tool_source}: {result.text}'\n"
+    )
+    config = agent(
+        function_tools=("sums.py:add",),
+        tool_hooks=("hooks.py:tag",),
+        agents=("kid",),
+        servers=("echo",),
+    )
+    calls = (
+        '***CALL_TOOL add {"a": 2, "b": 3}\n'
+        '***CALL_TOOL agent__kid {"message": "draw"}\n'
+        '***CALL_TOOL echo__shout {"text": "hey"}'
+    )
+    settings = echo_settings(tmp_path)
+    async with new_runtime(config, agent("kid"), settings=settings) as runtime:
+        result = await runtime.agent("alice").generate(calls)
+        assert result.text == "function: 5\nagent: draw\nmcp: HEY"
+        assert result.tree_usage.requests == 3
+
+
+async def test_turn_hooks_of_a_card_are_called(new_runtime: NewRuntime, tmp_path: Path) -> None:
+    (tmp_path / "hooks.py").write_text(
+        "from fast_agent.messages.message import Message\n"
+        "async def loud(ctx):\n"
+        "    ctx.message = Message.assistant(ctx.message.text.upper())\n"
+    )
+    config = agent(tool_hooks={"after_llm_call": ("hooks.py:loud",)})
+    async with new_runtime(config) as runtime:
+        assert (await runtime.default.generate("hi")).text == "HI"
+
+
+async def test_messages_of_a_card_are_templates_of_every_instance(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "shots.md").write_text("---USER\nq\n---ASSISTANT\na\n")
+    async with new_runtime(agent(messages=("shots.md",))) as runtime:
+        for one in (runtime.default, runtime.clone("alice")):
+            assert [(shot.text, shot.is_template) for shot in one.history] == [
+                ("q", True),
+                ("a", True),
+            ]
+            await one.generate("hi")
+            one.clear()
+            assert len(one.history) == 2
+        assert len(runtime.clone("alice", ()).history) == 0
+
+
+async def test_a_messages_file_that_is_not_there(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent(messages=("none.json",))) as runtime:
+        with pytest.raises(HistoryError, match=r"none\.json"):
+            runtime.agent("alice")
+
+
+async def test_playback_answers_from_the_messages_of_the_card(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "shots.md").write_text(
+        "---USER\nq\n---ASSISTANT\nfirst\n---USER\nr\n---ASSISTANT\nsecond\n"
+    )
+    async with new_runtime(agent(messages=("shots.md",), model="playback")) as runtime:
+        answers = [(await runtime.default.generate("next")).text for _ in range(3)]
+        assert answers == ["first", "second", "MESSAGES EXHAUSTED (list size 4) (1 overage)"]
+
+
+async def test_the_model_is_chosen_by_override_card_configuration(
+    new_runtime: NewRuntime,
+) -> None:
+    settings = Settings(default_model="slow?seconds=0")
+    named, unnamed = agent("named"), agent("unnamed", model=None)
+    async with new_runtime(named, unnamed, settings=settings) as runtime:
+        assert runtime.model_of("named").origin == "card"
+        assert runtime.model_of("unnamed").origin == "configuration"
+        shared = runtime.agent("unnamed")
+        assert isinstance(shared, LlmAgent)
+        assert shared.model_name == "slow"
+    async with new_runtime(named, settings=settings, model="playback") as runtime:
+        assert runtime.model_of("named").spec == "playback"
+    async with new_runtime(unnamed) as runtime:
+        assert (runtime.model_of("unnamed").spec, runtime.model_of("unnamed").origin) == (
+            "local",
+            "fallback",
+        )
+
+
+async def test_an_unknown_model_is_an_error(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent(model="passthru")) as runtime:
+        with pytest.raises(ModelError, match="passthru"):
+            runtime.agent("alice")
+
+
+async def test_request_params_go_from_caller_over_card_over_configuration(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "sums.py").write_text("def add() -> int:\n    return 1\n")
+    card = RequestParams(max_iterations=5, usage_limits=UsageLimits(max_requests=1))
+    settings = Settings(request_params=RequestParams(usage_limits=UsageLimits(max_tool_calls=0)))
+    config = agent(request_params=card, function_tools=("sums.py:add",))
+    override = RequestParams(max_iterations=1)
+    async with new_runtime(config, settings=settings, params=override) as runtime:
+        result = await runtime.default.generate("***CALL_TOOL add")
+        assert result.stop_reason == "maxIterations"
+        with pytest.raises(LimitError, match="max_requests"):
+            await runtime.default.generate("hi")
+    async with new_runtime(config, settings=settings) as runtime:
+        with pytest.raises(LimitError, match="max_tool_calls"):
+            await runtime.default.generate("***CALL_TOOL add")
+
+
+async def test_children_run_on_clones_of_their_cards(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "shots.md").write_text("---USER\nq\n---ASSISTANT\na\n")
+    kid = agent("kid", description="Draws.", tool_only=True, messages=("shots.md",))
+    async with new_runtime(agent(agents=("kid",)), kid) as runtime:
+        result = await runtime.default.generate('***CALL_TOOL agent__kid {"message": "hi"}')
+        assert result.text == "hi"
+        assert [one.text for one in runtime.agent("kid").history] == ["q", "a"]
+        assert (result.usage.requests, result.tree_usage.requests) == (2, 3)
+
+
+async def test_an_instruction_lists_children_and_servers(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    class Watching(PassthroughModel):
+        async def request(self, request: ModelRequest, on_delta: object = None) -> ModelResponse:
+            seen.append(request.system)
+            return await super().request(request)
+
+    config = agent(
+        instruction="{{agents}}{{serverInstructions}}", agents=("kid",), servers=("echo",)
+    )
+    kid = agent("kid", description="Draws.")
+    async with new_runtime(config, kid, settings=echo_settings(tmp_path)) as runtime:
+        one = runtime.agent("alice")
+        assert isinstance(one, LlmAgent)
+        one._setup = replace(one._setup, model=Watching())
+        await one.generate("hi")
+    assert "kid" in seen[0]
+    assert "Draws." in seen[0]
+    assert "Say it twice." in seen[0]
+
+
+async def test_filters_hold_when_tools_and_resources_are_used(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    events: list[Event] = []
+    config = agent(servers=("echo",), tools={"echo": ("whi*",)}, resources={"echo": ("note://a*",)})
+    async with new_runtime(
+        config, settings=echo_settings(tmp_path), listener=events.append
+    ) as runtime:
+        one = runtime.default
+        assert isinstance(one, LlmAgent)
+        assert (await one.generate('***CALL_TOOL echo__whisper {"text": "HI"}')).text == "hi"
+        refused = await one.generate('***CALL_TOOL echo__shout {"text": "hi"}')
+        assert "there is no tool `echo__shout`" in refused.text
+        assert [report.state for report in runtime.server_reports()] == ["connected"]
+
+        assert await one.with_resource("sum up", "echo", "note://ants") == "sum up"
+        assert "a note on ants" in repr(one.history[-2].content[1])
+        with pytest.raises(ToolError, match="not open to this agent"):
+            await one.with_resource("sum up", "echo", "note://bees")
+        with pytest.raises(RunError, match="agent `alice` has no server `ech`"):
+            await one.with_resource("sum up", "ech", "note://ants")
+    started = [event for event in events if isinstance(event, ToolStarted)]
+    assert [(one.source, one.server_name) for one in started] == [("mcp", "echo")]
+
+
+async def test_a_server_that_is_down_fails_the_turn_and_is_reported(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    gone = ServerSettings(name="gone", transport="stdio", command=str(tmp_path / "nothing"))
+    settings = Settings(mcp=McpSettings(servers={"gone": gone}))
+    config, well = agent(servers=("gone",)), agent("well")
+    async with new_runtime(config, well, settings=settings) as runtime:
+        reports = await runtime.open_servers(["alice", "well"])
+        assert [(report.name, report.state) for report in reports] == [("gone", "failed")]
+        with pytest.raises(ToolError, match="agent `alice` needs server `gone`"):
+            await runtime.agent("alice").generate("hi")
+        assert len(runtime.agent("alice").history) == 0
+        assert (await runtime.agent("well").generate("hi")).text == "hi"
+
+
+async def test_an_unused_script_is_told_at_the_end(new_runtime: NewRuntime, tmp_path: Path) -> None:
+    (tmp_path / "steps.yaml").write_text("steps:\n  - text: one\n  - text: two\n")
+    async with new_runtime(agent(model="scripted?file=steps.yaml")) as runtime:
+        assert (await runtime.default.generate("hi")).text == "one"
+        with pytest.raises(ModelError):
+            runtime.finish_scripts()
+
+
+async def test_agents_are_closed_with_the_runtime(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent()) as runtime:
+        one = runtime.default
+    with pytest.raises(RunError, match="is closed"):
+        await one.generate(Message.user("hi"))
