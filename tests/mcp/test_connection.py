@@ -17,7 +17,7 @@ import pytest
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.pool import ServerPool
-from fast_agent.mcp.server import HttpTarget, ServerSpec, StdioTarget
+from fast_agent.mcp.server import HttpTarget, Root, ServerSpec, StdioTarget
 from fast_agent.messages.message import ToolCall
 from fast_agent.tools.filter import ServerFilter
 
@@ -291,13 +291,31 @@ async def test_a_peer_that_only_knows_an_older_protocol(
 ) -> None:
     async with ServerPool([make_stdio("tiny", "tiny.py", "once")]) as pool:
         tools = await pool.toolset("tiny", ServerFilter()).tools()
-        assert [tool.listed.name for tool in tools] == ["add", "die", "spawn", "wrong"]
+        assert [tool.listed.name for tool in tools] == ["add", "die", "spawn", "wrong", "notified"]
         assert "the tool `add` is left out: the server lists its name twice" in caplog.text
         assert "it has no name" in caplog.text
         assert (await call(pool, make_context(), "add", a=1, b=2)).text == "3"
         wrong = await call(pool, make_context(), "wrong")
         assert wrong.is_error
         assert wrong.text == "server `tiny`: `tools/call` was answered outside the protocol"
+
+
+async def test_a_server_is_told_that_its_roots_changed(make_stdio: Any, make_context: Any) -> None:
+    told = "notifications/roots/list_changed"
+    for roots, expected in (((Root(uri="file:///a"),), True), ((), False)):
+        spec = make_stdio("tiny", "tiny.py", "once", roots=roots)
+        async with ServerPool([spec]) as pool:
+            await pool.tell_roots_changed()  # nobody to tell yet
+            await pool.need(["tiny"], "tester")
+            await pool.tell_roots_changed()
+            assert (told in (await call(pool, make_context(), "notified")).text) is expected
+
+
+async def test_a_pool_is_filled_before_it_is_started_but_not_used(make_stdio: Any) -> None:
+    pool = ServerPool([make_stdio("tiny", "tiny.py", "once")])
+    toolset = pool.toolset("tiny", ServerFilter())
+    with pytest.raises(ToolError, match="used before they are started"):
+        await toolset.tools()
 
 
 async def test_agents_share_one_process(make_stdio: Any) -> None:

@@ -40,9 +40,7 @@ def test_a_cut_text_keeps_head_and_tail_and_says_what_is_missing() -> None:
 
 
 @given(st.lists(blocks, max_size=6), st.integers(0, 30))
-def test_bounding_keeps_the_number_of_blocks_and_what_fits(
-    given: list[Content], limit: int
-) -> None:
+def test_bounding_keeps_every_block_in_its_place(given: list[Content], limit: int) -> None:
     kept = bounded(given, limit)
     assert len(kept) == len(given)
     assert bounded(given, 10_000) == tuple(given)

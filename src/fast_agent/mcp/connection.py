@@ -16,7 +16,6 @@ from fast_agent.mcp.untrusted import INSTRUCTIONS_LIMIT, block, one_line
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from anyio.abc import TaskGroup
     from mcp.client import Client
 
     from fast_agent.mcp.client_side import ClientSide
@@ -47,18 +46,22 @@ class Connection:
     Args:
         spec: The server.
         offered: What this client does for it.
-        tasks: Where the session's task runs; cancelled last, after `close`.
+        begin: Runs a session in a task of its own and returns once it is open.
         clock: Seconds that never go back.
     """
 
     def __init__(
-        self, spec: ServerSpec, offered: ClientSide, tasks: TaskGroup, clock: Callable[[], float]
+        self,
+        spec: ServerSpec,
+        offered: ClientSide,
+        begin: Callable[[LiveSession], Awaitable[None]],
+        clock: Callable[[], float],
     ) -> None:
         self.spec = spec
         self.calls = OpenCalls()
         self.catalog = Catalog(self, clock)
         self._offered = offered
-        self._tasks = tasks
+        self._begin = begin
         self._clock = clock
         self._opening = anyio.Lock()
         self._session: LiveSession | None = None
@@ -133,7 +136,7 @@ class Connection:
         self._refuse_if_unstable()
         session = LiveSession(self.spec, self._offered, self.calls, self.catalog)
         try:
-            await self._tasks.start(session.run)
+            await self._begin(session)
         except FastAgentError as problem:
             self._failure = problem
             self._failed_at = self._clock()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from fast_agent.mcp.connection import State
+    from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.tools.filter import ServerFilter
 
@@ -134,9 +135,7 @@ class ServerPool:
             raise ToolError(f"there is no MCP server `{name}`", hint=self._hint(name))
         connection = self._connections.get(name)
         if connection is None:
-            if self._tasks is None:
-                raise ToolError("the servers are used before they are started or after their end")
-            connection = Connection(spec, self._offered, self._tasks, self._clock)
+            connection = Connection(spec, self._offered, self._begin, self._clock)
             self._connections[name] = connection
         return connection
 
@@ -227,6 +226,11 @@ class ServerPool:
         async with anyio.create_task_group() as tasks:
             for connection in self._connections.values():
                 tasks.start_soon(connection.close)
+
+    async def _begin(self, session: LiveSession) -> None:
+        if self._tasks is None:
+            raise ToolError("the servers are used before they are started")
+        await self._tasks.start(session.run)
 
     def _report(self, name: str) -> ServerReport:
         connection = self._connections.get(name)

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 numbers = count()
+notified: list[str] = []
 SCHEMA = {"type": "object"}
 SLEEPER = "import signal, time; signal.signal(signal.SIGHUP, signal.SIG_IGN); time.sleep(600)"
 
@@ -22,7 +23,7 @@ SLEEPER = "import signal, time; signal.signal(signal.SIGHUP, signal.SIG_IGN); ti
 def tools() -> dict[str, Any]:
     how = sys.argv[1]
     if how == "once":
-        names = ["add", "die", "spawn", "wrong", "add", ""]
+        names = ["add", "die", "spawn", "wrong", "notified", "add", ""]
         return {"tools": [{"name": name, "inputSchema": SCHEMA} for name in names]}
     number = next(numbers)
     cursor = "again" if how == "repeat" else f"page {number}"
@@ -39,6 +40,8 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         os._exit(arguments["status"])
     elif name == "spawn":
         text = str(subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.DEVNULL).pid)
+    elif name == "notified":
+        text = " ".join(notified)
     elif name == "wrong":
         return {"content": [{"type": "text"}]}
     return {"content": [{"type": "text", "text": text}]}
@@ -61,6 +64,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
 for line in sys.stdin:
     message = json.loads(line)
     if "id" not in message:
+        notified.append(message["method"])
         continue
     result = answer(message["method"], message.get("params", {}))
     body = {"result": result} if result else {"error": {"code": -32601, "message": "not known"}}
