@@ -57,7 +57,7 @@ class _WireValue(Protocol):
     """A value of the MCP SDK, known by what it can do so that the SDK need not be imported."""
 
     def model_dump(
-        self, *, mode: str, by_alias: bool, exclude_unset: bool
+        self, *, mode: str, by_alias: bool, exclude_none: bool
     ) -> dict[str, JsonValue]: ...
 
 
@@ -105,7 +105,7 @@ def _wire(value: object) -> object:
     if type(value).__module__.partition(".")[0] in ("mcp", "mcp_types") and isinstance(
         value, _WireValue
     ):
-        return value.model_dump(mode="json", by_alias=True, exclude_unset=False)
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     return value
 
 
@@ -164,9 +164,8 @@ def _block(value: object) -> Content:
     if isinstance(value, bytes | bytearray):
         return _of_bytes(bytes(value))
     fields = cast("JsonObject", _wire(value))
-    given = {key: field for key, field in fields.items() if field is not None}
     try:
-        return content_from_wire(given)
+        return content_from_wire(fields)
     except FastAgentError as problem:
         raise ToolError(f"a content block {problem.message}") from problem
 

@@ -34,11 +34,15 @@ class _Job:
         self.started = False
         self.abandoned = False
 
-    def run(self) -> None:
+    def run(self) -> Callable[[], None]:
+        """Do the work; what is returned reports its outcome."""
         try:
-            tell = partial(self._settle, self._context.run(self._work), None)
+            return partial(self._report, self._context.run(self._work), None)
         except BaseException as error:  # noqa: BLE001 (carried to the caller, who raises it)
-            tell = partial(self._settle, None, error)
+            return partial(self._report, None, error)
+
+    def _report(self, value: object, error: BaseException | None) -> None:
+        tell = partial(self._settle, value, error)
         try:
             self._loop.call_soon_threadsafe(tell)
         except RuntimeError:
@@ -132,13 +136,15 @@ class WorkerThreads:
             return False
         with self._lock:
             job.started = not job.abandoned
-        if job.started:
-            job.run()
+        report = job.run() if job.started else None
+        # Spare before the caller hears of it, so that its next call finds this thread.
         with self._lock:
             self._spare += 1
             if job.started and job.abandoned:
                 self._abandoned -= 1
             job.started = False
+        if report is not None:
+            report()
         return True
 
     def _next(self) -> _Job | None:
