@@ -66,18 +66,19 @@ def write_history(path: Path, transcript: Transcript) -> None:
         raise HistoryError(f"history `{path}` cannot be written: {reason}") from error
 
 
-def check_history_file(path: Path) -> tuple[Diagnostic, ...]:
+def check_history_file(path: Path, *, shown: str | None = None) -> tuple[Diagnostic, ...]:
     """Find everything wrong with a history file, for a check before anything runs.
 
     Args:
         path: The file.
+        shown: The path put into the diagnostics; the path itself when None.
 
     Returns:
         Errors where it cannot be read; else warnings about an order models refuse and about lines
         that almost are delimiters.
     """
     try:
-        source = _read(path, MAX_BYTES)
+        source = _read(path, MAX_BYTES, shown)
         transcript = _parse(path, source)
     except HistoryError as error:
         return error.diagnostics
@@ -101,14 +102,15 @@ def _is_json(path: Path) -> bool:
     return path.suffix.lower() == ".json"
 
 
-def _read(path: Path, limit: int) -> Source:
+def _read(path: Path, limit: int, shown: str | None = None) -> Source:
     try:
-        return read_source(path, limit=limit)
+        return read_source(path, shown=shown, limit=limit)
     except SourceError as error:
+        name = str(path) if shown is None else shown
         problem = Diagnostic(
             UNREADABLE_HISTORY.code,
-            f"history `{path}` cannot be read: {error.message}",
-            str(path),
+            f"history `{name}` cannot be read: {error.message}",
+            name,
             error.span,
             hint=error.hint,
         )

@@ -63,7 +63,7 @@ def _problem(
     """Try what a placeholder names; give the rule it breaks, the message and the hint."""
     try:
         match placeholder.name:
-            case "file" | "file_silent":
+            case "file" | "file_silent" if config.remote is None:  # else the card itself is refused
                 read_named_file(placeholder, file_places(config, workspace))
             case "internal":
                 if internal is None:

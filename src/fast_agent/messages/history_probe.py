@@ -1,0 +1,40 @@
+"""The check of the history files a card names, made when cards are loaded or checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.messages.file import check_history_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fast_agent.cards.card import Card
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+
+
+def history_probe(card: Card) -> Iterator[Diagnostic]:
+    """Find what is wrong with the files under `messages`.
+
+    Args:
+        card: A card; nothing is read for one without a file, whose paths start nowhere.
+
+    Yields:
+        Problems in a file at their place in it; for a file that cannot be read at all, at the name
+        in the card.
+    """
+    directory = card.config.directory
+    if directory is None:
+        return
+    for index, name in enumerate(card.config.messages):
+        shown = str(Path(card.path).parent / name) if card.path else None
+        for problem in check_history_file(directory / name, shown=shown):
+            yield problem if problem.span is not None else _in_card(card, index, problem)
+
+
+def _in_card(card: Card, index: int, problem: Diagnostic) -> Diagnostic:
+    span = card.span_of("messages", index)
+    line = None if span is None else card.source_line(span.start.line)
+    return replace(problem, path=card.path, span=span, source_line=line)
