@@ -38,7 +38,10 @@ _turns: ContextVar[tuple[Turn, ...]] = ContextVar("turns", default=())
 
 
 class Agent(Protocol):
-    """A live instance of a card, whatever its type."""
+    """A live instance of a card, whatever its type.
+
+    Every type subclasses it for `send` and `structured`, which go through `generate`.
+    """
 
     @property
     def name(self) -> str:
@@ -86,6 +89,41 @@ class Agent(Protocol):
         """
         ...
 
+    async def send(self, message: Message | str) -> str:
+        """Run one turn and return the answer's text.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        return (await self.generate(message)).message.text
+
+    @overload
+    async def structured(self, message: Message | str, shape: type[T]) -> T: ...
+    @overload
+    async def structured(self, message: Message | str, shape: JsonObject) -> JsonValue: ...
+    async def structured(self, message: Message | str, shape: type[T] | JsonObject) -> object:
+        """Run one turn whose answer has a given shape, and return the value.
+
+        A wrong answer is sent back once with what is wrong about it.
+
+        Args:
+            message: The user's message.
+            shape: A pydantic model, dataclass, TypedDict or other type, or a JSON Schema.
+
+        Returns:
+            A value of that type, or the JSON value.
+
+        Raises:
+            RunError: The shape is unusable, or the second answer was wrong too.
+            FastAgentError: The turn could not be finished.
+        """
+        output = cast("OutputShape", shape_of(shape))
+        result = await self.generate(message, output=output)
+        if result.stop_reason == "maxIterations":
+            msg = f"agent `{self.name}` stopped before it gave a structured answer"
+            raise RunError(msg, hint="raise `request_params.max_iterations`")
+        return result.structured
+
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
         """Forget; templates stay unless `all`."""
         ...
@@ -99,7 +137,7 @@ class Agent(Protocol):
         ...
 
 
-class LlmAgent:
+class LlmAgent(Agent):
     """An agent that asks a model, of type `agent`.
 
     Args:
@@ -165,14 +203,6 @@ class LlmAgent:
         """The same with everything it started."""
         return self._meters[1].usage
 
-    async def send(self, message: Message | str) -> str:
-        """Run one turn and return the answer's text.
-
-        Raises:
-            FastAgentError: The turn could not be finished.
-        """
-        return (await self.generate(message)).message.text
-
     async def generate(
         self,
         message: Message | str,
@@ -222,33 +252,6 @@ class LlmAgent:
         finally:
             self._turn = None
             _turns.reset(token)
-
-    @overload
-    async def structured(self, message: Message | str, shape: type[T]) -> T: ...
-    @overload
-    async def structured(self, message: Message | str, shape: JsonObject) -> JsonValue: ...
-    async def structured(self, message: Message | str, shape: type[T] | JsonObject) -> object:
-        """Run one turn whose answer has a given shape, and return the value.
-
-        A wrong answer is sent back once with what is wrong about it.
-
-        Args:
-            message: The user's message.
-            shape: A pydantic model, dataclass, TypedDict or other type, or a JSON Schema.
-
-        Returns:
-            A value of that type, or the JSON value.
-
-        Raises:
-            RunError: The shape is unusable, or the second answer was wrong too.
-            FastAgentError: The turn could not be finished.
-        """
-        output = cast("OutputShape", shape_of(shape))
-        result = await self.generate(message, output=output)
-        if result.stop_reason == "maxIterations":
-            msg = f"agent `{self.name}` stopped before it gave a structured answer"
-            raise RunError(msg, hint="raise `request_params.max_iterations`")
-        return result.structured
 
     async def with_resource(self, text: str, server: str, uri: str) -> str:
         """Run one turn with a resource of a server beside the text; return the answer's text.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
-from fast_agent.mcp.server import from_connect
 from fast_agent.runtime.prompt_block import ServerInstructions
 from fast_agent.text.suggestion import closest
 from fast_agent.tools.filter import ServerFilter
@@ -24,7 +23,7 @@ class AgentServers:
 
     Args:
         config: The card. What it connects to itself is added to the pool.
-        pool: All servers.
+        pool: All servers; None where no card has any.
         directory: Where relative commands of the card start.
 
     Raises:
@@ -32,18 +31,15 @@ class AgentServers:
         ConfigError: What the card connects to is no address and no command.
     """
 
-    def __init__(self, config: AgentConfig, pool: ServerPool, directory: Path) -> None:
+    def __init__(self, config: AgentConfig, pool: ServerPool | None, directory: Path) -> None:
         self._config = config
         self._pool = pool
         self._allowed = ServerFilter.of(config)
-        own = [
-            pool.add(from_connect(connect, directory=directory), derived=connect.name is None)
-            for connect in config.mcp_connect
-        ]
-        self.names = tuple(dict.fromkeys((*config.servers, *own)))
-        self.toolsets: tuple[McpToolset, ...] = tuple(
-            [pool.toolset(name, self._allowed) for name in self.names]
-        )
+        self.names: tuple[str, ...] = ()
+        self.toolsets: tuple[McpToolset, ...] = ()
+        if pool is not None:
+            self.names = _names(config, pool, directory)
+            self.toolsets = tuple([pool.toolset(name, self._allowed) for name in self.names])
         self._instructions: tuple[ServerInstructions, ...] = ()
         self._open = False
 
@@ -53,7 +49,7 @@ class AgentServers:
         Raises:
             ToolError: One of them cannot be used; the next turn tries again.
         """
-        if self._open or not self.names:
+        if self._open or self._pool is None or not self.names:
             return
         await self._pool.need(self.names, self._config.name)
         texts = await self._pool.instructions(self.names)
@@ -72,8 +68,21 @@ class AgentServers:
             ToolError: The card's filter does not allow it, or the server does not give it.
         """
         name = self._config.name
-        if server not in self.names:
+        if self._pool is None or server not in self.names:
             close = closest(server, self.names)
             hint = f"did you mean `{close}`?" if close else "list it under `servers`"
             raise RunError(f"agent `{name}` has no server `{server}`", hint=hint)
         return await self._pool.resources(server, self._allowed).read(uri, agent_name=name)
+
+
+def _names(config: AgentConfig, pool: ServerPool, directory: Path) -> tuple[str, ...]:
+    """Name the servers of a card; what it connects to itself is added to the pool."""
+    if not config.mcp_connect:
+        return tuple(dict.fromkeys(config.servers))
+    from fast_agent.mcp.server import from_connect
+
+    own = [
+        pool.add(from_connect(connect, directory=directory), derived=connect.name is None)
+        for connect in config.mcp_connect
+    ]
+    return tuple(dict.fromkeys((*config.servers, *own)))

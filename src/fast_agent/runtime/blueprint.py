@@ -23,7 +23,6 @@ from fast_agent.runtime.offered_tools import OfferedTools
 from fast_agent.runtime.placeholder import parse_template
 from fast_agent.runtime.prompt_block import AgentListing
 from fast_agent.runtime.turn_setup import TurnSetup
-from fast_agent.tools.card_functions import load_functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,9 +73,9 @@ class Workshop:
         cards: All cards, by name.
         settings: The configuration.
         surroundings: What the program gives.
-        pool: All MCP servers.
+        pool: All MCP servers; None where no card has any.
         models: Makes models.
-        loader: Loads functions.
+        loader: Gives what loads functions, the same at every call.
         urls: Fetched pages.
         scope: Where turns stand that nothing else started.
         clone: Makes an instance of a card by name: (name, messages or None).
@@ -85,9 +84,9 @@ class Workshop:
     cards: Mapping[str, Card]
     settings: Settings
     surroundings: Surroundings
-    pool: ServerPool
+    pool: ServerPool | None
     models: ModelFactory
-    loader: FunctionLoader
+    loader: Callable[[], FunctionLoader]
     urls: UrlTexts
     scope: Scope
     clone: Callable[[str, Iterable[Message] | None], Agent]
@@ -118,11 +117,13 @@ class LlmBlueprint:
         own = config.request_params or NO_PARAMS
         self._params = around.params.over(own).over(workshop.settings.request_params)
         self._model = choose_model(config, workshop.settings, around.model)
-        self._functions = functions_of(card, workshop.loader)
+        functions = functions_of(card, workshop.loader)
+        self._fixed: tuple[Tool, ...] = functions.tools if functions else ()
+        self._tool_hooks = functions.tool_hooks if functions else ()
+        self._turn_hooks = functions.turn_hooks if functions else None
         self._templates = templates_of(config)
         directory = config.directory or around.workspace
         self._servers = AgentServers(config, workshop.pool, directory)
-        self._fixed: tuple[Tool, ...] = self._functions.tools
         self._instruction = self._read_instruction()
         self._tools = None if config.agents else self._offer(())
 
@@ -141,7 +142,7 @@ class LlmBlueprint:
             tools=self._tools or self._offer(self._children()),
             params=self._params,
             max_iterations=self._params.max_iterations or MAX_ITERATIONS,
-            hooks=self._functions.turn_hooks,
+            hooks=self._turn_hooks,
         )
         return LlmAgent(
             config,
@@ -154,7 +155,7 @@ class LlmBlueprint:
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)
-        return OfferedTools(self._config.name, tools, self._servers, self._functions.tool_hooks)
+        return OfferedTools(self._config.name, tools, self._servers, self._tool_hooks)
 
     def _children(self) -> Iterable[Tool]:
         config, workshop = self._config, self._workshop
@@ -185,17 +186,23 @@ class LlmBlueprint:
         return AgentListing(name, describe(child), child.servers)
 
 
-def functions_of(card: Card, loader: FunctionLoader) -> CardFunctions:
-    """Load the functions of a card.
+def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFunctions | None:
+    """Load the functions of a card; None where it names none.
 
     Raises:
         CardError: One of them cannot be used; holds every problem.
     """
-    functions = load_functions(card, loader)
+    config = card.config
+    if not config.function_tools and not config.tool_hooks:
+        return None
+    from fast_agent.tools.card_functions import load_functions
+
+    functions = load_functions(card, loader())
     errors = [one for one in functions.diagnostics if one.severity == "error"]
     if errors:
-        name = card.config.name
-        raise CardError(f"agent `{name}`: {errors[0].message}", diagnostics=functions.diagnostics)
+        raise CardError(
+            f"agent `{config.name}`: {errors[0].message}", diagnostics=functions.diagnostics
+        )
     return functions
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from fast_agent.tools.hooks import HookedTool
 from fast_agent.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -83,4 +82,6 @@ def hooked(tools: Iterable[Tool], hooks: Sequence[Hook]) -> tuple[Tool, ...]:
     """Put hooks around each tool; the tools as they are where there is no hook."""
     if not hooks:
         return tuple(tools)
+    from fast_agent.tools.hooks import HookedTool
+
     return tuple([HookedTool(tool, hooks) for tool in tools])

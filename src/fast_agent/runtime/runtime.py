@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Self
 from anyio import CancelScope
 
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.mcp.client_side import ClientSide
-from fast_agent.mcp.pool import ServerPool
-from fast_agent.mcp.server import from_settings
 from fast_agent.models.create import ModelFactory
-from fast_agent.runtime.agent_sampler import AgentSampler
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.model_choice import ModelChoice, choose_model, make_model
@@ -21,7 +17,6 @@ from fast_agent.runtime.scope import Scope
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.runtime.url_text import UrlTexts, fetch_text
 from fast_agent.text.suggestion import closest
-from fast_agent.tools.function_loader import FunctionLoader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,12 +25,13 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
-    from fast_agent.mcp.pool import ServerReport
+    from fast_agent.mcp.pool import ServerPool, ServerReport
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
+    from fast_agent.tools.function_loader import FunctionLoader
 
 BUILDERS: Mapping[str, Builder] = MappingProxyType({"agent": LlmBlueprint})
 """How cards are built, by type."""
@@ -68,20 +64,15 @@ class Runtime:
         self._builders = builders
         self._meter = Meter("session")
         self._models = ModelFactory(settings, around.environ)
-        self._loader = FunctionLoader(around.workspace)
-        sampler = AgentSampler(self._sampling_model, self._meter)
-        self._pool = ServerPool(
-            (*from_settings(settings.mcp), *around.servers),
-            offered=ClientSide(sampler=sampler, approval=around.approval, human=around.human),
-            clock=around.monotonic,
-        )
+        self._loader: FunctionLoader | None = None
+        self._pool = self._new_pool()
         self._workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
             surroundings=around,
             pool=self._pool,
             models=self._models,
-            loader=self._loader,
+            loader=self._function_loader,
             urls=UrlTexts(fetch_text, around.monotonic),
             scope=Scope(meters=(self._meter,), listener=around.listener),
             clone=self.clone,
@@ -91,7 +82,8 @@ class Runtime:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._pool)
+        if self._pool is not None:
+            await self._stack.enter_async_context(self._pool)
         return self
 
     async def __aexit__(
@@ -105,7 +97,8 @@ class Runtime:
             with CancelScope(shield=True):
                 problem = await self._close_agents()
         finally:
-            self._loader.close()
+            if self._loader is not None:
+                self._loader.close()
             await self._stack.__aexit__(exc_type, exc, traceback)
         if problem is not None and exc is None:
             raise problem
@@ -184,11 +177,11 @@ class Runtime:
         servers: dict[str, None] = {}
         for name in names:
             servers.update(dict.fromkeys(self._blueprint(name).servers))
-        return await self._pool.open(tuple(servers))
+        return () if self._pool is None else await self._pool.open(tuple(servers))
 
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Say how every server stands."""
-        return self._pool.reports()
+        return () if self._pool is None else self._pool.reports()
 
     def finish_scripts(self) -> None:
         """See that the scripts of scripted models were used up.
@@ -197,6 +190,31 @@ class Runtime:
             ModelError: Steps were left over.
         """
         self._models.finish()
+
+    def _new_pool(self) -> ServerPool | None:
+        """Make the pool of servers, where a card has any; else nothing of MCP is imported."""
+        configs = [card.config for card in self._load_set.cards.values()]
+        if not any(config.servers or config.mcp_connect for config in configs):
+            return None
+        from fast_agent.mcp.client_side import ClientSide
+        from fast_agent.mcp.pool import ServerPool
+        from fast_agent.mcp.server import from_settings
+        from fast_agent.runtime.agent_sampler import AgentSampler
+
+        around = self._surroundings
+        sampler = AgentSampler(self._sampling_model, self._meter)
+        return ServerPool(
+            (*from_settings(self._settings.mcp), *around.servers),
+            offered=ClientSide(sampler=sampler, approval=around.approval, human=around.human),
+            clock=around.monotonic,
+        )
+
+    def _function_loader(self) -> FunctionLoader:
+        if self._loader is None:
+            from fast_agent.tools.function_loader import FunctionLoader
+
+            self._loader = FunctionLoader(self._surroundings.workspace)
+        return self._loader
 
     def _card(self, name: str) -> Card:
         card = self._load_set.cards.get(name)

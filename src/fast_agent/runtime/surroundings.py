@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
@@ -28,7 +27,7 @@ FALLBACK_MODEL = "local"
 
 
 def _new_turn_ids() -> NewId:
-    return numbered(f"turn-{token_hex(6)}")
+    return numbered(f"turn-{os.urandom(6).hex()}")
 
 
 def _local_now() -> datetime:
