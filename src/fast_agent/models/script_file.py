@@ -153,7 +153,8 @@ class ScriptBook:
             near = closest(agent, self.own)
             known = ", ".join(f"`{name}`" for name in self.own)
             hint = f"did you mean `{near}`?" if near else f"it has steps for {known or 'no agent'}"
-            raise ModelError(f"`{self.path}` has no steps for the agent `{agent}`", hint=hint)
+            message = f"`{self.path}` has no steps for the agent `{agent}`"
+            raise _refusal([Place(self.path).problem(WRONG_MODEL_FILE, message, hint)])
         return self._script(key)
 
     def finish(self) -> None:
@@ -208,7 +209,7 @@ def read_script_file(
     agents = {
         name: maker.steps(given, ("agents", name)) for name, given in tree.get("agents", {}).items()
     }
-    if not steps and not any(agents.values()):
+    if not problems and not steps and not any(agents.values()):
         maker.problem((), "the script has no steps", "write `steps:` or `agents:`")
     if problems:
         raise _refusal(problems)
