@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import mcp.types
+import pytest
+
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import ToolCall, ToolResult
+from fast_agent.tools.function import FunctionTool, ToolOptions, tool
+from fast_agent.tools.hooks import Hook, HookedTool, ToolHookContext, wrong_hook
+from fast_agent.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from fast_agent.tools.hooks import CallNext
+    from fast_agent.tools.tool import ToolContext
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(repeatable=False)
+async def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+def hooked(*functions: Callable[..., Awaitable[object]]) -> HookedTool:
+    hooks = [Hook(f"hooks.py:{function.__name__}", function) for function in functions]
+    return HookedTool(FunctionTool(add), hooks)
+
+
+async def call(made: HookedTool, context: ToolContext, **arguments: int) -> ToolResult:
+    return await made.call(ToolCall("c1", "add", arguments), context)
+
+
+def test_a_hooked_tool_looks_like_the_tool() -> None:
+    made, plain = hooked(), FunctionTool(add)
+    assert made.spec == plain.spec
+    assert (made.source, made.server_name, made.repeatable) == ("function", None, False)
+
+
+async def test_the_first_hook_is_the_outermost(context: ToolContext) -> None:
+    order: list[str] = []
+
+    async def first(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        order.append("first in")
+        result = await call_next(args)
+        order.append("first out")
+        return result
+
+    async def second(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        order.append("second in")
+        result = await call_next()
+        order.append("second out")
+        return result
+
+    result = await call(hooked(first, second), context, a=1, b=2)
+    assert result == ToolResult("c1", (TextContent("3"),))
+    assert order == ["first in", "second in", "second out", "first out"]
+
+
+async def test_a_hook_sees_the_call(context: ToolContext) -> None:
+    seen: list[ToolHookContext] = []
+
+    async def see(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        seen.append(ctx)
+        return await call_next(args)
+
+    await call(hooked(see), context, a=1)
+    (ctx,) = seen
+    assert ctx.agent_name == "writer"
+    assert ctx.server_name is None
+    assert ctx.tool_name == "add"
+    assert ctx.tool_source == "function"
+    assert ctx.tool_use_id == "c1"
+    assert ctx.correlation_id == "r1"
+
+
+async def test_a_hook_changes_arguments_and_the_call_keeps_its_own(context: ToolContext) -> None:
+    async def double(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        return await call_next({"a": args["a"] * 2})
+
+    async def in_place(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        args["b"] = 100
+        return await call_next()
+
+    asked = ToolCall("c1", "add", {"a": 3, "b": 1})
+    assert (await hooked(double).call(asked, context)).text == "6"
+    assert (await hooked(in_place, double).call(asked, context)).text == "6"
+    assert (await hooked(double, in_place).call(asked, context)).text == "106"
+    assert asked.arguments == {"a": 3, "b": 1}
+
+
+async def test_changed_arguments_are_checked_like_any(context: ToolContext) -> None:
+    async def spoil(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        return await call_next({"a": "many"})
+
+    result = await call(hooked(spoil), context, a=1)
+    assert result.is_error
+    assert "`a`" in result.text
+
+
+async def test_a_hook_skips_the_call_or_calls_past_the_others(context: ToolContext) -> None:
+    async def skip(ctx: ToolHookContext, args: Any, call_next: CallNext) -> str:
+        return "not today"
+
+    async def never(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        raise AssertionError
+
+    async def past(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        return await ctx.original_tool_func({"a": 40, "b": 2})
+
+    assert (await call(hooked(skip, never), context, a=1)).text == "not today"
+    assert (await call(hooked(past, never), context, a=1)).text == "42"
+
+
+async def test_a_hook_may_call_again(context: ToolContext) -> None:
+    async def twice(ctx: ToolHookContext, args: Any, call_next: CallNext) -> str:
+        first, second = await call_next(args), await call_next({"a": 5})
+        return f"{first.text} then {second.text}"
+
+    assert (await call(hooked(twice), context, a=1)).text == "1 then 5"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "no",
+        TextContent("no"),
+        ToolResult("else", (TextContent("no"),)),
+        mcp.types.CallToolResult(content=[mcp.types.TextContent(text="no")]),
+        {"content": [{"type": "text", "text": "no"}]},
+    ],
+)
+async def test_a_hook_may_return_a_result_in_any_form(value: object, context: ToolContext) -> None:
+    async def answer(ctx: ToolHookContext, args: Any, call_next: CallNext) -> object:
+        return value
+
+    assert await call(hooked(answer), context, a=1) == ToolResult("c1", (TextContent("no"),))
+
+
+async def test_a_hook_that_fails_is_named_in_an_error_result(
+    context: ToolContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        raise PermissionError("not on Sundays")
+
+    with caplog.at_level(logging.ERROR):
+        result = await call(hooked(fail), context, a=1)
+    assert result.is_error
+    assert result.text == "hook `hooks.py:fail` failed: PermissionError: not on Sundays"
+    assert "Traceback" in caplog.text
+
+
+async def test_a_hook_that_forgets_to_return_is_told(context: ToolContext) -> None:
+    async def forget(ctx: ToolHookContext, args: Any, call_next: CallNext) -> None:
+        await call_next(args)
+
+    result = await call(hooked(forget), context, a=1)
+    assert result.is_error
+    assert "hook `hooks.py:forget` failed: it returned nothing" in result.text
+    assert "return what `call_next` gave" in result.text
+
+
+async def test_an_inner_hook_that_fails_is_seen_by_the_outer_one(context: ToolContext) -> None:
+    async def fail(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        raise ValueError
+
+    async def mend(ctx: ToolHookContext, args: Any, call_next: CallNext) -> object:
+        result = await call_next(args)
+        return "mended" if result.is_error else result
+
+    assert (await call(hooked(mend, fail), context, a=1)).text == "mended"
+
+
+class Broken:
+    """A tool that breaks its word and raises."""
+
+    spec = FunctionTool(add, ToolOptions(name="broken")).spec
+    source = "runtime"
+    server_name = None
+    repeatable = True
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        raise ConnectionError("gone")
+
+
+async def test_what_a_tool_raises_is_not_blamed_on_a_hook(context: ToolContext) -> None:
+    async def through(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        return await call_next(args)
+
+    async def catch(ctx: ToolHookContext, args: Any, call_next: CallNext) -> object:
+        try:
+            return await call_next(args)
+        except ConnectionError:
+            return "caught"
+
+    broken: Any = Broken()
+    with pytest.raises(ConnectionError, match="gone"):
+        await call(HookedTool(broken, [Hook("h", through)]), context)
+    assert (await call(HookedTool(broken, [Hook("h", catch)]), context)).text == "caught"
+
+
+async def test_a_toolbox_puts_hooks_around_every_tool(context: ToolContext) -> None:
+    async def shout(ctx: ToolHookContext, args: Any, call_next: CallNext) -> str:
+        return f"{ctx.tool_name}!"
+
+    class Set:
+        async def tools(self) -> list[FunctionTool]:
+            return [FunctionTool(add, ToolOptions(name="other"))]
+
+    hooks = [Hook("h", shout)]
+    box = Toolbox([FunctionTool(add)], [Set()], wrap=lambda inner: HookedTool(inner, hooks))
+    table = await box.table()
+    for name in ("add", "other"):
+        result = await table[name].call(ToolCall("c1", name, {"a": 1}), context)
+        assert result.text == f"{name}!"
+
+
+async def three(ctx: object, args: Mapping[str, object], call_next: object) -> None: ...
+async def one(ctx: object) -> None: ...
+def not_async(ctx: object) -> None: ...
+
+
+class CallableHook:
+    async def __call__(self, ctx: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters", "words"),
+    [
+        (three, ("ctx", "args", "call_next"), None),
+        (one, ("ctx",), None),
+        (CallableHook(), ("ctx",), None),
+        (one, ("ctx", "args", "call_next"), "cannot be called with (ctx, args, call_next)"),
+        (not_async, ("ctx",), "is not a coroutine function (`async def`)"),
+        (3, ("ctx",), "is not callable"),
+    ],
+)
+def test_signatures(function: object, parameters: tuple[str, ...], words: str | None) -> None:
+    assert wrong_hook(function, parameters) == words
