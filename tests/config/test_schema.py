@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ def right(kind: Kind) -> st.SearchStrategy[Any]:
             return any_value()
 
 
+@cache
 def values(kind: Kind) -> st.SearchStrategy[Any]:
     return st.deferred(lambda: st.one_of(right(kind), right(kind), right(kind), any_value()))
 
@@ -109,7 +111,7 @@ def test_unset_sections_are_right(value: dict[str, None]) -> None:
     assert fits(value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.data())
 def test_schema_and_loader_agree(data: st.DataObject) -> None:
     entry = data.draw(st.sampled_from(SETTINGS.entries))
