@@ -1,0 +1,163 @@
+"""AgentApp: the live agents of a program, as `FastAgent.run` gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.references import references
+from fast_agent.errors import ModelError, RunError
+from fast_agent.models.check import check_selection
+from fast_agent.models.selection import select_model
+from fast_agent.runtime.agent import LlmAgent
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fast_agent.cards.load_set import LoadSet
+    from fast_agent.config.settings import Settings
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.messages.message import Message
+    from fast_agent.models.usage import Usage
+    from fast_agent.runtime.runtime import Runtime
+    from fast_agent.runtime.surroundings import Surroundings
+
+
+class AgentApp:
+    """Live agents: `await app("hello")`, `await app.writer.send("hi")`, `app["writer"]`.
+
+    Args:
+        runtime: The agents.
+        load_set: Their cards.
+        settings: The configuration.
+        surroundings: What the program gave.
+        notify: Told what a person should know; one line each.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        load_set: LoadSet,
+        settings: Settings,
+        surroundings: Surroundings,
+        notify: Callable[[str], None],
+    ) -> None:
+        self._runtime = runtime
+        self._load_set = load_set
+        self._settings = settings
+        self._surroundings = surroundings
+        self._notify = notify
+        self._ready: set[str] = set()
+        self._told: set[str] = set()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The agents' runtime: servers, usage, clones."""
+        return self._runtime
+
+    @property
+    def usage(self) -> Usage:
+        """What all agents used together."""
+        return self._runtime.usage
+
+    async def __call__(self, message: str | Message, agent: str | None = None) -> str:
+        """Send a message to an agent, the default one unless named, and return the answer's text.
+
+        Raises:
+            FastAgentError: The agent cannot be run, or its turn could not be finished.
+        """
+        return await self.send(message, agent)
+
+    async def send(self, message: str | Message, agent: str | None = None) -> str:
+        """The same as calling the app."""
+        return await self[self.default_name if agent is None else agent].send(message)
+
+    @property
+    def default_name(self) -> str:
+        """The name of the agent a person talks to first.
+
+        Raises:
+            RunError: There is none.
+        """
+        name = self._load_set.default
+        if name is None:
+            raise RunError("there is no agent to talk to", hint="load a card without `tool_only`")
+        return name
+
+    def agent_names(self) -> list[str]:
+        """Name the agents a person can talk to, in load order; `tool_only` ones are not listed."""
+        return [name for name, card in self._load_set.cards.items() if not card.config.tool_only]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.agent_names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._load_set.cards
+
+    def __getitem__(self, name: str) -> LlmAgent:
+        """Give an agent by its name, `tool_only` ones too.
+
+        Raises:
+            RunError: There is none.
+            ModelError: Its model, or that of an agent it uses, cannot be used; with every problem.
+            FastAgentError: Its card cannot be run.
+        """
+        self._check_models(name)
+        agent = self._runtime.agent(name)
+        if not isinstance(agent, LlmAgent):
+            raise RunError(f"agent `{name}` is of a type that cannot be sent messages")
+        return agent
+
+    def __getattr__(self, name: str) -> LlmAgent:
+        """Give an agent by its name, with `_` for what Python does not allow in names."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        matches = [one for one in self._load_set.cards if one == name]
+        matches = matches or [one for one in self._load_set.cards if _attribute(one) == name]
+        if len(matches) == 1:
+            return self[matches[0]]
+        if matches:
+            hint = "use `app[…]` with one of " + ", ".join(f"`{one}`" for one in matches)
+            raise AttributeError(f"`{name}` may be several agents; {hint}")
+        near = closest(name, self._load_set.cards)
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise AttributeError(f"there is no agent `{name}`{hint}")
+
+    def _check_models(self, name: str) -> None:
+        """See, before its first turn, that an agent and all it uses have a usable model."""
+        if name in self._ready or name not in self._load_set.cards:
+            return
+        problems: list[Diagnostic] = []
+        reached = [name]
+        for one in reached:
+            card = self._load_set.cards[one]
+            reached.extend(
+                other.name for other in references(card.config) if other.name not in reached
+            )
+            selection = select_model(
+                card.config,
+                self._settings,
+                self._surroundings.environ,
+                cwd=self._surroundings.workspace,
+                flag=self._surroundings.model,
+            )
+            found = check_selection(
+                selection,
+                self._settings,
+                self._surroundings.environ,
+                api_key=card.config.api_key,
+                agent=one,
+            )
+            problems.extend(problem for problem in found if problem not in problems)
+            if selection.notice is not None and not found and selection.notice not in self._told:
+                self._told.add(selection.notice)
+                self._notify(selection.notice)
+        if problems:
+            raise ModelError(
+                problems[0].message, hint=problems[0].hint, diagnostics=tuple(problems)
+            )
+        self._ready.update(reached)
+
+
+def _attribute(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)

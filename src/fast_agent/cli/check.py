@@ -1,0 +1,71 @@
+"""`fast-agent check`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fast_agent import __version__
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--multi-card", is_flag=True, help="Let a file hold several cards.")
+@click.option("--fix", is_flag=True, help="Mend in the files what can be mended.")
+@click.option(
+    "--config-path",
+    "-c",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The configuration file.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["human", "json", "sarif"]),
+    default="human",
+    show_default=True,
+)
+def command(
+    paths: tuple[str, ...],
+    multi_card: bool,
+    fix: bool,
+    config_path: Path | None,
+    output: str,
+) -> None:
+    """Report every problem of cards; nothing is run.
+
+    PATHS are files, directories and addresses that are loaded together. A directory that holds no
+    cards itself stands for the directories below it, each a set of its own. Without PATHS it is
+    the cards a run here would load by themselves, or else this directory.
+
+    Exit status: 0 no errors, 1 errors, 2 wrong usage.
+    """
+    from fast_agent.cli.checking import Checking
+    from fast_agent.cli.report import wants_color
+    from fast_agent.diagnostics.render_human import render_cards, render_human, summarize
+
+    checking = Checking(paths, multi_card=multi_card, config_path=config_path)
+    report = checking.run()
+    if fix:
+        report = checking.mend(report)
+        for path in report.changed:
+            click.echo(f"mended {path}", err=True)
+    if output == "json":
+        from fast_agent.diagnostics.render_json import render_json
+
+        click.echo(render_json(report.cards, report.diagnostics), nl=False)
+    elif output == "sarif":
+        from fast_agent.diagnostics.render_sarif import render_sarif
+
+        click.echo(render_sarif(report.cards, report.diagnostics, version=__version__), nl=False)
+    else:
+        shown = [found for found in report.diagnostics if found.severity != "info"]
+        sys.stderr.write(render_human(shown, color=wants_color(sys.stderr)))
+        click.echo(render_cards(report.cards), nl=False)
+        if not shown:
+            click.echo(summarize(()), err=True)
+    if any(found.severity == "error" for found in report.diagnostics):
+        sys.exit(1)

@@ -1,0 +1,154 @@
+"""Checking cards without running anything: the sets some paths stand for, and their problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.app import FastAgent
+from fast_agent.cards.load_set import card_facts, check_set
+from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fast_agent.diagnostics.card_fact import CardFact
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+
+_PASSES = 5
+"""Fixes may uncover what other fixes mend; so many rounds are enough for any real card."""
+
+_HIDDEN_BUT_OURS = ".fast-agent"
+_MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found.
+
+    Args:
+        cards: The cards, in load order.
+        diagnostics: The problems.
+        changed: Files that were mended.
+    """
+
+    cards: tuple[CardFact, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    changed: tuple[str, ...] = ()
+
+
+class Checking:
+    """A check of some paths.
+
+    Args:
+        paths: What the person named; empty for what loads by itself, or this directory.
+        multi_card: Whether a file may hold several cards.
+        config_path: The configuration file, or None to look for one beside each set.
+    """
+
+    def __init__(self, paths: Iterable[str], *, multi_card: bool, config_path: Path | None) -> None:
+        self._paths = tuple(paths)
+        self._multi_card = multi_card
+        self._config_path = config_path
+
+    def run(self) -> CheckReport:
+        """Check every set the paths stand for."""
+        cards: list[CardFact] = []
+        diagnostics: list[Diagnostic] = []
+        for paths in self._sets():
+            report = self._check(paths)
+            cards.extend(report.cards)
+            diagnostics.extend(one for one in report.diagnostics if one not in diagnostics)
+        return CheckReport(tuple(cards), tuple(diagnostics))
+
+    def mend(self, report: CheckReport) -> CheckReport:
+        """Write fixes into the files until none is left, and check again.
+
+        Raises:
+            CardError: A file cannot be written.
+        """
+        from fast_agent.cards.fix import apply_fixes
+
+        changed: dict[str, None] = {}
+        for _ in range(_PASSES):
+            done = apply_fixes(report.diagnostics)
+            if not done.changed:
+                break
+            changed.update(dict.fromkeys(done.changed))
+            report = self.run()
+        return replace(report, changed=tuple(changed))
+
+    def _sets(self) -> Iterator[tuple[str, ...]]:
+        """Give the paths of each load-set."""
+        if not self._paths:
+            cwd = Path.cwd()
+            found = (*auto_loaded(AGENT_CARDS, cwd), *auto_loaded(TOOL_CARDS, cwd))
+            if found:
+                yield tuple(map(str, found))
+                return
+        paths = self._paths or (".",)
+        if len(paths) == 1 and "://" not in paths[0] and Path(paths[0]).is_dir():
+            yield from _sets_below(Path(paths[0]), 0)
+        else:
+            yield paths
+
+    def _check(self, paths: tuple[str, ...]) -> CheckReport:
+        from fast_agent.cards.load import load_cards
+        from fast_agent.registry.remote_card import fetch_card
+
+        load = load_cards(paths, multi_card=self._multi_card, fetch=fetch_card)
+        program = FastAgent(config_path=self._config_path, cwd=_home_of(paths[0]))
+        problems = list(load.diagnostics)
+        try:
+            servers, probes = program.server_names, program.probes()
+        except ConfigError as error:
+            problems.extend(error.diagnostics)
+            problems.extend(check_set(load.cards, unread=load.unread))
+        else:
+            problems.extend(
+                check_set(load.cards, servers=servers, probes=probes, unread=load.unread)
+            )
+        return CheckReport(card_facts(load.cards), tuple(problems))
+
+
+def _home_of(path: str) -> Path:
+    """Give the directory a set would be run from: where its configuration is looked for."""
+    if "://" in path:
+        return Path.cwd()
+    directory = Path(path).absolute()
+    directory = directory if directory.is_dir() else directory.parent
+    # The parent of `.fast-agent` is the project that owns it.
+    for one in (directory, *directory.parents):
+        if one.name == _HIDDEN_BUT_OURS:
+            return one.parent
+    return directory
+
+
+def _sets_below(directory: Path, depth: int) -> Iterator[tuple[str, ...]]:
+    own = (directory / AGENT_CARDS.name, directory / TOOL_CARDS.name)
+    if directory.name == _HIDDEN_BUT_OURS:
+        found = tuple(str(one) for one in own if one.is_dir())
+        if found:
+            yield found
+        return
+    below = [
+        entry
+        for entry in sorted(directory.iterdir())
+        if entry.is_dir()
+        and not entry.is_symlink()
+        and (not entry.name.startswith(".") or entry.name == _HIDDEN_BUT_OURS)
+    ]
+    if _holds_cards(directory) or (depth == 0 and not below):
+        yield (str(directory),)
+    if depth < _MAX_DEPTH:
+        for entry in below:
+            yield from _sets_below(entry, depth + 1)
+
+
+def _holds_cards(directory: Path) -> bool:
+    from fast_agent.cards.load import load_cards
+
+    load = load_cards([directory], multi_card=True)
+    return bool(load.cards or load.failed)

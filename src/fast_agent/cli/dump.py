@@ -1,0 +1,66 @@
+"""The dump options of `fast-agent go`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.app import FastAgent
+
+
+class DumpOptions(Protocol):
+    """The options a dump reads."""
+
+    @property
+    def dump(self) -> Path | None:
+        """Directory for Markdown cards."""
+        ...
+
+    @property
+    def dump_yaml(self) -> Path | None:
+        """Directory for YAML cards."""
+        ...
+
+    @property
+    def dump_agent(self) -> str | None:
+        """The one agent to write."""
+        ...
+
+    @property
+    def dump_agent_path(self) -> Path | None:
+        """Where to write it."""
+        ...
+
+    @property
+    def dump_agent_yaml(self) -> bool:
+        """Whether to write it as YAML."""
+        ...
+
+
+def dump_agents(program: FastAgent, options: DumpOptions) -> None:
+    """Write cards, then print the command that runs them.
+
+    Raises:
+        CardError: Some agent cannot be written; nothing was.
+    """
+    from fast_agent.cards.dump import dump_one, dump_set
+
+    load_set, base = program.load_set, program.workspace
+    ready: list[Path] = []
+    if options.dump is not None:
+        dump_set(load_set, options.dump, "markdown", base=base)
+        ready.append(options.dump)
+    if options.dump_yaml is not None:
+        dump_set(load_set, options.dump_yaml, "yaml", base=base)
+        ready.append(options.dump_yaml)
+    if options.dump_agent is not None and options.dump_agent_path is not None:
+        form = "yaml" if options.dump_agent_yaml else "markdown"
+        dump_one(load_set, options.dump_agent, options.dump_agent_path, form, base=base)
+        ready.append(options.dump_agent_path)
+    for path in ready:
+        click.echo(f"fast-agent go --card {shlex.quote(str(path))} --message 'hello'")

@@ -1,0 +1,67 @@
+"""`fast-agent models`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+_MIB = 1024 * 1024
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List models; fetch and remove local ones."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_models)
+
+
+@command.command("list")
+@click.option("--format", "output", type=click.Choice(["human", "json"]), default="human")
+def list_models(output: str = "human") -> None:
+    """List short names, providers with their keys, and the weights on this machine."""
+    from fast_agent.cli.model_list import model_facts, render_models
+
+    facts = model_facts(Path.cwd(), os.environ)
+    if output == "json":
+        import json
+
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        click.echo(render_models(facts), nl=False)
+
+
+@command.command()
+@click.argument("source", metavar="NAME|PATH|URL")
+@click.option("--sha256", metavar="HEX", help="The digest the file must have; needed for a URL.")
+@click.option("--name", metavar="NAME", help="What to call the weights, as in `local.NAME`.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing unless it fails.")
+def pull(source: str, sha256: str | None, name: str | None, quiet: bool) -> None:
+    """Bring weights to this machine: by name (smollm2), or a GGUF file by path or URL."""
+    from fast_agent.models.pull import no_progress
+    from fast_agent.models.pull import pull as pull_weights
+
+    progress = no_progress if quiet or not sys.stderr.isatty() else _show
+    pulled = pull_weights(source, os.environ, sha256=sha256, name=name, progress=progress)
+    if not quiet:
+        state = "is already here" if pulled.already else "is ready"
+        click.echo(f"{source} {state}: {pulled.path}")
+
+
+@command.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Delete weights that were pulled."""
+    from fast_agent.models.weights import remove_local
+
+    removed = remove_local(name, os.environ)
+    click.echo(f"removed {removed.name} ({removed.size // _MIB} MiB)")
+
+
+def _show(doing: str, done: int, total: int | None) -> None:
+    of = f" of {total // _MIB}" if total else ""
+    end = "\n" if total is not None and done >= total else ""
+    click.echo(f"\r{doing}: {done // _MIB}{of} MiB{end}", nl=False, err=True)

@@ -1,0 +1,185 @@
+"""One run of `fast-agent go`: load, then dump or ask once, then print."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from fast_agent.app import FastAgent
+from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.cli.report import report_diagnostics, report_note
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.cli.progress import Progress
+    from fast_agent.messages.message import Message
+    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.turn_setup import TurnResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneShot:
+    """The options of `fast-agent go`, and what it does with them."""
+
+    cards: tuple[str, ...]
+    card_tools: tuple[str, ...]
+    multi_card: bool
+    agent: str | None
+    model: str | None
+    message: str | None
+    prompt_file: Path | None
+    results: Path | None
+    json_schema: Path | None
+    servers: tuple[str, ...]
+    urls: tuple[str, ...]
+    commands: tuple[str, ...]
+    shell: bool
+    trust: bool
+    config_path: Path | None
+    dump: Path | None
+    dump_yaml: Path | None
+    dump_agent: str | None
+    dump_agent_path: Path | None
+    dump_agent_yaml: bool
+    quiet: bool
+    output: str
+
+    def run(self) -> None:
+        """Do it.
+
+        Raises:
+            FastAgentError: Something was wrong; nothing was run, or the turn failed.
+            click.UsageError: The options do not go together.
+        """
+        self._check_usage()
+        program = self._load()
+        if self.dump or self.dump_yaml or self.dump_agent:
+            from fast_agent.cli.dump import dump_agents
+
+            dump_agents(program, self)
+            return
+        messages = self._messages()
+        import anyio
+
+        anyio.run(self._ask, program, messages)
+
+    def _check_usage(self) -> None:
+        if bool(self.dump_agent) != bool(self.dump_agent_path):
+            raise click.UsageError("--dump-agent and --dump-agent-path go together")
+        if self.dump_agent_yaml and not self.dump_agent:
+            raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
+        dumps = bool(self.dump or self.dump_yaml or self.dump_agent)
+        if dumps and (self.message is not None or self.prompt_file):
+            raise click.UsageError("a dump sends no message; leave out --message and --prompt-file")
+        if not dumps and self.message is None and self.prompt_file is None:
+            raise click.UsageError(
+                "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
+            )
+
+    def _load(self) -> FastAgent:
+        program = FastAgent(config_path=self.config_path)
+        granted = [name.strip() for names in self.servers for name in names.split(",")]
+        granted += self._add_servers(program)
+        auto_agents = auto_loaded(AGENT_CARDS, program.workspace)
+        auto_tools = auto_loaded(TOOL_CARDS, program.workspace)
+        cards = (*self.cards, *auto_agents)
+        if not cards:
+            program.agent("agent", default=True)
+        program.load(
+            cards=cards,
+            tools=(*self.card_tools, *auto_tools),
+            servers=[name for name in granted if name],
+            receiver=self.agent,
+            multi_card=self.multi_card,
+        )
+        if not self.trust:
+            from fast_agent.cli.trust import refuse_untrusted
+
+            refuse_untrusted(program, (*auto_agents, *auto_tools))
+        if not self.quiet:
+            report_diagnostics(
+                note for note in program.snapshot.notes if note.severity == "warning"
+            )
+        return program
+
+    def _add_servers(self, program: FastAgent) -> list[str]:
+        if not self.commands and not self.urls:
+            return []
+        from fast_agent.mcp.server import from_command_line, from_url
+
+        taken = list(program.settings.mcp.servers)
+        added: list[str] = []
+        for line in self.commands:
+            spec = from_command_line(line, directory=program.workspace, taken=taken + added)
+            program.add_server(spec)
+            added.append(spec.name)
+        for url in self.urls:
+            spec = from_url(url, taken=taken + added)
+            program.add_server(spec)
+            added.append(spec.name)
+        return added
+
+    def _messages(self) -> tuple[tuple[Message, ...], Message]:
+        """Give what the conversation starts with, and the message to send."""
+        from fast_agent.messages.message import Message
+
+        earlier: tuple[Message, ...] = ()
+        if self.prompt_file is not None:
+            from fast_agent.messages.file import read_history
+
+            transcript = read_history(self.prompt_file)
+            earlier = transcript.messages
+            if transcript.system is not None:
+                report_note(f"the `---SYSTEM` section of {self.prompt_file} is not used; put it "
+                            "in the instruction of a card")  # fmt: skip
+        if self.message is not None:
+            text = sys.stdin.read() if self.message == "-" else self.message
+            if not text.strip():
+                raise click.UsageError("the message is empty")
+            return earlier, Message.user(text)
+        if not earlier or earlier[-1].role != "user":
+            raise click.UsageError(
+                f"{self.prompt_file} does not end with a user message; give --message TEXT too"
+            )
+        return earlier[:-1], earlier[-1]
+
+    async def _ask(self, program: FastAgent, messages: tuple[tuple[Message, ...], Message]) -> None:
+        from fast_agent.cli.progress import Progress
+        from fast_agent.cli.structured import read_schema
+
+        shape = None if self.json_schema is None else read_schema(self.json_schema)
+        earlier, message = messages
+        progress = Progress(quiet=self.quiet, stream=self.output == "human" and shape is None)
+        async with program.run(
+            model=self.model,
+            shell=self.shell,
+            listener=progress.listener,
+            notify=progress.note,
+        ) as app:
+            agent = app[self.agent or app.default_name]
+            if earlier:
+                agent.load_history((*agent.history, *earlier))
+            result = await agent.generate(message, output=shape)
+            self._print(app, agent, result, progress)
+
+    def _print(
+        self, app: AgentApp, agent: LlmAgent, result: TurnResult, progress: Progress
+    ) -> None:
+        if self.results is not None:
+            from fast_agent.messages.file import Transcript, write_history
+
+            kept = tuple(agent.history) or result.messages
+            write_history(self.results, Transcript(None, kept))
+        if self.output == "json":
+            from fast_agent.cli.structured import answer_facts
+
+            click.echo(answer_facts(agent.name, result, app.usage))
+        else:
+            progress.print_answer(result.text)
+        if result.stop_reason not in {"endTurn", "stopSequence"}:
+            progress.note(f"the answer ended early: {result.stop_reason}")

@@ -1,0 +1,87 @@
+"""What a person sees while an agent works: the answer as it comes, tool calls, notes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from fast_agent.cli.report import report_note
+
+if TYPE_CHECKING:
+    from fast_agent.runtime.events import Event, Listener
+
+_WIDTH = 100
+
+
+class Progress:
+    """Shows a run: the answer on standard output, everything else on standard error.
+
+    Args:
+        quiet: Show nothing but the answer.
+        stream: Show the answer as it comes, where standard output is a terminal.
+    """
+
+    def __init__(self, *, quiet: bool, stream: bool) -> None:
+        self._quiet = quiet
+        self._stream = stream and sys.stdout.isatty()
+        self._streamed = ""
+        self._turn: str | None = None
+
+    @property
+    def listener(self) -> Listener | None:
+        """What to give the agents; None where nothing is to be shown."""
+        return None if self._quiet and not self._stream else self._tell
+
+    def note(self, text: str) -> None:
+        """Tell something a person should know."""
+        if not self._quiet:
+            report_note(text)
+
+    def print_answer(self, text: str) -> None:
+        """Print the answer, unless it was shown as it came."""
+        if self._streamed and self._streamed.strip() == text.strip():
+            click.echo("")
+            return
+        if self._streamed:
+            click.echo("")
+        click.echo(text)
+
+    def _tell(self, event: Event) -> None:
+        from fast_agent.runtime.events import (
+            ChildFinished,
+            TextStreamed,
+            ToolFinished,
+            ToolStarted,
+            Warned,
+        )
+
+        match event:
+            case TextStreamed(origin=origin, text=text) if origin.parent_call_id is None:
+                if self._stream:
+                    self._streamed += text
+                    click.echo(text, nl=False)
+            case ToolStarted(origin=origin, call=call):
+                self._end_line()
+                arguments = _shortened(json.dumps(dict(call.arguments), ensure_ascii=False))
+                self.note(f"{origin.agent}: {call.name} {arguments}")
+            case ToolFinished(origin=origin, call=call, result=result) if result.is_error:
+                self.note(f"{origin.agent}: {call.name} failed: {_shortened(result.text)}")
+            case ChildFinished(origin=origin, child=child, error=error) if error is not None:
+                self.note(f"{origin.agent}: agent `{child}` failed: {_shortened(error)}")
+            case Warned(origin=origin, message=message):
+                self.note(f"{origin.agent}: {message}")
+            case _:
+                pass
+
+    def _end_line(self) -> None:
+        if self._streamed and not self._streamed.endswith("\n"):
+            click.echo("")
+        self._streamed = ""
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…"

@@ -1,0 +1,36 @@
+"""`fast-agent schema`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command()
+@click.argument("kind", required=False, metavar="[TYPE|config]")
+def command(kind: str | None) -> None:
+    """Print a JSON Schema (draft 2020-12): of cards of TYPE, of all cards, of the configuration."""
+    click.echo(json.dumps(_schema(kind), indent=2, ensure_ascii=False))
+
+
+def _schema(kind: str | None) -> object:
+    if kind is not None and kind.lower() == "config":
+        from fast_agent.config.schema import config_schema
+
+        return config_schema()
+    from fast_agent.cards.fields import CARD_TYPES
+    from fast_agent.cards.schema import schema
+
+    if kind is None:
+        return schema()
+    wanted = kind.lower().replace("-", "_")
+    for card_type in CARD_TYPES:
+        if card_type.lower() == wanted:
+            return schema(card_type)
+    from fast_agent.text.suggestion import closest
+
+    near = closest(kind, (*CARD_TYPES, "config"))
+    known = ", ".join((*CARD_TYPES, "config"))
+    hint = f"did you mean `{near}`?" if near else f"the types are {known}"
+    raise click.UsageError(f"there is no card type `{kind}`; {hint}")

@@ -1,0 +1,63 @@
+"""Fetching cards from web addresses, within bounds."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from fast_agent.errors import CardError
+
+TIMEOUT_SECONDS = 20.0
+"""Longest wait for a remote card."""
+
+MAX_BYTES = 1024 * 1024
+"""Largest remote card."""
+
+_REDIRECTS = 3
+
+
+def fetch_card(address: str) -> str:
+    """Fetch the text of a card.
+
+    Args:
+        address: An `http` or `https` address.
+
+    Returns:
+        The text.
+
+    Raises:
+        CardError: It cannot be had, is too large, too slow, or no UTF-8 text.
+    """
+    import httpx2
+
+    shown = _without_secrets(address)
+    try:
+        with (
+            httpx2.Client(
+                timeout=TIMEOUT_SECONDS, follow_redirects=True, max_redirects=_REDIRECTS
+            ) as client,
+            client.stream("GET", address) as response,
+        ):
+            if not response.is_success:
+                raise CardError(f"`{shown}` answered with status {response.status_code}")
+            body = bytearray()
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > MAX_BYTES:
+                    raise CardError(f"`{shown}` is larger than {MAX_BYTES // 1024} KiB")
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        reason = str(error) or type(error).__name__
+        raise CardError(
+            f"`{shown}` cannot be fetched: {reason}", hint="check the address and the network"
+        ) from error
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CardError(f"`{shown}` is not UTF-8 text") from error
+
+
+def _without_secrets(address: str) -> str:
+    """Leave out a user name, a password and a query, which may hold a token."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{host}{port}{parts.path}"
