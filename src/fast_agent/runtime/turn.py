@@ -132,7 +132,10 @@ class Turn:
         try:
             answer = await self._converse(message)
             self._keep(self._draft)
-            await self._hooked("after_turn_complete", answer, self._draft.history[:-1])
+            if self._setup.hooks is not None:
+                history = self._draft.history
+                before = history.prefix(len(history) - 1)
+                await self._hooked("after_turn_complete", answer, before)
         except FastAgentError as error:
             self._abandon("error", error.message)
             raise
