@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.model_rules import MISSING_MODEL_FILE
+from fast_agent.diagnostics.model_rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import FastAgentError, ModelError
 from fast_agent.models.access import (
     LOCAL_REQUIREMENT,
@@ -192,5 +192,6 @@ def _file_problems(
             if agent is not None:
                 book.script_of(agent)
     except FastAgentError as error:
-        return error.diagnostics
+        told = Diagnostic(WRONG_MODEL_FILE.code, error.message, "", hint=error.hint)
+        return error.diagnostics or (told,)
     return ()
