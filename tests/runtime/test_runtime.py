@@ -10,7 +10,7 @@ from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.cards.request_params import RequestParams, UsageLimits
-from fast_agent.config.settings import McpSettings, ServerSettings, Settings
+from fast_agent.config.settings import McpSettings, ServerSettings, Settings, ShellSettings
 from fast_agent.errors import CardError, HistoryError, LimitError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.models.passthrough import PassthroughModel
@@ -143,6 +143,27 @@ async def test_a_function_that_is_not_there_is_a_card_error(new_runtime: NewRunt
         assert caught.value.diagnostics
 
 
+async def test_the_shell_is_there_only_when_asked_for(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "here").mkdir()
+    call = '***CALL_TOOL execute {"command": "pwd; exit 3"}'
+    settings = Settings(shell=ShellSettings(timeout_seconds=7, max_output_bytes=4))
+    async with new_runtime(agent("with", shell=True, cwd="here"), agent("without")) as runtime:
+        result = await runtime.agent("with").generate(call)
+        assert result.text == f"{tmp_path}/here\n[exit code 3]"
+        assert result.messages[2].tool_results[0].is_error
+        refused = await runtime.agent("without").generate(call)
+        assert "there is no tool `execute`" in refused.text
+    async with new_runtime(agent("without"), settings=settings, shell=True) as runtime:
+        one = runtime.agent("without")
+        assert "left out" in (await one.generate('***CALL_TOOL execute {"command": "ls /"}')).text
+        result = await one.generate(
+            '***CALL_TOOL execute {"command": "sleep 9", "timeout_seconds": 0.05}'
+        )
+        assert "ran longer than 0.05 s" in result.text
+
+
 async def test_tool_hooks_stand_around_functions_children_and_servers(
     new_runtime: NewRuntime, tmp_path: Path
 ) -> None:
@@ -220,18 +241,16 @@ async def test_the_model_is_chosen_by_override_card_configuration(
     settings = Settings(default_model="slow?seconds=0")
     named, unnamed = agent("named"), agent("unnamed", model=None)
     async with new_runtime(named, unnamed, settings=settings) as runtime:
-        assert runtime.model_of("named").origin == "card"
-        assert runtime.model_of("unnamed").origin == "configuration"
+        assert runtime.model_of("named").source == "card"
+        assert runtime.model_of("unnamed").source == "configuration"
         shared = runtime.agent("unnamed")
         assert isinstance(shared, LlmAgent)
         assert shared.model_name == "slow"
     async with new_runtime(named, settings=settings, model="playback") as runtime:
-        assert runtime.model_of("named").spec == "playback"
+        assert runtime.model_of("named").text == "playback"
     async with new_runtime(unnamed) as runtime:
-        assert (runtime.model_of("unnamed").spec, runtime.model_of("unnamed").origin) == (
-            "local",
-            "fallback",
-        )
+        chosen = runtime.model_of("unnamed")
+        assert (chosen.text, chosen.source) == ("local", "fallback")
 
 
 async def test_an_unknown_model_is_an_error(new_runtime: NewRuntime) -> None:

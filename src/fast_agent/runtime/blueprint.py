@@ -18,14 +18,13 @@ from fast_agent.runtime.instruction import (
     host_platform,
     python_version,
 )
-from fast_agent.runtime.model_choice import choose_model, make_model
 from fast_agent.runtime.offered_tools import OfferedTools
 from fast_agent.runtime.placeholder import parse_template
 from fast_agent.runtime.prompt_block import AgentListing
 from fast_agent.runtime.turn_setup import TurnSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.messages.message import Message
     from fast_agent.models.create import ModelFactory
+    from fast_agent.models.selection import Selection
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
@@ -78,6 +78,7 @@ class Workshop:
         loader: Gives what loads functions, the same at every call.
         urls: Fetched pages.
         scope: Where turns stand that nothing else started.
+        model_of: Says which model a card's agent asks.
         clone: Makes an instance of a card by name: (name, messages or None).
     """
 
@@ -89,6 +90,7 @@ class Workshop:
     loader: Callable[[], FunctionLoader]
     urls: UrlTexts
     scope: Scope
+    model_of: Callable[[str], Selection]
     clone: Callable[[str, Iterable[Message] | None], Agent]
 
 
@@ -116,9 +118,12 @@ class LlmBlueprint:
         self._workshop = workshop
         own = config.request_params or NO_PARAMS
         self._params = around.params.over(own).over(workshop.settings.request_params)
-        self._model = choose_model(config, workshop.settings, around.model)
+        self._model = workshop.model_of(config.name)
         functions = functions_of(card, workshop.loader)
-        self._fixed: tuple[Tool, ...] = functions.tools if functions else ()
+        self._fixed: tuple[Tool, ...] = (
+            *(functions.tools if functions else ()),
+            *own_tools(config, workshop.settings, around),
+        )
         self._tool_hooks = functions.tool_hooks if functions else ()
         self._turn_hooks = functions.turn_hooks if functions else None
         self._templates = templates_of(config)
@@ -137,7 +142,12 @@ class LlmBlueprint:
         config, workshop = self._config, self._workshop
         setup = TurnSetup(
             agent=config.name,
-            model=make_model(workshop.models, config, self._model, workshop.surroundings.workspace),
+            model=workshop.models.create(
+                self._model.text,
+                agent=config.name,
+                api_key=config.api_key,
+                directory=self._model.directory,
+            ),
             render=self._instruction.render,
             tools=self._tools or self._offer(self._children()),
             params=self._params,
@@ -204,6 +214,20 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
             f"agent `{config.name}`: {errors[0].message}", diagnostics=functions.diagnostics
         )
     return functions
+
+
+def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> Iterator[Tool]:
+    """Give the tools the runtime itself brings to an agent: the shell."""
+    if config.shell or around.shell:
+        from fast_agent.tools.shell import DEFAULT_LIMITS, shell_tool
+
+        limits, asked = DEFAULT_LIMITS, settings.shell
+        if asked.timeout_seconds is not None:
+            limits = replace(limits, timeout_seconds=asked.timeout_seconds)
+        if asked.max_output_bytes is not None:
+            half = asked.max_output_bytes // 2
+            limits = replace(limits, head_bytes=asked.max_output_bytes - half, tail_bytes=half)
+        yield shell_tool(config, around.workspace, around.environ, limits=limits)
 
 
 def templates_of(config: AgentConfig) -> tuple[Message, ...]:

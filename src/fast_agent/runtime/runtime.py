@@ -10,9 +10,9 @@ from anyio import CancelScope
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.create import ModelFactory
+from fast_agent.models.selection import select_model
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.model_choice import ModelChoice, choose_model, make_model
 from fast_agent.runtime.scope import Scope
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.runtime.url_text import UrlTexts, fetch_text
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool, ServerReport
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
+    from fast_agent.models.selection import Selection
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
@@ -75,6 +76,7 @@ class Runtime:
             loader=self._function_loader,
             urls=UrlTexts(fetch_text, around.monotonic),
             scope=Scope(meters=(self._meter,), listener=around.listener),
+            model_of=self.model_of,
             clone=self.clone,
         )
         self._blueprints: dict[str, Blueprint] = {}
@@ -154,13 +156,20 @@ class Runtime:
         """
         return self._blueprint(name).instance(messages)
 
-    def model_of(self, name: str) -> ModelChoice:
-        """Say which model a card's agent asks.
+    def model_of(self, name: str) -> Selection:
+        """Say which model a card's agent asks, and who chose it.
 
         Raises:
             RunError: There is no such card.
         """
-        return choose_model(self._card(name).config, self._settings, self._surroundings.model)
+        around = self._surroundings
+        return select_model(
+            self._card(name).config,
+            self._settings,
+            around.environ,
+            cwd=around.workspace,
+            flag=around.model,
+        )
 
     async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
         """Open the servers of some agents at once, before their first turn.
@@ -239,9 +248,15 @@ class Runtime:
         return blueprint
 
     def _sampling_model(self, agent: str, spec: str | None) -> Model:
-        choice = self.model_of(agent) if spec is None else ModelChoice(spec, "configuration")
-        workspace = self._surroundings.workspace
-        return make_model(self._models, self._card(agent).config, choice, workspace)
+        """Make the model that answers a server; `spec` is what the configuration sets for it."""
+        config = self._card(agent).config
+        if spec is not None:
+            workspace = self._surroundings.workspace
+            return self._models.create(spec, agent=agent, directory=workspace)
+        own = self.model_of(agent)
+        return self._models.create(
+            own.text, agent=agent, api_key=config.api_key, directory=own.directory
+        )
 
     async def _close_agents(self) -> FastAgentError | None:
         """Close every agent; returns the first problem."""

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from fast_agent.runtime.ids import NewId
     from fast_agent.tools.human import Human
 
-FALLBACK_MODEL = "local"
-"""The model where nothing names one."""
-
 
 def _new_turn_ids() -> NewId:
     return numbered(f"turn-{os.urandom(6).hex()}")
