@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+_FIRST_PRINTABLE = 32
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -36,7 +37,7 @@ def write_directory(directory: Path, files: Mapping[str, bytes]) -> list[Path]:
         CardError: A name is not a plain file name, the directory or a file is a symbolic link or
             no file, or the system refuses. Nothing was written.
     """
-    refuse([_outside(directory, name) for name in files if not _is_plain(name)])
+    refuse([problem for name in files for problem in name_problems(name)])
     try:
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(directory, _OPEN_DIRECTORY)
@@ -139,20 +140,25 @@ def _blocked(handle: int, directory: Path, name: str) -> DumpProblem | None:
     )
 
 
-def _is_plain(name: str) -> bool:
-    return (
-        bool(name)
-        and not name.startswith(".")
-        and not any(character in "/\\" or ord(character) < 32 for character in name)
-    )
+def name_problems(name: str) -> list[DumpProblem]:
+    """Say why a file of this name might be written outside the directory, if it might.
 
+    Args:
+        name: The file name.
 
-def _outside(directory: Path, name: str) -> DumpProblem:
-    return DumpProblem(
-        set_rules.DUMP_OUTSIDE,
-        f"`{name}` is no plain file name, so it might leave `{directory}`",
-        "give the agent a name without `/`, `\\`, control characters and leading `.`",
-    )
+    Returns:
+        The reason, or nothing.
+    """
+    held = any(character in "/\\" or ord(character) < _FIRST_PRINTABLE for character in name)
+    if name and not name.startswith(".") and not held:
+        return []
+    return [
+        DumpProblem(
+            set_rules.DUMP_OUTSIDE,
+            f"`{name}` is no plain file name, so it might leave the directory",
+            "use a name without `/`, `\\`, control characters and a leading `.`",
+        )
+    ]
 
 
 def _unwritable(directory: Path, error: OSError) -> DumpProblem:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.cards.body import check_body
 from fast_agent.cards.card_files import is_configuration, is_skill
-from fast_agent.cards.directory_writer import write_directory
-from fast_agent.cards.document import read_markdown
+from fast_agent.cards.directory_writer import name_problems, write_directory
+from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.cards.dump_problem import DumpProblem, refuse
 from fast_agent.cards.field_values import Moved, field_values
 from fast_agent.cards.findings import Findings
+from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import set_rules
 from fast_agent.errors import CardError
 from fast_agent.text.environment import escape
@@ -131,8 +132,7 @@ def dump_set(
     for name, card in load_set.cards.items():
         file_name = f"{name}{suffix}"
         text, found = _card_text(card.config, card_format, directory, card.written, base)
-        problems += found
-        problems += _file_name_problems(file_name, card_format)
+        problems += _file_name_problems(file_name, card_format) or found
         other = taken.setdefault(_folded(file_name), name)
         if other != name:
             problems.append(
@@ -161,17 +161,20 @@ def _card_text(
     values, problems = field_values(config, written=written, moved=moved)
     if problems:
         return "", problems
-    body = None
-    if card_format == "markdown" and (body := _body(config, values)) is not None:
-        values = {name: value for name, value in values.items() if name != "instruction"}
     try:
-        fields = write_yaml(values)
+        text = _text(config, values, card_format)
+        return text, [] if written is not None else _value_problems(config, values)
     except UnwritableValueError as error:
         message = f"`{config.name}` holds {error}, which no card can hold"
         return "", [DumpProblem(set_rules.DUMP_VALUE, message, "replace it", _path(config))]
-    if card_format == "yaml":
-        return fields, []
-    return f"---\n{fields}---\n{body or ''}", []
+
+
+def _text(config: AgentConfig, values: JsonObject, card_format: CardFormat) -> str:
+    body = None
+    if card_format == "markdown" and (body := _body(config, values)) is not None:
+        values = {name: value for name, value in values.items() if name != "instruction"}
+    fields = write_yaml(values)
+    return fields if card_format == "yaml" else f"---\n{fields}---\n{body or ''}"
 
 
 def _body(config: AgentConfig, values: JsonObject) -> str | None:
@@ -197,7 +200,26 @@ def _reads_back(body: str, instruction: str) -> bool:
     return not findings.errors and document.instruction() == instruction
 
 
+def _value_problems(config: AgentConfig, values: JsonObject) -> list[DumpProblem]:
+    """Find values of an agent made in Python that a card may not have."""
+    reading = read_yaml(Source("", write_yaml(values)), multi_card=True)
+    if reading.diagnostics or not reading.documents:
+        return []
+    _, found = validate_card(reading.documents[0], Origin(config.name), {})
+    return [
+        DumpProblem(
+            set_rules.DUMP_VALUE,
+            f"`{config.name}` could not be loaded again: {one.message}",
+            one.hint or "change the value",
+        )
+        for one in found
+        if one.severity == "error"
+    ]
+
+
 def _file_name_problems(name: str, card_format: CardFormat) -> list[DumpProblem]:
+    if problems := name_problems(name):
+        return problems
     if not name.lower().endswith(SUFFIXES[card_format]):
         what = "Markdown" if card_format == "markdown" else "YAML"
         message = f"`{name}` does not end as a {what} card does"

@@ -93,8 +93,14 @@ def _mapping(value: Mapping[str, JsonValue], depth: int) -> Iterator[str]:
 
 
 def _sequence(value: Sequence[JsonValue], depth: int) -> Iterator[str]:
+    indent = "  " * depth
     for item in value:
-        yield from _entry(f"{'  ' * depth}-", item, depth)
+        if _is_mapping(item) and item:
+            first, *more = _mapping(item, depth + 1)
+            yield f"{indent}- {first.removeprefix(indent + '  ')}"
+            yield from more
+        else:
+            yield from _entry(f"{indent}-", item, depth)
 
 
 def _entry(head: str, value: JsonValue, depth: int) -> Iterator[str]:
