@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp import types
 
 from fast_agent.mcp.elicitation import (
     answer_elicitation,
@@ -10,7 +11,6 @@ from fast_agent.mcp.elicitation import (
     form_problem,
     opens_safely,
 )
-from mcp import types
 
 if TYPE_CHECKING:
     from fast_agent.tools.human import HumanAnswer, HumanRequest

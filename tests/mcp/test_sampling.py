@@ -3,12 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from mcp import types
 
 from fast_agent.errors import ModelError
 from fast_agent.mcp.sampling import SamplingRequest, answer_sampling, read_request, write_response
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from mcp import types
 
 if TYPE_CHECKING:
     from fast_agent.models.model import ModelResponse

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcp import InputRequiredRoundsExceededError
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
@@ -14,7 +15,6 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from fast_agent.mcp.untrusted import one_line
-from mcp import InputRequiredRoundsExceededError
 
 
 @dataclass(frozen=True, slots=True)
