@@ -1,0 +1,311 @@
+"""The shell tool: `execute` runs a command and gives its output and exit code.
+
+It is offered only to agents whose card, or whose user, asks for it.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from fast_agent.diagnostics.visible import visible
+from fast_agent.errors import ToolError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import ToolResult
+from fast_agent.models.model import ToolSpec
+from fast_agent.tools.bounded_output import BoundedOutput
+from fast_agent.tools.result import error_result
+from fast_agent.tools.shell_environment import shell_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.process_group import ProcessGroup
+    from fast_agent.tools.tool import Progress, ToolContext, ToolSource
+
+NAME = "execute"
+
+_DRAIN_SECONDS = 0.1
+_PROGRESS_SECONDS = 0.1
+_PROGRESS_LENGTH = 200
+_PROGRESS_BYTES = 1024
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellLimits:
+    """Bounds of one command.
+
+    Args:
+        timeout_seconds: Longest run of a command that asks for no other.
+        max_timeout_seconds: Longest run a command may ask for.
+        head_bytes: Output kept from its beginning.
+        tail_bytes: Output kept from its end.
+        grace_seconds: How long processes have to end when they are asked to.
+    """
+
+    timeout_seconds: float = 120.0
+    max_timeout_seconds: float = 3600.0
+    head_bytes: int = 16 * 1024
+    tail_bytes: int = 16 * 1024
+    grace_seconds: float = 2.0
+
+
+DEFAULT_LIMITS = ShellLimits()
+
+
+class ShellTool:
+    """Runs shell commands.
+
+    Each command runs in a new session without input. When it ends, runs out of time or is
+    cancelled, every process it started that has not left its group is ended too.
+
+    Args:
+        directory: Where commands run.
+        environment: Their whole environment.
+        shell: The program that takes `-c` and a command.
+        limits: Bounds of one command.
+        clock: Seconds, for the pace of progress reports.
+    """
+
+    __slots__ = ("_clock", "_directory", "_environment", "_limits", "_shell", "_spec")
+
+    def __init__(
+        self,
+        directory: Path,
+        environment: Mapping[str, str],
+        *,
+        shell: str = "/bin/sh",
+        limits: ShellLimits = DEFAULT_LIMITS,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._directory = directory
+        self._environment = environment
+        self._shell = shell
+        self._limits = limits
+        self._clock = clock
+        self._spec = _spec(Path(shell).name, directory, limits)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the model sees it."""
+        return self._spec
+
+    @property
+    def source(self) -> ToolSource:
+        """Always `runtime`."""
+        return "runtime"
+
+    @property
+    def server_name(self) -> str | None:
+        """Always None."""
+        return None
+
+    @property
+    def repeatable(self) -> bool:
+        """Always False: nobody knows what a command does."""
+        return False
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Run the command of a call.
+
+        Args:
+            call: The call, with `command` and perhaps `timeout_seconds`.
+            context: Where to report the last line of output now and then.
+
+        Returns:
+            Its output and exit code; an error result when it failed, ran out of time or could not
+            be started.
+        """
+        from fast_agent.tools.process_group import ProcessGroup
+
+        try:
+            command, timeout = self._arguments(call)
+            if not self._directory.is_dir():
+                raise ToolError(f"the directory `{self._directory}` does not exist")
+            group = await ProcessGroup.start(
+                [self._shell, "-c", command],
+                cwd=self._directory,
+                env=self._environment,
+                grace_seconds=self._limits.grace_seconds,
+            )
+        except ToolError as problem:
+            return error_result(call.id, problem.message)
+        except (OSError, ValueError) as problem:
+            return error_result(call.id, f"the command could not be started: {problem}")
+        output = BoundedOutput(self._limits.head_bytes, self._limits.tail_bytes)
+        try:
+            timed_out = await self._watch(group, output, timeout, context.progress)
+        finally:
+            await group.close()
+        limit = timeout if timed_out else None
+        return _result(call.id, output, group.process.returncode or 0, limit)
+
+    def _arguments(self, call: ToolCall) -> tuple[str, float]:
+        known = ("command", "timeout_seconds")
+        further = [name for name in call.arguments if name not in known]
+        if further:
+            raise ToolError(
+                f"`{further[0]}` is not an argument; there are {known[0]} and {known[1]}"
+            )
+        command = call.arguments.get("command")
+        if not isinstance(command, str) or not command.strip():
+            raise ToolError("`command` must be a shell command, as a string")
+        timeout = call.arguments.get("timeout_seconds")
+        if timeout is None:
+            return command, self._limits.timeout_seconds
+        most = self._limits.max_timeout_seconds
+        if (
+            not isinstance(timeout, int | float)
+            or isinstance(timeout, bool)
+            or not 0 < timeout <= most
+        ):
+            raise ToolError(f"`timeout_seconds` must be a number above 0 and at most {most:g}")
+        return command, float(timeout)
+
+    async def _watch(
+        self, group: ProcessGroup, output: BoundedOutput, timeout: float, progress: Progress
+    ) -> bool:
+        """Read until the command ends or its time is over; tell whether it was the latter."""
+        from anyio import Event, create_task_group, move_on_after
+
+        drained = Event()
+        timed_out = True
+
+        async def read() -> None:
+            await self._read(group, output, progress)
+            drained.set()
+
+        async with create_task_group() as tasks:
+            tasks.start_soon(read)
+            with move_on_after(timeout):
+                await group.process.wait()
+                timed_out = False
+            if not timed_out:
+                with move_on_after(_DRAIN_SECONDS):
+                    await drained.wait()
+            await group.end()
+            # A process that left the group may hold the stream open: what it writes is not awaited.
+            silent_at = -1
+            with move_on_after(self._limits.grace_seconds):
+                while not drained.is_set() and output.total != silent_at:
+                    silent_at = output.total
+                    with move_on_after(_DRAIN_SECONDS):
+                        await drained.wait()
+            tasks.cancel_scope.cancel()
+        return timed_out
+
+    async def _read(self, group: ProcessGroup, output: BoundedOutput, progress: Progress) -> None:
+        from anyio import EndOfStream
+
+        stream = group.process.stdout
+        if stream is None:
+            return
+        lines, told = 0, self._clock()
+        while True:
+            try:
+                data = await stream.receive(_CHUNK)
+            except EndOfStream:
+                return
+            output.add(data)
+            lines += data.count(b"\n")
+            now = self._clock()
+            if now - told >= _PROGRESS_SECONDS:
+                told = now
+                progress(lines, None, _last_line(data))
+
+
+def shell_tool(
+    config: AgentConfig,
+    workspace: Path,
+    environ: Mapping[str, str],
+    secrets: Iterable[str] = (),
+    limits: ShellLimits = DEFAULT_LIMITS,
+) -> ShellTool:
+    """Make the shell tool of a card.
+
+    Args:
+        config: The card. Its `cwd` is relative to its own directory; without one, commands run in
+            the workspace.
+        workspace: The directory the program works in.
+        environ: The environment of the program.
+        secrets: Names of variables to keep from commands, besides those that look like secrets.
+        limits: Bounds of one command.
+
+    Returns:
+        The tool. It uses `bash` where there is one.
+    """
+    directory = workspace
+    if config.cwd is not None:
+        directory = (config.directory or workspace) / config.cwd
+    environment = shell_environment(environ, secrets)
+    shell = which("bash", path=environ.get("PATH")) or "/bin/sh"
+    return ShellTool(directory, environment, shell=shell, limits=limits)
+
+
+def _spec(shell: str, directory: Path, limits: ShellLimits) -> ToolSpec:
+    description = (
+        f"Run a command with `{shell}` in `{directory}`. Gives the output (errors included) and the"
+        " exit code. There is no input, and processes left running in the background end with the"
+        f" command. Of a long output the first {limits.head_bytes:,} and the last"
+        f" {limits.tail_bytes:,} bytes are shown."
+    )
+    most = limits.max_timeout_seconds
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The command."},
+            "timeout_seconds": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": most,
+                "default": limits.timeout_seconds,
+                "description": "End the command after this many seconds.",
+            },
+        },
+        "required": ["command"],
+        "additionalProperties": False,
+    }
+    return ToolSpec(NAME, description, schema)
+
+
+def _result(call_id: str, output: BoundedOutput, code: int, limit: float | None) -> ToolResult:
+    text = output.text()
+    if limit is not None:
+        ending = f"[ended: it ran longer than {limit:g} s]"
+    elif code < 0:
+        ending = f"[killed by {_signal_name(-code)}]"
+    else:
+        ending = f"[exit code {code}]" if text else f"[exit code {code}, no output]"
+    newline = "" if not text or text.endswith("\n") else "\n"
+    return ToolResult(
+        call_id,
+        (TextContent(f"{text}{newline}{ending}"),),
+        is_error=limit is not None or code != 0,
+        structured={
+            "exit_code": code,
+            "timed_out": limit is not None,
+            "output_bytes": output.total,
+            "omitted_bytes": output.omitted,
+        },
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_line(data: bytes) -> str | None:
+    lines = data[-_PROGRESS_BYTES:].decode("utf-8", "replace").splitlines()
+    shown = [visible(line) for line in lines if line.strip()]
+    return shown[-1][:_PROGRESS_LENGTH] if shown else None

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import os
+import resource
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from fast_agent.cards.agent_config import AgentConfig
+from fast_agent.messages.message import ToolCall, ToolResult
+from fast_agent.tools.shell import ShellLimits, ShellTool, shell_tool
+from fast_agent.tools.tool import ToolContext
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = pytest.mark.anyio
+
+QUICK = ShellLimits(grace_seconds=0.3)
+
+
+async def execute(
+    directory: Path,
+    command: Any,
+    *,
+    environment: Mapping[str, str] | None = None,
+    limits: ShellLimits = QUICK,
+    context: ToolContext | None = None,
+    **arguments: Any,
+) -> ToolResult:
+    tool = ShellTool(directory, environment or dict(os.environ), limits=limits)
+    context = context or ToolContext(agent_name="a", turn_id="t", call_id="c", correlation_id="r")
+    return await tool.call(ToolCall("c", "execute", {"command": command, **arguments}), context)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs; one that ended and was not waited for does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+async def ends(pid: int) -> bool:
+    with anyio.move_on_after(3):
+        while alive(pid):  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+        return True
+    return False
+
+
+def written(file: Path) -> str:
+    return file.read_text("utf-8") if file.exists() else ""
+
+
+async def read_pid(file: Path) -> int:
+    with anyio.fail_after(5):
+        while not written(file).endswith("\n"):  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+    return int(written(file))
+
+
+async def test_output_errors_and_exit_code_come_in_order(tmp_path: Path) -> None:
+    result = await execute(tmp_path, "echo one; echo two >&2; echo three; exit 3")
+    assert result.text == "one\ntwo\nthree\n[exit code 3]"
+    assert result.is_error
+    assert result.structured == {
+        "exit_code": 3,
+        "timed_out": False,
+        "output_bytes": 14,
+        "omitted_bytes": 0,
+    }
+
+
+async def test_a_command_that_succeeds_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file.txt").write_text("x")
+    result = await execute(tmp_path, "ls")
+    assert result.text == "file.txt\n[exit code 0]"
+    assert not result.is_error
+    assert (await execute(tmp_path, "true")).text == "[exit code 0, no output]"
+    assert (await execute(tmp_path, "printf x")).text == "x\n[exit code 0]"
+
+
+async def test_there_is_no_input(tmp_path: Path) -> None:
+    assert (await execute(tmp_path, "cat; read line || echo none")).text == "none\n[exit code 0]"
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    # The grandchild ignores being asked, and its parent is gone: only killing the group finds it.
+    command = "(trap '' TERM; (echo $BASHPID >pid; sleep 60) & sleep 60) & echo begun; sleep 60"
+    command = command.replace("$BASHPID", "$(exec sh -c 'echo $PPID')")
+    start = time.monotonic()
+    result = await execute(tmp_path, command, timeout_seconds=0.3)
+    assert time.monotonic() - start < 10
+    assert result.is_error
+    assert result.text == "begun\n[ended: it ran longer than 0.3 s]"
+    assert isinstance(result.structured, dict)
+    assert result.structured["timed_out"] is True
+    assert await ends(await read_pid(tmp_path / "pid"))
+
+
+async def test_cancelling_ends_all_it_started(tmp_path: Path) -> None:
+    pid = 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(execute, tmp_path, "sh -c 'sleep 60 & echo $! >pid; wait'")
+        pid = await read_pid(tmp_path / "pid")
+        assert alive(pid)
+        tasks.cancel_scope.cancel()
+    assert await ends(pid)
+
+
+async def test_what_runs_in_the_background_ends_with_the_command(tmp_path: Path) -> None:
+    start = time.monotonic()
+    result = await execute(tmp_path, "sleep 60 & echo $! >pid; echo done")
+    assert result.text == "done\n[exit code 0]"
+    silent = await execute(tmp_path, "sleep 60 >/dev/null 2>&1 & echo $! >quiet")
+    assert not silent.is_error
+    assert time.monotonic() - start < 10
+    for name in ("pid", "quiet"):
+        assert await ends(await read_pid(tmp_path / name))
+
+
+async def test_a_process_that_left_the_group_is_not_waited_for(tmp_path: Path) -> None:
+    command = (
+        "setsid sh -c 'echo $$ >pid; while :; do echo on; sleep 0.01; done' & sleep 0.2; echo x"
+    )
+    start = time.monotonic()
+    result = await execute(tmp_path, command)
+    assert time.monotonic() - start < 10
+    assert result.text.endswith("[exit code 0]")
+    os.kill(await read_pid(tmp_path / "pid"), 9)
+
+
+async def test_a_huge_output_is_cut_and_does_not_grow_memory(tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = await execute(tmp_path, "echo first; yes | head -c 100000000; echo last")
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 20_000, f"{grown} KiB"
+    assert len(result.text) < 33_000
+    assert result.text.startswith("first\ny\n")
+    assert result.text.endswith("y\nlast\n[exit code 0]")
+    omitted = 100_000_011 - 2 * 16 * 1024
+    assert f"[… {omitted:,} bytes left out …]" in result.text
+    assert isinstance(result.structured, dict)
+    assert result.structured["omitted_bytes"] == omitted
+
+
+async def test_output_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
+    result = await execute(tmp_path, r"printf 'a\377\000b'")
+    assert result.text == "a\ufffd\ufffdb\n[exit code 0]"
+
+
+async def test_a_command_killed_by_a_signal_says_so(tmp_path: Path) -> None:
+    result = await execute(tmp_path, "kill -9 $$")
+    assert result.text == "[killed by SIGKILL]"
+    assert result.is_error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"command": ""}, "`command` must be a shell command"),
+        ({"command": ["ls"]}, "`command` must be a shell command"),
+        ({"command": "ls", "timeout_seconds": 0}, "above 0 and at most 3600"),
+        ({"command": "ls", "timeout_seconds": True}, "above 0 and at most 3600"),
+        ({"command": "ls", "timeout_seconds": 9999}, "above 0 and at most 3600"),
+        ({"command": "ls", "timeout": 3}, "`timeout` is not an argument"),
+        ({"command": "echo \0"}, "could not be started"),
+        ({"command": "true " + "x" * 3_000_000}, "could not be started"),
+    ],
+)
+async def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], words: str) -> None:
+    result = await execute(tmp_path, **arguments)
+    assert result.is_error
+    assert words in result.text
+
+
+async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    result = await execute(tmp_path / "none", "ls")
+    assert result.is_error
+    assert "does not exist" in result.text
+
+
+async def test_the_last_line_is_reported_now_and_then(tmp_path: Path) -> None:
+    told: list[tuple[float, str | None]] = []
+
+    def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, message))
+
+    context = ToolContext(
+        agent_name="a", turn_id="t", call_id="c", correlation_id="r", progress=progress
+    )
+    command = r"for i in 1 2 3 4; do printf 'line %s\033[2J\n' $i; sleep 0.12; done"
+    await execute(tmp_path, command, context=context)
+    assert 1 <= len(told) <= 4
+    assert told[-1] == (4, "line 4<U+001B>[2J")
+
+
+async def test_commands_of_a_card_run_where_it_says_without_secrets(
+    tmp_path: Path, context: ToolContext
+) -> None:
+    (tmp_path / "cards" / "work").mkdir(parents=True)
+    environ = {"PATH": os.environ["PATH"], "X_API_KEY": "k", "EXTRA": "e", "PLAIN": "p"}
+    source = tmp_path / "cards" / "a.md"
+    call = ToolCall("c", "execute", {"command": "pwd; echo $X_API_KEY$EXTRA$PLAIN"})
+    for cwd, place in ((None, tmp_path), ("work", source.parent / "work")):
+        config = AgentConfig(name="a", shell=True, cwd=cwd, source=source)
+        tool = shell_tool(config, tmp_path, environ, ["EXTRA"])
+        assert str(place) in tool.spec.description
+        assert (await tool.call(call, context)).text == f"{place}\np\n[exit code 0]"
+        assert (tool.spec.name, tool.source, tool.server_name, tool.repeatable) == (
+            "execute",
+            "runtime",
+            None,
+            False,
+        )
