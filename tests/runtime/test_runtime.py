@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 ECHO_SERVER = """
-from mcp.server.mcpserver import MCPServer
+from typing import Annotated
+
+from mcp.server.mcpserver import MCPServer, Resolve, Sample
+from mcp.types import CreateMessageResult, SamplingMessage, TextContent
 
 server = MCPServer("echo", instructions="Say it twice.")
 
@@ -45,6 +48,16 @@ def shout(text: str) -> str:
 def whisper(text: str) -> str:
     "Say it softly."
     return text.lower()
+
+
+async def ask(question: str) -> Sample:
+    return Sample([SamplingMessage(role="user", content=TextContent(text=question))], max_tokens=9)
+
+
+@server.tool()
+async def consult(question: str, answer: Annotated[CreateMessageResult, Resolve(ask)]) -> str:
+    "Ask the client's model."
+    return f"{answer.model} says {answer.content.text}"
 
 
 @server.resource("note://{name}")
@@ -336,6 +349,24 @@ async def test_filters_hold_when_tools_and_resources_are_used(
             await one.with_resource("sum up", "ech", "note://ants")
     started = [event for event in events if isinstance(event, ToolStarted)]
     assert [(one.source, one.server_name) for one in started] == [("mcp", "echo")]
+
+
+async def test_a_server_that_asks_for_an_answer_gets_one_of_the_agents_model(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    call = '***CALL_TOOL echo__consult {"question": "why"}'
+    once = RequestParams(usage_limits=UsageLimits(max_requests=1))
+    config = agent(servers=("echo",))
+    limited = agent("limited", servers=("echo",), request_params=once)
+    async with new_runtime(config, limited, settings=echo_settings(tmp_path)) as runtime:
+        result = await runtime.agent("alice").generate(call)
+        assert result.text == "passthrough says why"
+        assert (result.usage.requests, result.tree_usage.requests) == (2, 3)
+        assert runtime.usage.requests == 3
+        one = runtime.agent("limited")
+        with pytest.raises(LimitError):
+            await one.generate(call)
+        assert "agent `limited` reached its usage limit" in one.history[2].tool_results[0].text
 
 
 async def test_a_server_that_is_down_fails_the_turn_and_is_reported(

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
 from fast_agent.models.model import ModelRequest
-from fast_agent.runtime.budget import Budget, Meter
+from fast_agent.runtime.budget import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.mcp.sampling import SamplingRequest
     from fast_agent.models.model import Model, ModelResponse
+    from fast_agent.runtime.scope import Charges
 
 
 class AgentSampler:
@@ -22,25 +23,28 @@ class AgentSampler:
 
     Args:
         new_model: Makes a model: (agent's name, spec or None for the agent's own).
-        meter: What is charged.
+        charges: Knows the agent's turn, which is charged and whose limits hold.
     """
 
-    def __init__(self, new_model: Callable[[str, str | None], Model], meter: Meter) -> None:
+    def __init__(self, new_model: Callable[[str, str | None], Model], charges: Charges) -> None:
         self._new_model = new_model
-        self._budget = Budget((meter,))
+        self._charges = charges
 
     async def sample(self, request: SamplingRequest) -> tuple[str, ModelResponse]:
         """Answer one request.
 
         Raises:
+            LimitError: A usage limit of the agent was reached.
             RunError: No agent is using the server.
             FastAgentError: The model did not answer.
         """
         if not request.agent_names:
             raise RunError(f"no agent is using server `{request.server_name}`")
-        model = self._new_model(request.agent_names[0], request.model)
+        agent = request.agent_names[0]
+        budget = Budget(self._charges.meters_of(agent))
+        model = self._new_model(agent, request.model)
         try:
-            self._budget.take_request()
+            budget.take_request()
             response = await model.request(
                 ModelRequest(
                     request.system,
@@ -49,7 +53,7 @@ class AgentSampler:
                     request.params,
                 )
             )
-            self._budget.settle(response.usage)
+            budget.settle(response.usage)
             return model.name, response
         finally:
             await model.aclose()

@@ -13,7 +13,7 @@ from fast_agent.models.create import ModelFactory
 from fast_agent.models.selection import select_model
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.scope import Scope
+from fast_agent.runtime.scope import Charges, Scope
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.runtime.url_text import UrlTexts, fetch_text
 from fast_agent.text.suggestion import closest
@@ -64,6 +64,7 @@ class Runtime:
         self._surroundings = around
         self._builders = builders
         self._meter = Meter("session")
+        self._charges = Charges()
         self._models = ModelFactory(settings, around.environ)
         self._loader: FunctionLoader | None = None
         self._pool = self._new_pool()
@@ -75,7 +76,7 @@ class Runtime:
             models=self._models,
             loader=self._function_loader,
             urls=UrlTexts(fetch_text, around.monotonic),
-            scope=Scope(meters=(self._meter,), listener=around.listener),
+            scope=Scope(meters=(self._meter,), listener=around.listener, charges=self._charges),
             model_of=self.model_of,
             clone=self.clone,
         )
@@ -211,7 +212,7 @@ class Runtime:
         from fast_agent.runtime.agent_sampler import AgentSampler
 
         around = self._surroundings
-        sampler = AgentSampler(self._sampling_model, self._meter)
+        sampler = AgentSampler(self._sampling_model, self._charges)
         return ServerPool(
             (*from_settings(self._settings.mcp), *around.servers),
             offered=ClientSide(sampler=sampler, approval=around.approval, human=around.human),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from fast_agent.runtime.budget import Meter
     from fast_agent.runtime.events import Listener
 
@@ -20,6 +23,7 @@ class Scope:
         depth: How many agents stand above this one.
         parent_call_id: The tool call this turn answers, or None.
         correlation_id: One id for everything a request set off; None makes the turn's id that id.
+        charges: Where calls of server tools are entered while they are open, or None.
     """
 
     meters: tuple[Meter, ...] = ()
@@ -27,6 +31,31 @@ class Scope:
     depth: int = 0
     parent_call_id: str | None = None
     correlation_id: str | None = None
+    charges: Charges | None = None
+
+
+class Charges:
+    """Whom to charge for what a server asks for while an agent waits for it."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[tuple[Meter, ...]]] = {}
+
+    @contextmanager
+    def entered(self, agent: str, meters: tuple[Meter, ...]) -> Generator[None]:
+        """Hold the meters of an agent's turn as long as one of its calls is open."""
+        calls = self._open.setdefault(agent, [])
+        calls.append(meters)
+        try:
+            yield
+        finally:
+            calls.remove(meters)
+
+    def meters_of(self, agent: str) -> tuple[Meter, ...]:
+        """Give the meters of the agent's newest open call; none when no call is open."""
+        calls = self._open.get(agent)
+        return calls[-1] if calls else ()
 
 
 TOP = Scope()

@@ -141,7 +141,7 @@ class ToolCalls:
         if listener is not None:
             listener(ToolStarted(self._origin, call, tool.source, tool.server_name))
         try:
-            result = await tool.call(call, self._context(call))
+            result = await self._call(call, tool)
         except CancelledError:
             task = current_task()
             if task is None or task.cancelling():
@@ -155,6 +155,13 @@ class ToolCalls:
             log.exception("tool `%s` failed", call.name)
             result = error_result(call.id, f"tool `{call.name}` failed: {told(error)}")
         return result if result.id == call.id else replace(result, id=call.id)
+
+    async def _call(self, call: ToolCall, tool: Tool) -> ToolResult:
+        charges = self._scope.charges
+        if charges is None or tool.server_name is None:
+            return await tool.call(call, self._context(call))
+        with charges.entered(self._origin.agent, self._scope.meters):
+            return await tool.call(call, self._context(call))
 
     def _context(self, call: ToolCall) -> TurnCallContext:
         origin = self._origin

@@ -106,6 +106,7 @@ class Turn:
             depth=scope.depth,
             parent_call_id=scope.parent_call_id,
             correlation_id=scope.correlation_id or turn_id,
+            charges=scope.charges,
         )
         self._output = output
         self._requests = 0
