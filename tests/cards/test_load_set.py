@@ -231,7 +231,7 @@ def test_filters_narrow_servers_the_card_uses(tmp_path: Path) -> None:
         "prompts: {time: []}\nmcp_connect:\n  - {target: x, name: own}\n",
     )
     cards = load(tmp_path, {"a.yaml": text})
-    problems = check_set(cards)
+    problems = check_set(cards, servers=["github", "time"])
     assert [(one.code, one.span) for one in problems] == [
         (set_rules.FILTER_WITHOUT_SERVER, Span.at(5, 3, 5)),
         (set_rules.FILTER_WITHOUT_SERVER, Span.at(8, 11, 4)),
@@ -239,6 +239,23 @@ def test_filters_narrow_servers_the_card_uses(tmp_path: Path) -> None:
     assert problems[0].fix is not None
     assert problems[0].fix.replacement == "github"
     assert problems[1].fix is None
+    assert [one.fix for one in check_set(cards)] == [None, None]
+
+
+def test_one_misspelling_is_one_problem(tmp_path: Path) -> None:
+    text = agent(
+        "a",
+        "servers: [gihub]\ntools: {github: [a]}\nagents: [writr]\n"
+        "child_history: {writer: {source: child}}\n",
+    )
+    cards = load(tmp_path, {"a.yaml": text, "w.yaml": agent("writer")})
+    assert [one.code for one in check_set(cards, servers=["github"])] == [
+        set_rules.UNKNOWN_SERVER,
+        set_rules.UNKNOWN_AGENT,
+    ]
+    assert check_set(cards, servers=["github"], unread=["writr"])[1].code == (
+        set_rules.HISTORY_WITHOUT_CHILD
+    )
 
 
 def test_child_history_is_about_children(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def check_references(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnos
         if len(config.agents) > 1 and len(set(config.agents)) < len(config.agents):
             yield from _repeated(card, "agents", config.agents)
         if config.child_history:
-            yield from _child_history(card, config)
+            yield from _child_history(card, config, names)
     for ring in find_rings(edges):
         card = first[ring.node]
         reference = references(card.config)[ring.edge]
@@ -140,9 +140,11 @@ def check_servers(cards: Sequence[Card], servers: Collection[str] | None) -> Ite
     for card in cards:
         config = card.config
         brought = [server.name for server in config.mcp_connect]
+        meant: set[str | None] = set()
         for index, server in enumerate(config.servers):
             if known is not None and server not in known and server not in brought:
                 near = suggestions.find(server)
+                meant.add(near)
                 yield _found(
                     card,
                     set_rules.UNKNOWN_SERVER,
@@ -156,7 +158,7 @@ def check_servers(cards: Sequence[Card], servers: Collection[str] | None) -> Ite
         if len(config.servers) > 1 and len(set(config.servers)) < len(config.servers):
             yield from _repeated(card, "servers", config.servers)
         if config.tools or config.resources or config.prompts:
-            yield from _filters(card, (*config.servers, *brought))
+            yield from _filters(card, (*config.servers, *brought), meant, known)
 
 
 def check_default(cards: Sequence[Card]) -> Iterator[Diagnostic]:
@@ -223,9 +225,11 @@ def _unknown_agent(card: Card, reference: Reference, suggestions: Suggestions) -
     )
 
 
-def _child_history(card: Card, config: AgentConfig) -> Iterator[Diagnostic]:
+def _child_history(card: Card, config: AgentConfig, names: SetNames) -> Iterator[Diagnostic]:
+    # A child that is misspelt among `agents` is reported there, not here as well.
+    meant = {names.suggestions.find(name) for name in config.agents if name not in names.known}
     for child in config.child_history or ():
-        if child not in config.agents:
+        if child not in config.agents and child not in meant:
             near = closest(child, config.agents)
             yield _found(
                 card,
@@ -239,7 +243,12 @@ def _child_history(card: Card, config: AgentConfig) -> Iterator[Diagnostic]:
             )
 
 
-def _filters(card: Card, used: tuple[str | None, ...]) -> Iterator[Diagnostic]:
+def _filters(
+    card: Card,
+    used: tuple[str | None, ...],
+    meant: Collection[str | None],
+    known: Collection[str] | None,
+) -> Iterator[Diagnostic]:
     if None in used:  # a server whose name is derived later
         return
     config = card.config
@@ -250,7 +259,8 @@ def _filters(card: Card, used: tuple[str | None, ...]) -> Iterator[Diagnostic]:
         ("prompts", config.prompts),
     ):
         for server in narrowed or ():
-            if server not in names:
+            # A server that is misspelt in `servers` is reported there, not here as well.
+            if server not in names and server not in meant:
                 near = closest(server, names)
                 yield _found(
                     card,
@@ -260,7 +270,8 @@ def _filters(card: Card, used: tuple[str | None, ...]) -> Iterator[Diagnostic]:
                     server,
                     key=True,
                     hint=_did_you_mean(near) or f"add `{server}` to `servers`, or take it out",
-                    fix=_key_replacement(card, near, field, server),
+                    # Without the configuration nobody knows which of the two is misspelt.
+                    fix=None if known is None else _key_replacement(card, near, field, server),
                 )
 
 
