@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from fast_agent.models.model import DeltaSink, Model
-    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+    from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
     from fast_agent.tools.turn_hooks import TurnHooks
 
 Answer: TypeAlias = "Message | Exception"
@@ -84,6 +84,7 @@ def make_agent(
     *,
     name: str = "alice",
     tools: Sequence[Tool] = (),
+    toolsets: Sequence[Toolset] = (),
     params: RequestParams | None = None,
     templates: Iterable[Message] = (),
     use_history: bool | None = None,
@@ -98,7 +99,7 @@ def make_agent(
         agent=name,
         model=model,
         render=render,
-        tools=Toolbox(tools),
+        tools=Toolbox(tools, toolsets),
         params=params or RequestParams(),
         max_iterations=max_iterations,
         hooks=hooks,

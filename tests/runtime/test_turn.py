@@ -7,10 +7,11 @@ import anyio
 import pytest
 
 from fast_agent.cards.request_params import RequestParams
-from fast_agent.errors import ModelError, RunError
+from fast_agent.errors import ModelError, RunError, ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.passthrough import PassthroughModel
+from fast_agent.runtime.events import Event, Warned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -314,3 +315,30 @@ async def test_templates_that_end_with_the_user_are_joined_to_the_message(
     await agent.send("two")
     assert [one.text for one in seen[1].messages] == ["context\none", "x", "two"]
     assert [one.text for one in agent.history] == ["context", "one", "x", "two", "x"]
+
+
+async def test_a_server_lost_in_a_turn_does_not_end_it(
+    make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking
+) -> None:
+    events: list[Event] = []
+    asked = 0
+
+    async def work(call: ToolCall, context: ToolContext) -> str:
+        return "done"
+
+    class Failing:
+        async def tools(self) -> list[Tool]:
+            nonlocal asked
+            asked += 1
+            if asked > 1:
+                raise ToolError("server `far` is lost")
+            return [doing("w", work)]
+
+    steps = [asking(("a", "w")), asking(("b", "w")), Message.assistant("ok")]
+    agent = make_agent(script(steps), toolsets=[Failing()])
+    assert (await agent.generate("go", listener=events.append)).text == "ok"
+    assert agent.history[4].tool_results[0].text == "done"
+    warnings = [event.message for event in events if isinstance(event, Warned)]
+    assert warnings == ["server `far` is lost"] * 2
+    with pytest.raises(ToolError, match="is lost"):
+        await agent.send("again")

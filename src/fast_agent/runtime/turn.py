@@ -16,7 +16,7 @@ from __future__ import annotations
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from fast_agent.errors import FastAgentError, ModelError, RunError
+from fast_agent.errors import FastAgentError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.models.model import ModelRequest, TextDelta
 from fast_agent.runtime.budget import Budget, Meter
@@ -28,6 +28,7 @@ from fast_agent.runtime.events import (
     ThinkingStreamed,
     TurnFinished,
     TurnStarted,
+    Warned,
 )
 from fast_agent.runtime.output import correction
 from fast_agent.runtime.scope import Scope
@@ -182,9 +183,17 @@ class Turn:
                 await self._add(Message.user(problem))
             elif self._requests < setup.max_iterations:
                 await self._run_tools(answer, tools)
-                tools = await setup.tools.table()
+                tools = await self._tools_now(tools)
             else:
                 return self._stop(answer)
+
+    async def _tools_now(self, before: ToolTable) -> ToolTable:
+        """Give the tools for the next request; those of before where a server is lost meanwhile."""
+        try:
+            return await self._setup.tools.table()
+        except ToolError as error:
+            self._warn(error.message)
+            return before
 
     async def _ask(self, system: str, tools: ToolTable) -> Message:
         self._budget.take_request()
@@ -262,6 +271,7 @@ class Turn:
                 msg = f"agent `{self._origin.agent}` gave no valid structured answer: {error}"
                 raise RunError(msg) from error
             self._corrected = True
+            self._warn("the structured answer was wrong and is asked for once more")
             return correction(error)
         return None
 
@@ -304,6 +314,12 @@ class Turn:
             listener(kind(self._origin, delta.text))
 
         return tell
+
+    def _warn(self, message: str) -> None:
+        if self._listener is None:
+            log.warning("agent `%s`: %s", self._origin.agent, message)
+        else:
+            self._listener(Warned(self._origin, message))
 
     def _abandon(self, stop_reason: StopReason, error: str | None) -> None:
         """End a turn that has no answer, without waiting for anything."""
