@@ -75,7 +75,7 @@ def _rule(rule: Rule) -> JsonObject:
         "id": rule.code,
         "name": rule.name,
         "shortDescription": {"text": rule.name.replace("-", " ")},
-        "help": {"text": rule.page, "markdown": rule.page},
+        "help": {"text": rule.page.strip(), "markdown": rule.page.strip()},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 
