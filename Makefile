@@ -62,10 +62,10 @@ imports: setup  ## Check that imports go down the list of rooms
 	@rm -f .demo-imports.log
 
 docs: setup  ## Write the generated references into docs/
-	$(BIN)/python -m docs.generate
+	$(BIN)/python docs/generate.py
 
 docs-check: setup
-	$(BIN)/python -m docs.generate --check
+	$(BIN)/python docs/generate.py --check
 
 bench: weights  ## Measure the figures and print them as a table
 	$(BIN)/python -m bench

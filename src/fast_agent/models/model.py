@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.cards.request_params import RequestParams
-from fast_agent.models.usage import Usage
+from fast_agent.models.usage import ONE_REQUEST, Usage
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message
@@ -65,7 +65,7 @@ class ModelResponse:
     """An answer: an assistant message whose `stop_reason` is set, and what it used."""
 
     message: Message
-    usage: Usage = Usage(requests=1)
+    usage: Usage = ONE_REQUEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,3 +39,7 @@ class Usage:
             self.requests + other.requests,
             self.tool_calls + other.tool_calls,
         )
+
+
+ONE_REQUEST = Usage(requests=1)
+"""A request whose tokens nobody counted."""

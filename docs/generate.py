@@ -1,0 +1,196 @@
+"""Write the generated references: `python docs/generate.py`, or `--check` that they are fresh.
+
+The card and configuration tables, the rules, the command help and the JSON Schemas are made from
+the code, so that they cannot say anything else than it does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fast_agent.cards.fields import CARD_TYPES, FIELDS
+from fast_agent.cards.kinds import (
+    AnyMapping,
+    AnyOf,
+    Flag,
+    FunctionName,
+    JsonSchema,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Record,
+    Text,
+    Whole,
+)
+from fast_agent.cards.schema import schema
+from fast_agent.cli.main import COMMANDS, cli
+from fast_agent.config.fields import SETTINGS
+from fast_agent.config.schema import config_schema
+from fast_agent.diagnostics.rulebook import docs_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fast_agent.cards.fields import Field
+
+HERE = Path(__file__).parent / "reference"
+NOTE = "<!-- Made by docs/generate.py; change the code it is made from. -->\n\n"
+
+
+def kind_words(kind: object) -> str:  # noqa: C901 - one case a kind
+    """Say in a few words what a field may hold."""
+    match kind:
+        case Flag():
+            return "true or false"
+        case Whole(minimum=minimum, maximum=maximum, also=also):
+            words = "whole number" + _bounds(minimum, maximum)
+            return words + "".join(f" or {value}" for value in also)
+        case Number(minimum=minimum, maximum=maximum, above=above):
+            return (
+                "number"
+                + _bounds(minimum, maximum)
+                + (f" above {above:g}" if above is not None else "")
+            )
+        case OneOf(values):
+            return " / ".join(f"`{value}`" for value in values)
+        case ListOf(item, single=single):
+            return f"list of {kind_words(item)}" + (", or one" if single else "")
+        case MapOf(value):
+            return f"mapping to {kind_words(value)}"
+        case AnyOf(kinds):
+            return ", or ".join(kind_words(one) for one in kinds)
+        case Record():
+            return "mapping (below)"
+        case FunctionName():
+            return "`file.py:name`"
+        case JsonSchema():
+            return "JSON Schema"
+        case AnyMapping():
+            return "mapping"
+        case Text():
+            return "text"
+        case _:
+            return "text"
+
+
+def _bounds(minimum: float | None, maximum: float | None) -> str:
+    low = "" if minimum is None else f" from {minimum:g}"
+    return low + ("" if maximum is None else f" to {maximum:g}")
+
+
+def _default(field: Field) -> str:
+    if field.required:
+        return "required" if field.types == field.required else "required on some"
+    return "" if field.default is None else f"`{json.dumps(field.default)}`"
+
+
+def cards_page() -> str:
+    """Write the table of card fields."""
+    lines = ["# Card fields", "", "One row a field; a dot marks the types that have it.", ""]
+    lines.append("| field | value | default | meaning |")
+    lines.append("|---|---|---|---|")
+    for field in FIELDS:
+        doc = field.doc + (f" (deprecated: {field.deprecated})" if field.deprecated else "")
+        lines.append(f"| `{field.name}` | {kind_words(field.kind)} | {_default(field)} | {doc} |")
+    lines += ["", "## Which type has which field", ""]
+    lines.append("| field | " + " | ".join(f"`{one}`" for one in CARD_TYPES) + " |")
+    lines.append("|---|" + "---|" * len(CARD_TYPES))
+    for field in FIELDS:
+        marks = " | ".join("•" if one in field.types else "" for one in CARD_TYPES)
+        lines.append(f"| `{field.name}` | {marks} |")
+    for field in FIELDS:
+        for title, record in _records(field.kind, field.name):
+            lines += ["", f"## `{title}`", "", "| key | value | meaning |", "|---|---|---|"]
+            for entry in record.entries:
+                lines.append(f"| `{entry.name}` | {kind_words(entry.kind)} | {entry.doc} |")
+    return "\n".join(lines) + "\n"
+
+
+def _records(kind: object, name: str) -> Iterator[tuple[str, Record]]:
+    match kind:
+        case Record(entries=entries):
+            yield name, kind
+            for entry in entries:
+                yield from _records(entry.kind, f"{name}.{entry.name}")
+        case AnyOf(kinds):
+            for one in kinds:
+                yield from _records(one, name)
+        case ListOf(item):
+            yield from _records(item, f"{name}[]")
+        case MapOf(value):
+            yield from _records(value, f"{name}.NAME")
+        case _:
+            pass
+
+
+def config_page() -> str:
+    """Write the tables of the configuration."""
+    lines = ["# Configuration keys", ""]
+    for title, record in _records(SETTINGS, ""):
+        heading = title.removeprefix(".") or "top level"
+        lines += [f"## `{heading}`", "", "| key | value | meaning |", "|---|---|---|"]
+        for entry in record.entries:
+            lines.append(f"| `{entry.name}` | {kind_words(entry.kind)} | {entry.doc} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def cli_page() -> str:
+    """Write the help of every command."""
+    root = click.Context(cli, info_name="fast-agent", max_content_width=88, terminal_width=88)
+    lines = ["# Commands", "", "```text", cli.get_help(root).rstrip(), "```", ""]
+    for name in COMMANDS:
+        command = cli.get_command(root, name)
+        if command is not None:
+            lines += _help(command, name, root)
+    return "\n".join(lines)
+
+
+def _help(command: click.Command, name: str, parent: click.Context) -> list[str]:
+    context = click.Context(
+        command, info_name=name, parent=parent, max_content_width=88, terminal_width=88
+    )
+    path = context.command_path
+    lines = [f"## `{path}`", "", "```text", command.get_help(context).rstrip(), "```", ""]
+    if isinstance(command, click.Group):
+        for child in sorted(command.commands):
+            lines += _help(command.commands[child], child, context)
+    return lines
+
+
+def pages() -> dict[str, str]:
+    """Make every generated file."""
+    return {
+        "cards.md": NOTE + cards_page(),
+        "configuration.md": NOTE + config_page(),
+        "commands.md": NOTE + cli_page(),
+        "rules.md": NOTE + docs_page(),
+        "card.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
+        "configuration.schema.json": json.dumps(config_schema(), indent=2, ensure_ascii=False)
+        + "\n",
+    }
+
+
+def main() -> None:
+    """Write the files, or with `--check` say which are stale."""
+    stale: list[str] = []
+    for name, text in pages().items():
+        file = HERE / name
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                HERE.mkdir(exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+    if "--check" in sys.argv and stale:
+        sys.exit(f"stale: {', '.join(stale)}; run `make docs`")
+    print("up to date" if not stale else f"wrote {', '.join(stale)}")
+
+
+if __name__ == "__main__":
+    main()
