@@ -12,6 +12,11 @@ from typing import Any, TypeAlias, cast
 
 import pytest
 
+from fast_agent.errors import ModelError
+from fast_agent.messages.message import Message
+from fast_agent.models.model import Delta, ModelRequest
+from fast_agent.models.provider import Endpoint, ProviderModel
+
 Json: TypeAlias = dict[str, Any]
 
 
@@ -244,3 +249,50 @@ class AnthropicWire:
             case _:
                 text = json.dumps(block["input"])
                 return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": text}]
+
+
+KEY = "key-that-nobody-may-see"
+
+
+@dataclass
+class Asked:
+    """A model on a scripted server, and the waits it asked for."""
+
+    wire: Wire
+    model: ProviderModel
+    waits: list[float] = field(default_factory=list[float])
+    deltas: list[Delta] = field(default_factory=list[Delta])
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [seen.body for seen in self.wire.seen]
+
+
+def ask_of(start_wire: StartWire, *script: Reply, path: str = "/v1", **options: Any) -> Asked:
+    wire = start_wire(*script)
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    endpoint = Endpoint(provider="generic", model="m", api_key=KEY, base_url=wire.url + path)
+    model = ProviderModel(endpoint, sleep=sleep, jitter=lambda: 0.0, **options)
+    return Asked(wire, model, waits)
+
+
+HELLO = ModelRequest("be kind", [Message.user("hello")])
+
+
+async def failure_of_request(
+    asked: Asked, request: ModelRequest = HELLO, *, stream: bool = False
+) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await asked.model.request(request, asked.deltas.append if stream else None)
+    await asked.model.aclose()
+    shown: list[str] = [caught.value.message, caught.value.hint or ""]
+    chain: BaseException | None = caught.value
+    while chain is not None:
+        shown.append(str(chain))
+        chain = chain.__cause__
+    assert not any(KEY in text for text in shown)
+    return caught.value

@@ -46,6 +46,7 @@ class Adapter:
         provider: `module:class` of the provider.
         address: The provider's argument that takes the address; None where it takes a client of
             the OpenAI SDK instead.
+        path: Where under the address the API is, added to an address that does not end with it.
         named: The provider's first argument is its name.
         strict_end: A streamed answer without a finish reason is a broken one.
     """
@@ -53,6 +54,7 @@ class Adapter:
     model: str
     provider: str
     address: str | None = "base_url"
+    path: str = ""
     named: bool = False
     strict_end: bool = False
 
@@ -85,6 +87,7 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
             _OPENAI_CHAT,
             "providers.azure:AzureProvider",
             address="azure_endpoint",
+            path="/openai/v1",
             strict_end=True,
         ),
         "groq": Adapter("models.groq:GroqModel", "providers.groq:GroqProvider"),
@@ -150,7 +153,8 @@ def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.base_url is None:
         return {"api_key": endpoint.api_key}
     if adapter.address is not None:
-        return {"api_key": endpoint.api_key, adapter.address: endpoint.base_url}
+        address = f"{endpoint.base_url.rstrip('/').removesuffix(adapter.path)}{adapter.path}"
+        return {"api_key": endpoint.api_key, adapter.address: address}
     from openai import AsyncOpenAI
 
     return {"openai_client": AsyncOpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key)}

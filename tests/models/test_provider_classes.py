@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.errors import ModelError
+from fast_agent.models.provider_classes import ADAPTERS, Endpoint, connect
+
+
+def test_every_provider_has_its_classes() -> None:
+    assert set(ADAPTERS) == set(PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openai", "gpt-5"),
+        ("anthropic", "claude-sonnet-4-6"),
+        ("google", "gemini-3.5-flash"),
+        ("generic", "qwen3"),
+        ("openrouter", "qwen/qwen3"),
+        ("deepseek", "deepseek-chat"),
+        ("azure", "gpt-5"),
+    ],
+)
+def test_an_address_of_one_s_own_is_used(provider: str, model: str) -> None:
+    address = "http://127.0.0.1:9/x"
+    made = connect(Endpoint(provider=provider, model=model, api_key="k", base_url=address))
+    assert (made.base_url or "").rstrip("/").startswith(address)
+    assert made.model_name == model
+
+
+def test_a_missing_address_is_named() -> None:
+    with pytest.raises(ModelError, match="no address for") as caught:
+        connect(Endpoint(provider="generic", model="x"))
+    assert "`GENERIC_BASE_URL`" in (caught.value.hint or "")
+    assert "`generic.base_url`" in (caught.value.hint or "")
+
+
+def test_a_name_the_provider_refuses_is_an_error() -> None:
+    with pytest.raises(ModelError, match="`openrouter` cannot be set up"):
+        connect(Endpoint(provider="openrouter", model="no-slash", api_key="k"))
+
+
+def test_the_key_is_not_shown() -> None:
+    assert "hidden" not in repr(Endpoint(provider="openai", model="x", api_key="hidden"))
