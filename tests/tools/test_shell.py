@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import time
@@ -43,6 +44,18 @@ def alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def running(mark: str) -> list[int]:
+    """Find the processes whose command holds `mark`."""
+    found: list[int] = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() in file.read_bytes():
+                found.append(int(file.parent.name))
+        except OSError:
+            continue
+    return found
 
 
 async def ends(pid: int) -> bool:
@@ -111,6 +124,29 @@ async def test_cancelling_ends_all_it_started(tmp_path: Path) -> None:
         assert alive(pid)
         tasks.cancel_scope.cancel()
     assert await ends(pid)
+
+
+@pytest.mark.parametrize("by_scope", [True, False])
+@pytest.mark.parametrize("steps", range(12))
+async def test_cancelling_while_the_command_starts_leaves_nothing(
+    tmp_path: Path, steps: int, by_scope: bool
+) -> None:
+    # Each step is one round of the event loop, so that every place it waits at is cancelled once.
+    command = f": {tmp_path}; sleep 60; :"
+    if by_scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(execute, tmp_path, command)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            tasks.cancel_scope.cancel()
+    else:
+        task = asyncio.ensure_future(execute(tmp_path, command))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert not [pid for pid in running(str(tmp_path)) if not await ends(pid)]
 
 
 async def test_what_runs_in_the_background_ends_with_the_command(tmp_path: Path) -> None:

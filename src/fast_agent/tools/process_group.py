@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from anyio import CancelScope, move_on_after, open_process, sleep
@@ -60,16 +62,24 @@ class ProcessGroup:
             OSError: It cannot be started.
             ValueError: The command holds a NUL character.
         """
-        process = await open_process(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=env,
-            start_new_session=True,
+        opening = asyncio.ensure_future(
+            open_process(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+            )
         )
-        return cls(process, grace_seconds)
+        try:
+            return cls(await asyncio.shield(opening), grace_seconds)
+        except asyncio.CancelledError:
+            # The process may be running by now: nobody else would end it.
+            with CancelScope(shield=True), suppress(OSError, ValueError):
+                await cls(await opening, grace_seconds).close()
+            raise
 
     async def end(self) -> None:
         """End every process of the group: ask first, kill after the grace. Cannot be cancelled."""
