@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.cards.body import check_body
@@ -22,16 +23,18 @@ from fast_agent.text.suggestion import closest
 from fast_agent.text.yaml_writer import UnwritableValueError, write_yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.text.json_value import JsonObject
 
 CardFormat: TypeAlias = Literal["markdown", "yaml"]
 
-SUFFIXES: dict[CardFormat, tuple[str, ...]] = {
-    "markdown": (".md", ".markdown"),
-    "yaml": (".yaml", ".yml"),
-}
+SUFFIXES: Mapping[CardFormat, tuple[str, ...]] = MappingProxyType(
+    {"markdown": (".md", ".markdown"), "yaml": (".yaml", ".yml")}
+)
+"""The suffixes of each format, in lower case, the one a dump gives first."""
 
 
 def dump_card(
