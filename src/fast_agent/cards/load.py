@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.cards.card import Card
 from fast_agent.cards.card_files import (
@@ -19,20 +19,20 @@ from fast_agent.cards.card_files import (
     list_directory,
     stem,
 )
-from fast_agent.cards.document import CardDocument, Reading, read_markdown, read_yaml
+from fast_agent.cards.document import Reading, read_markdown, read_yaml
 from fast_agent.cards.findings import diagnostic
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import card_file_rules as rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import CardError, FastAgentError
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source
+from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from fast_agent.text.source import SourceReason
-    from fast_agent.text.span import Span
 
 __all__ = ["Card", "CardLoad", "Skipped", "load_cards"]
 
@@ -55,7 +55,7 @@ class Skipped:
 
     Args:
         path: The file, as the user named it.
-        reason: Why, in a few words.
+        reason: Why, as its diagnostic says it.
     """
 
     path: str
@@ -120,17 +120,14 @@ def load_cards(
     Returns:
         The cards and all problems. Nothing is raised for a wrong card or a missing file.
     """
-    loading = _Loading(
-        os.environ if environ is None else environ,
-        os.getcwd() if cwd is None else os.fspath(cwd),  # noqa: PTH109 - joined to text below
-        multi_card=multi_card,
-    )
+    # All files are read before the first is parsed: system calls between cost the caches, and
+    # the processor time of a load is a third less without them.
+    gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch)  # noqa: PTH109
     for path in paths:
-        text = os.fspath(path)
-        if _SCHEME.match(text):
-            loading.load_address(text, fetch)
-        else:
-            loading.load_path(text)
+        gathering.gather(os.fspath(path))
+    loading = _Loading(os.environ if environ is None else environ, multi_card=multi_card)
+    for found in gathering.found:
+        loading.take(found)
     return CardLoad(
         tuple(loading.cards),
         tuple(loading.diagnostics),
@@ -139,24 +136,44 @@ def load_cards(
     )
 
 
-class _Loading:
-    """One load in progress."""
+class _Found(NamedTuple):
+    """A file or address that was looked at: its text, or what is wrong with it.
 
-    def __init__(self, environ: Mapping[str, str], cwd: str, *, multi_card: bool) -> None:
-        self._environ = environ
+    Args:
+        name: Its file name.
+        origin: Where a card in it comes from.
+        named: Whether the user named it, not the directory it is in.
+        source: Its text; None where `problem` says why not.
+        problem: What is wrong, or why it was passed over; None where there is text.
+    """
+
+    name: str
+    origin: Origin
+    named: bool
+    source: Source | None = None
+    problem: Diagnostic | None = None
+
+
+_NOWHERE = Origin(None)
+
+
+class _Gathering:
+    """Finds and reads the files behind paths and addresses."""
+
+    def __init__(self, cwd: str, fetch: Callable[[str], str] | None) -> None:
         self._cwd = cwd
-        self._multi_card = multi_card
+        self._fetch = fetch
         self._seen: set[str] = set()
-        self.cards: list[Card] = []
-        self.diagnostics: list[Diagnostic] = []
-        self.skipped: list[Skipped] = []
-        self.unread: list[str] = []
+        self.found: list[_Found] = []
 
-    def load_path(self, shown: str) -> None:
+    def gather(self, shown: str) -> None:
+        if _SCHEME.match(shown):
+            self._gather_address(shown)
+            return
         path = os.path.abspath(os.path.join(self._cwd, shown))  # noqa: PTH100, PTH118 - fast
         name = os.path.basename(path)  # noqa: PTH119
         if os.path.isdir(path):  # noqa: PTH112
-            self._load_directory(path, shown)
+            self._gather_directory(path, shown)
         elif is_skill(name):
             message = "a `SKILL.md` is a skill, not a card"
             self._refuse(shown, message, "name it in `skills`, or name a card file")
@@ -167,9 +184,9 @@ class _Loading:
             message = f"`{name}` does not have the suffix of a card"
             self._refuse(shown, message, f"card files end in {', '.join(CARD_SUFFIXES)}")
         else:
-            self._load_file(Candidate(path, shown, named=True))
+            self._read(Candidate(path, shown, named=True))
 
-    def load_address(self, address: str, fetch: Callable[[str], str] | None) -> None:
+    def _gather_address(self, address: str) -> None:
         name = re.split("[?#]", address, maxsplit=1)[0].rpartition("/")[2]
         if not address.lower().startswith(("http://", "https://")):
             scheme = address.partition(":")[0]
@@ -178,24 +195,24 @@ class _Loading:
         elif not name.lower().endswith(CARD_SUFFIXES):
             message = "the address does not have the suffix of a card"
             self._refuse(address, message, f"it must end in {', '.join(CARD_SUFFIXES)}")
-        elif fetch is None:
+        elif self._fetch is None:
             message = "cards from web addresses are not loaded here"
             self._report(rules.REMOTE_FAILED, message, address, "save the card and name the file")
         elif address not in self._seen:
             self._seen.add(address)
             try:
-                text = fetch(address)
+                text = self._fetch(address)
             except FastAgentError as error:
                 self._report(rules.REMOTE_FAILED, error.message, address, error.hint)
                 return
             if len(text) > MAX_BYTES:
                 message = f"it is larger than {MAX_BYTES // 1024:,} KiB"
-                self._report(rules.FILE_TOO_LARGE, message, address, None)
+                self._report(rules.FILE_TOO_LARGE, message, address)
                 return
-            self._take(Source.of(address, text), name, Origin(_unquoted(name), remote=address))
+            origin = Origin(_unquoted(name), remote=address)
+            self.found.append(_Found(name, origin, named=True, source=Source.of(address, text)))
 
-    def _load_directory(self, path: str, shown: str) -> None:
-        before = len(self.cards) + len(self.diagnostics)
+    def _gather_directory(self, path: str, shown: str) -> None:
         try:
             candidates = list_directory(path, shown)
         except OSError as error:
@@ -203,99 +220,111 @@ class _Loading:
             self._report(rules.UNREADABLE_FILE, f"the directory cannot be read: {reason}", shown)
             return
         for candidate in candidates:
-            self._load_file(candidate)
-        if len(self.cards) + len(self.diagnostics) == before and not candidates:
+            self._read(candidate)
+        if not candidates:
             message = "the directory holds no cards"
-            self._report(rules.NO_CARDS, message, shown, None, severity="info")
+            problem = Diagnostic(rules.NO_CARDS, message, shown, severity="info")
+            self.found.append(_Found("", _NOWHERE, named=True, problem=problem))
 
-    def _load_file(self, candidate: Candidate) -> None:
+    def _read(self, candidate: Candidate) -> None:
         path = candidate.path
         if path in self._seen:
             return
         self._seen.add(path)
         name = os.path.basename(path)  # noqa: PTH119 - fast
+        origin = Origin(stem(name), source=Path(path))
         if not candidate.named and is_skill(name):
-            self._skip(candidate.shown, "a skill, not a card")
+            problem = _passed_over(candidate.shown, "a skill, not a card")
+            self.found.append(_Found(name, origin, candidate.named, problem=problem))
             return
         try:
             source = read_source(path, shown=candidate.shown)
         except SourceError as error:
-            self._report_source(error, candidate, name)
-            return
-        self._take(source, name, Origin(stem(name), source=Path(path)), named=candidate.named)
+            problem = _source_problem(error, candidate)
+            self.found.append(_Found(name, origin, candidate.named, problem=problem))
+        else:
+            self.found.append(_Found(name, origin, candidate.named, source))
 
-    def _take(self, source: Source, name: str, origin: Origin, *, named: bool = True) -> None:
-        read = read_markdown if is_markdown(name) else read_yaml
+    def _refuse(self, shown: str, message: str, hint: str) -> None:
+        self._report(rules.NOT_A_CARD_FILE, message, shown, hint)
+
+    def _report(self, code: str, message: str, shown: str, hint: str | None = None) -> None:
+        problem = Diagnostic(code, message, shown, hint=hint)
+        self.found.append(_Found("", _NOWHERE, named=True, problem=problem))
+
+
+class _Loading:
+    """Turns texts into cards."""
+
+    def __init__(self, environ: Mapping[str, str], *, multi_card: bool) -> None:
+        self._environ = environ
+        self._multi_card = multi_card
+        self.cards: list[Card] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.skipped: list[Skipped] = []
+        self.unread: list[str] = []
+
+    def take(self, found: _Found) -> None:
+        if found.source is not None:
+            self._take_text(found, found.source)
+        elif found.problem is not None:
+            self.diagnostics.append(found.problem)
+            if found.problem.code == rules.SKIPPED_FILE:
+                self.skipped.append(Skipped(found.problem.path, found.problem.message))
+            elif found.origin.name is not None:
+                self.unread.append(found.origin.name)
+
+    def _take_text(self, found: _Found, source: Source) -> None:
+        read = read_markdown if is_markdown(found.name) else read_yaml
         reading: Reading = read(source, multi_card=self._multi_card)
         if reading.bare:
-            if named:
-                self._report_bare(source)
+            if found.named:
+                self.diagnostics.append(_bare(source))
             else:
                 self._skip(source.path, "no frontmatter")
             return
-        if not named and is_yaml(name) and not _says_card(source, reading):
+        if not found.named and is_yaml(found.name) and not _says_card(source, reading):
             self._skip(source.path, "none of `type`, `name` and `instruction` is in it")
             return
         self.diagnostics.extend(reading.diagnostics)
         if not reading.documents:
             written = _NAME_LINE.search(source.text)
-            self.unread.append(written[1] if written else origin.name or name)
+            self.unread.append(written[1] if written else found.origin.name or found.name)
         for document in reading.documents:
-            self._validate(document, origin)
-
-    def _validate(self, document: CardDocument, origin: Origin) -> None:
-        if document.several:
-            origin = origin._replace(name=None)
-        card, found = validate_card(document, origin, self._environ)
-        self.cards.append(card)
-        if found:
-            self.diagnostics.extend(found)
-
-    def _report_bare(self, source: Source) -> None:
-        span = hint = None
-        for number, line in enumerate(source.text.split("\n"), 1):
-            if line.strip():
-                hint = "begin the file with a line `---`, then fields, then another `---`"
-                if line == "---" and number > 1:
-                    hint = f"the `---` on line {number} must be the first line"
-                break
-        message = "the file has no frontmatter, so it is no card"
-        found = diagnostic(source, rules.NO_FRONTMATTER, message, span, hint=hint)
-        self.diagnostics.append(found)
-
-    def _report_source(self, error: SourceError, candidate: Candidate, name: str) -> None:
-        message, hint = error.message, error.hint
-        if error.reason == "missing":
-            if os.path.islink(candidate.path):  # noqa: PTH114
-                message = "the link leads to no file"
-            elif near := _near_file(candidate.path, candidate.shown):
-                hint = f"did you mean `{near}`?"
-        self.unread.append(stem(name))
-        self._report(_RULE_OF[error.reason], message, candidate.shown, hint, span=error.span)
-
-    def _refuse(self, shown: str, message: str, hint: str) -> None:
-        self._report(rules.NOT_A_CARD_FILE, message, shown, hint)
+            origin = found.origin._replace(name=None) if document.several else found.origin
+            card, problems = validate_card(document, origin, self._environ)
+            self.cards.append(card)
+            self.diagnostics.extend(problems)
 
     def _skip(self, shown: str, reason: str) -> None:
-        self.skipped.append(Skipped(shown, reason))
-        message = f"passed over: {reason}"
-        found = Diagnostic(rules.SKIPPED_FILE, message, shown, severity="info")
-        self.diagnostics.append(found)
+        problem = _passed_over(shown, reason)
+        self.skipped.append(Skipped(shown, problem.message))
+        self.diagnostics.append(problem)
 
-    def _report(
-        self,
-        code: str,
-        message: str,
-        shown: str,
-        hint: str | None = None,
-        *,
-        span: Span | None = None,
-        severity: str = "error",
-    ) -> None:
-        found = Diagnostic(code, message, shown, span, hint=hint)
-        if severity == "info":
-            found = replace(found, severity="info")
-        self.diagnostics.append(found)
+
+def _passed_over(shown: str, reason: str) -> Diagnostic:
+    return Diagnostic(rules.SKIPPED_FILE, f"passed over: {reason}", shown, severity="info")
+
+
+def _bare(source: Source) -> Diagnostic:
+    hint = "begin the file with a line `---`, then fields, then another `---`"
+    for number, line in enumerate(source.text.split("\n"), 1):
+        if line.strip():
+            if line == "---":
+                hint = f"the `---` on line {number} must be the first line"
+            break
+    message = "the file has no frontmatter, so it is no card"
+    return diagnostic(source, rules.NO_FRONTMATTER, message, Span.at(1, 1), hint=hint)
+
+
+def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
+    message, hint = error.message, error.hint
+    if error.reason == "missing":
+        if os.path.islink(candidate.path):  # noqa: PTH114
+            message = "the link leads to no file"
+        elif near := _near_file(candidate.path, candidate.shown):
+            hint = f"did you mean `{near}`?"
+    return Diagnostic(_RULE_OF[error.reason], message, candidate.shown, error.span, hint=hint)
 
 
 def _says_card(source: Source, reading: Reading) -> bool:

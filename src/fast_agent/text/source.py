@@ -178,9 +178,9 @@ def _read_bytes(path: Path | str, limit: int) -> bytes:
             what = "a directory" if stat.S_ISDIR(facts.st_mode) else "a pipe, socket or device"
             raise SourceError(f"it is {what}, not a file", "not-a-file")
         if facts.st_size <= limit:
-            # One byte more than the size: a file that grew meanwhile is noticed below.
+            # One byte more than the size, so that a file that grew meanwhile is noticed.
             data = os.read(descriptor, facts.st_size + 1)
-            while len(data) <= limit and (more := os.read(descriptor, 65536)):
+            while facts.st_size < len(data) <= limit and (more := os.read(descriptor, 65536)):
                 data += more
             if len(data) <= limit:
                 return data

@@ -10,34 +10,43 @@ Everything else goes the way of `yaml_nodes`, which decides alone what is right 
 from __future__ import annotations
 
 import re
-from math import isfinite
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
 
-_UNUSUAL = re.compile(
-    r"""
-      [^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]
-    | ^ (?: % | --- | \.\.\. )                      # directives and documents
-    | \A (?: \#.*\n | [ ]*\n )* [ ]+[^ \n]         # an indented root
-    | ^ (?! [A-Za-z_][\w-]*:(?:[ ]|$) | [ ] | - | \# | $ )      # other keys at the root
-    | [,\[] [ \n]* [:?] | : [,\[\]]                 # colons and question marks in flow lists
-    | ^ [ \-?:]{40}                                 # deep nesting
-    | (?: ^ | [-:,\[] ) [ ]* (?:                    # where a value may begin:
-        ! | [&*](?![ \n]|\Z) | \{(?!\{)             #   tags, anchors, aliases, flow mappings
-      | \?(?:[ \n]|\Z) | [|>](?!-?\n[ ]+[^ \n])     #   explicit keys, rare block texts
-      )
-    | [0-9]{16} | 0x[0-9A-Fa-f]{15}                 # more than 64 bits
-    """,
-    re.VERBOSE | re.MULTILINE,
+# Characters that are no line ends here but are for others, or that YAML does not allow.
+_ODD = re.compile(
+    r"[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
-"""Anything that may be read differently, or that only `yaml_nodes` can judge."""
 
-_KEY_MARK = re.compile(r""":(?=[\s,\[\]{}]|\Z)|["'\]}]:""")
-"""Every colon that could stand behind a key, and perhaps a few more."""
+_USUAL = re.compile(
+    r"""
+    (?: [ ]*+ (?:\#[^\n]*+)? \n )*+ (?![ ])                 # the root is not indented
+    (?>
+        (?: [ ]*+ (?:\#[^\n]*+)? \n )                       # nothing, or a comment
+      | [A-Za-z_][\w-]*+ : [ ] [|>]-? \n                    # a text, and its lines
+            (?P<indent>[ ]+) [^ \n] [^\n]*+ \n
+            (?: (?P=indent) [^\n]*+ \n | [ ]*+ \n )*+
+      | (?= [ ] | -[ ] | [A-Za-z_][\w.-]*+ : )            # only fields at the root
+        [ ]{0,39}+ (?: -[ ]++ )?                            # a list item
+        (?: [A-Za-z_][\w.-]*+ : (?:[ ]+|(?=\n)) )?          # a key
+        (?: '[^'\n]*+' [ ]*+                                # a value in quotes
+          | "[^"\\\n]*+" [ ]*+
+          | \[ (?: [ ]*+ ,? [ ]*+ (?:                     # a list on one line
+                '[^'\n]*+' | "[^"\\\n]*+"
+              | (?!0[xo]) [A-Za-z0-9_][^\n'"\[\]{},:?\#&*!|>%@`]*+ [*?]?
+            ) )*+ [ ]*+ \] [ ]*+
+          | (?!0[xo]) [A-Za-z0-9_./$(] [^\n:]*+ (?: :(?![ \n]) [^\n:]*+ )*+    # plain text
+          | -[0-9][0-9.]*+
+        )? \n
+    )*+
+    """,
+    re.VERBOSE,
+)
+"""Lines as cards have them: no anchors, tags, flow mappings, escapes or further documents."""
 
-_MOST_BRACKETS = 16
+_EXACT = 2.0**53
 
 
 class _UnusualError(Exception):
@@ -54,12 +63,11 @@ def parse_clean(text: str) -> dict[str, JsonValue] | None:
         The mapping; None where the text has to be read the thorough way.
     """
     text = text.removeprefix("---\n")
-    if _UNUSUAL.search(text) or text.count("[") > _MOST_BRACKETS:
+    whole = text if text[-1:] == "\n" else f"{text}\n"
+    if _USUAL.fullmatch(whole) is None or _ODD.search(text):
         return None
-    if "\\" in text and '"' in text:
-        return None
-    if text[-1:] != "\n" and ("|" in text or ">" in text):
-        return None
+    if whole is not text and ("|" in text or ">" in text):
+        return None  # where a last text ends depends on the line end that is not there
     from yaml12 import parse_yaml
 
     try:
@@ -70,7 +78,7 @@ def parse_clean(text: str) -> dict[str, JsonValue] | None:
         keys = _count_keys(mapping)
     except (ValueError, _UnusualError):
         return None
-    if keys != len(_KEY_MARK.findall(text)):
+    if keys != whole.count(": ") + whole.count(":\n"):
         return None
     return cast("dict[str, JsonValue]", mapping)
 
@@ -98,5 +106,5 @@ def _count_keys(mapping: dict[object, object]) -> int:
 
 def _is_plain_scalar(value: object) -> bool:
     if isinstance(value, float):
-        return isfinite(value)
+        return abs(value) < _EXACT  # a whole number beyond 64 bits has become a decimal one
     return value is None or isinstance(value, int)
