@@ -210,6 +210,26 @@ async def test_limits_of_the_parent_hold_for_its_children(
 
 
 @pytest.mark.anyio
+async def test_children_at_work_together_do_not_pass_a_limit_between_them(
+    make_agent: MakeAgent, script: Script, child_tool: ChildTool
+) -> None:
+    async def answer(request: ModelRequest) -> Message:
+        await anyio.sleep(0.002)
+        return Message.assistant("a cat")
+
+    tool = child_tool(lambda: script([answer]))
+    calls = tuple(ToolCall(str(n), "agent__kid", {"message": "draw"}) for n in range(10))
+    asks = Message("assistant", (), calls, stop_reason="toolUse")
+    params = RequestParams(usage_limits=UsageLimits(max_requests=5))
+    boss = make_agent(script([asks]), name="boss", tools=[tool], params=params)
+    with pytest.raises(LimitError):
+        await boss.send("go")
+    assert boss.tree_usage.requests == 5
+    answered = [one.is_error for one in boss.history[2].tool_results]
+    assert answered == [False] * 4 + [True] * 6
+
+
+@pytest.mark.anyio
 async def test_limits_of_a_child_end_the_child_only(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
 ) -> None:
