@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from fast_agent.cards.explanation import (
-    INVALID,
     explain_choice,
     explain_flag,
     explain_function,
@@ -37,6 +36,7 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
+from fast_agent.cards.special_value import INVALID, Variable
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.text.yaml_nodes import resolve
 
@@ -46,12 +46,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.findings import Findings, Path
     from fast_agent.cards.kinds import Kind
     from fast_agent.text.json_value import JsonValue
-
-
-class Expanded(str):
-    """A text that is one whole `${VARIABLE}`: it may still become a number or a boolean."""
-
-    __slots__ = ()
 
 
 Convert: TypeAlias = "Callable[[Any, Path, Findings], Any]"
@@ -97,7 +91,7 @@ def _flag(_kind: Flag) -> Convert:
     def convert(value: object, path: Path, findings: Findings) -> object:
         if value is True or value is False:
             return value
-        if isinstance(value, Expanded) and isinstance(found := _resolved(value), bool):
+        if isinstance(value, Variable) and isinstance(found := _resolved(value), bool):
             return found
         return explain_flag(value, path, findings)
 
@@ -106,7 +100,7 @@ def _flag(_kind: Flag) -> Convert:
 
 def _whole(kind: Whole) -> Convert:
     def convert(value: object, path: Path, findings: Findings) -> object:
-        if isinstance(value, Expanded):
+        if isinstance(value, Variable):
             value = _resolved(value)
         if type(value) is not int:
             return explain_number(kind, value, path, findings)
@@ -122,7 +116,7 @@ def _whole(kind: Whole) -> Convert:
 
 def _number(kind: Number) -> Convert:
     def convert(value: object, path: Path, findings: Findings) -> object:
-        if isinstance(value, Expanded):
+        if isinstance(value, Variable):
             value = _resolved(value)
         if type(value) is not int and type(value) is not float:
             return explain_number(kind, value, path, findings)
@@ -230,7 +224,7 @@ def _any_of(kind: AnyOf) -> Convert:
     branches = [(_shape(one), one, converter(one)) for one in kind.kinds]
 
     def convert(value: object, path: Path, findings: Findings) -> object:
-        if isinstance(value, Expanded) and any(shape is int for shape, _, _ in branches):
+        if isinstance(value, Variable) and any(shape is int for shape, _, _ in branches):
             value = _resolved(value)
         for shape, _, convert_one in branches:
             if type(value) is shape:
@@ -266,7 +260,7 @@ def _json_schema(_kind: JsonSchema) -> Convert:
             message = f"`{shown(path)}.required` must be a list of names"
             findings.add(rules.BAD_VALUE, message, (*path, "required"))
             return INVALID
-        return schema
+        return _plain(schema)
 
     return convert
 
@@ -274,10 +268,21 @@ def _json_schema(_kind: JsonSchema) -> Convert:
 def _any_mapping(kind: AnyMapping) -> Convert:
     def convert(value: object, path: Path, findings: Findings) -> object:
         if isinstance(value, dict):
-            return cast("dict[str, JsonValue]", value)
+            return _plain(cast("dict[str, JsonValue]", value))
         return explain_mapping(kind, value, path, findings)
 
     return convert
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    """Copy a value with nothing of this module's own in it."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
 
 
 def _shape(kind: Kind) -> type:
@@ -290,7 +295,7 @@ def _shape(kind: Kind) -> type:
     return int if isinstance(kind, Whole | Number) else str
 
 
-def _resolved(value: Expanded) -> object:
+def _resolved(value: Variable) -> object:
     try:
         return resolve(str(value))
     except ValueError:

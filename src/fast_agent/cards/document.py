@@ -37,6 +37,7 @@ class CardDocument:
         body: What follows the frontmatter, as it is; None for a YAML card.
         body_line: Line number of the body's first line.
         several: Whether other cards are in the same file.
+        flawed: Whether its YAML has an error, such as a key given twice.
     """
 
     source: Source
@@ -44,6 +45,7 @@ class CardDocument:
     body: str | None = None
     body_line: int = 1
     several: bool = False
+    flawed: bool = False
 
     def instruction(self) -> str | None:
         """Read the instruction out of the body.
@@ -137,10 +139,12 @@ def read_markdown(source: Source, *, multi_card: bool) -> Reading:
         sections = sections[:1]
     documents: list[CardDocument] = []
     for section in sections:
+        known = len(problems)
         yaml = _fields(source, section.text, section.first_line, problems, "the frontmatter")
         if yaml is not None:
+            several, flawed = len(sections) > 1, len(problems) > known
             documents.append(
-                CardDocument(source, yaml, section.body, section.body_line, len(sections) > 1)
+                CardDocument(source, yaml, section.body, section.body_line, several, flawed)
             )
     return Reading(tuple(documents), tuple(problems))
 
@@ -162,9 +166,11 @@ def read_yaml(source: Source, *, multi_card: bool) -> Reading:
         pieces = pieces[:1]
     documents: list[CardDocument] = []
     for first_line, text in pieces:
+        known = len(problems)
         yaml = _fields(source, text, first_line, problems, "a YAML card")
         if yaml is not None:
-            documents.append(CardDocument(source, yaml, several=len(pieces) > 1))
+            several, flawed = len(pieces) > 1, len(problems) > known
+            documents.append(CardDocument(source, yaml, several=several, flawed=flawed))
     return Reading(tuple(documents), tuple(problems))
 
 
@@ -184,7 +190,8 @@ def _fields(
                 source, code, problem.message, problem.span, hint=problem.hint, related=related
             )
             problems.append(found)
-        return None
+        yaml = error.document
+        return yaml if yaml is not None and isinstance(yaml.value, dict) else None
     if yaml.value is None:
         return YamlDocument(text, first_line, {})
     if isinstance(yaml.value, dict):

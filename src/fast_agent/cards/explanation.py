@@ -6,7 +6,7 @@ Only asked for a value already found wrong; every function reports and returns `
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from fast_agent.cards.findings import listed, shown
 from fast_agent.cards.kinds import (
@@ -20,6 +20,7 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
+from fast_agent.cards.special_value import INVALID, Expanded, Invalid
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.text.suggestion import closest
 
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.findings import Findings, Path
     from fast_agent.cards.kinds import Kind
 
-
-class Invalid:
-    """The type of `INVALID`."""
-
-    __slots__ = ()
-
-
-INVALID: Final = Invalid()
-"""Stands for a value that was reported and has no meaning."""
 
 _YES = frozenset({"yes", "on", "true", "y", "1"})
 _NO = frozenset({"no", "off", "false", "n", "0"})
@@ -65,7 +57,7 @@ def explain_function(value: object, path: Path, findings: Findings) -> Invalid:
 
 def explain_flag(value: object, path: Path, findings: Findings) -> Invalid:
     """Report a value that is neither true nor false."""
-    word = str(value).strip().lower() if isinstance(value, str | int) else ""
+    word = _literal(value).lower()
     meant = "true" if word in _YES else "false" if word in _NO else None
     hint = f"write `{meant}`" if meant else None
     return _wrong_type("`true` or `false`", value, path, findings, hint, meant)
@@ -74,12 +66,11 @@ def explain_flag(value: object, path: Path, findings: Findings) -> Invalid:
 def explain_number(kind: Whole | Number, value: object, path: Path, findings: Findings) -> Invalid:
     """Report a value that is no number of the kind."""
     meant = None
-    if isinstance(value, str | float):
-        text = str(value).strip()
-        if isinstance(kind, Whole):
-            meant = str(int(float(text))) if _WHOLE.fullmatch(text) else None
-        else:
-            meant = text if _NUMBER.fullmatch(text) else None
+    text = _literal(value)
+    if isinstance(kind, Whole):
+        meant = text.partition(".")[0] if _WHOLE.fullmatch(text) else None
+    elif _NUMBER.fullmatch(text):
+        meant = text
     hint = f"write `{meant}`" if meant else None
     return _wrong_type(expected(kind), value, path, findings, hint, meant)
 
@@ -105,7 +96,7 @@ def explain_choice(
 def explain_list(kind: ListOf, value: object, path: Path, findings: Findings) -> Invalid:
     """Report a value that is no list."""
     hint = meant = None
-    if isinstance(value, str) and _PLAIN_ITEMS.fullmatch(value):
+    if isinstance(value, str) and _PLAIN_ITEMS.fullmatch(_literal(value)):
         meant = f"[{value}]"
         hint = f"write `{meant}`"
     return _wrong_type(expected(kind), value, path, findings, hint, meant)
@@ -176,6 +167,8 @@ def described(value: object) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, int | float):
         return f"the number `{value}`"
+    if isinstance(value, Expanded):
+        return "the value of that variable"
     if isinstance(value, str):
         return f"the text `{clipped(value)}`"
     return "a list" if isinstance(value, list) else "a mapping"
@@ -185,6 +178,13 @@ def clipped(text: str) -> str:
     """Shorten a text to what fits into a message, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
+
+
+def _literal(value: object) -> str:
+    """Give a scalar as text to guess from; nothing for one that came from a variable."""
+    if isinstance(value, Expanded) or not isinstance(value, str | int | float):
+        return ""
+    return str(value).strip()
 
 
 def _expected_number(kind: Whole | Number) -> str:

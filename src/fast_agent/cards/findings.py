@@ -106,7 +106,8 @@ class Findings:
         return value
 
     def _replaceable(self, path: Path) -> bool:
-        return _REPLACEABLE.fullmatch(self.written(path)) is not None
+        written = self.written(path)
+        return "${" not in written and _REPLACEABLE.fullmatch(written) is not None
 
 
 def diagnostic(

@@ -97,7 +97,7 @@ class CardLoad:
 
 
 def load_cards(
-    paths: Iterable[str | Path],
+    paths: Iterable[str | Path | Candidate],
     *,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
@@ -110,7 +110,8 @@ def load_cards(
     file that is reached twice is loaded once.
 
     Args:
-        paths: Files, directories, or `http(s)://` addresses, in load order.
+        paths: Files, directories, or `http(s)://` addresses, in load order; or candidates out of
+            `list_directory`, which are then treated as files of a directory.
         environ: The variables for `${NAME}` in local cards; those of the process when None.
         cwd: The directory relative paths start from; the working directory when None.
         multi_card: Whether a file may hold several cards.
@@ -124,7 +125,7 @@ def load_cards(
     # the processor time of a load is a third less without them.
     gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch)  # noqa: PTH109
     for path in paths:
-        gathering.gather(os.fspath(path))
+        gathering.gather(path if isinstance(path, Candidate) else os.fspath(path))
     loading = _Loading(os.environ if environ is None else environ, multi_card=multi_card)
     for found in gathering.found:
         loading.take(found)
@@ -154,7 +155,7 @@ class _Found(NamedTuple):
     problem: Diagnostic | None = None
 
 
-_NOWHERE = Origin(None)
+_NOWHERE = Origin("")
 
 
 class _Gathering:
@@ -166,7 +167,10 @@ class _Gathering:
         self._seen: set[str] = set()
         self.found: list[_Found] = []
 
-    def gather(self, shown: str) -> None:
+    def gather(self, shown: str | Candidate) -> None:
+        if isinstance(shown, Candidate):
+            self._read(shown)
+            return
         if _SCHEME.match(shown):
             self._gather_address(shown)
             return
@@ -271,7 +275,7 @@ class _Loading:
             self.diagnostics.append(found.problem)
             if found.problem.code == rules.SKIPPED_FILE:
                 self.skipped.append(Skipped(found.problem.path, found.problem.message))
-            elif found.origin.name is not None:
+            elif found.origin.name:
                 self.unread.append(found.origin.name)
 
     def _take_text(self, found: _Found, source: Source) -> None:
@@ -289,10 +293,9 @@ class _Loading:
         self.diagnostics.extend(reading.diagnostics)
         if not reading.documents:
             written = _NAME_LINE.search(source.text)
-            self.unread.append(written[1] if written else found.origin.name or found.name)
+            self.unread.append(written[1] if written else found.origin.name)
         for document in reading.documents:
-            origin = found.origin._replace(name=None) if document.several else found.origin
-            card, problems = validate_card(document, origin, self._environ)
+            card, problems = validate_card(document, found.origin, self._environ)
             self.cards.append(card)
             self.diagnostics.extend(problems)
 
@@ -324,7 +327,14 @@ def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
             message = "the link leads to no file"
         elif near := _near_file(candidate.path, candidate.shown):
             hint = f"did you mean `{near}`?"
-    return Diagnostic(_RULE_OF[error.reason], message, candidate.shown, error.span, hint=hint)
+    return Diagnostic(
+        _RULE_OF[error.reason],
+        message,
+        candidate.shown,
+        error.span,
+        hint=hint,
+        source_line=error.line,
+    )
 
 
 def _says_card(source: Source, reading: Reading) -> bool:

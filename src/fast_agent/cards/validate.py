@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
 from fast_agent.cards.body import check_body
 from fast_agent.cards.card import Card
-from fast_agent.cards.conversion import INVALID, converter
+from fast_agent.cards.conversion import converter
 from fast_agent.cards.explanation import clipped
 from fast_agent.cards.fields import (
     CARD_TYPES,
@@ -19,6 +19,7 @@ from fast_agent.cards.fields import (
 from fast_agent.cards.findings import Findings, listed
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.cards.remote import check_remote
+from fast_agent.cards.special_value import INVALID
 from fast_agent.cards.variables import expand_fields
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.diagnostics.diagnostic import Fix
@@ -41,12 +42,12 @@ class Origin(NamedTuple):
     """Where a card comes from.
 
     Args:
-        name: The name it has when it gives none; None where it must give one.
+        name: The name it has when it gives none.
         source: Its file, absolute; None for a remote card.
         remote: Its address; None for a local card.
     """
 
-    name: str | None
+    name: str
     source: pathlib.Path | None = None
     remote: str | None = None
 
@@ -108,7 +109,9 @@ def validate_card(
     found = findings.diagnostics
     if len(found) > 1:
         found.sort(key=_place)
-    return Card(config, document.source.path, document, findings.errors == 0), found
+    return Card(
+        config, document.source.path, document, findings.errors == 0 and not document.flawed
+    ), found
 
 
 def _convert_fields(
@@ -155,8 +158,8 @@ def _unknown_field(
     elif parameter is not None and "request_params" in known:
         hint = f"write `{parameter}` inside `request_params`"
     else:
-        names = tuple(one for one, field in known.items() if field.deprecated is None)
-        hint = f"it has {listed(names)}"
+        command = "fast-agent schema" if card_type is None else f"fast-agent schema {card_type}"
+        hint = f"`{command}` lists the fields"
     findings.add(
         rules.UNKNOWN_FIELD, message, (name,), key=True, hint=hint, replacement=replacement
     )
@@ -190,25 +193,25 @@ def _fold(word: str) -> str:
     return word.lower().replace("-", "").replace("_", "")
 
 
-def _name(values: Mapping[str, JsonValue], default: str | None, findings: Findings) -> str:
+def _name(values: Mapping[str, JsonValue], default: str, findings: Findings) -> str:
     value = values.get("name")
-    if value is None:
-        if default is None:
+    start = findings.document.start()
+    if findings.document.several:
+        default = f"{default}-{start.start.line}"
+        if value is None and not findings.lost("name"):
             message = "a card in a file with several needs a `name`"
-            start = findings.document.start()
             findings.put(rules.MISSING_FIELD, message, start, hint="add `name: …`")
-            return "unnamed"
+    if value is None:
         fault = name_fault(default)
         if fault is not None:
             message = (
                 f"the file's name gives the agent the name `{clipped(default)}`, which {fault}"
             )
-            start = findings.document.start()
             findings.put(rules.BAD_NAME, message, start, hint="add `name: …`")
         return default
     name = _TEXT(value, ("name",), findings)
     if name is INVALID:
-        return default or "unnamed"
+        return default
     fault = name_fault(name)
     if fault is not None:
         message = f"the name `{clipped(name)}` {fault}"

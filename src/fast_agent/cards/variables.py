@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.conversion import Expanded
 from fast_agent.cards.findings import shown
+from fast_agent.cards.special_value import Expanded, Variable
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.text.environment import UnsetVariableError, expand, has_variable
 
@@ -53,7 +53,7 @@ def _expand_tree(
             findings.add(rules.UNSET_VARIABLE, message, path, hint=error.hint)
             return None
         whole = value.startswith("${") and value.find("}") == len(value) - 1
-        return Expanded(text) if whole else text
+        return Variable(text) if whole else Expanded(text)
     if isinstance(value, dict):
         return {
             key: _expand_tree(item, (*path, key), environ, findings) for key, item in value.items()

@@ -37,6 +37,7 @@ class SourceError(FastAgentError):
         reason: The kind of failure, for callers that treat them differently.
         hint: What to do, or None.
         span: The place of the first wrong byte, where that is known.
+        line: The text of its line as far as it can be guessed, or None.
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class SourceError(FastAgentError):
         *,
         hint: str | None = None,
         span: Span | None = None,
+        line: str | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.reason: SourceReason = reason
         self.span = span
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,7 @@ def _read_bytes(path: Path | str, limit: int) -> bytes:
     try:
         descriptor = os.open(path, _OPEN_FLAGS)
     except FileNotFoundError:
-        raise SourceError("no such file", "missing") from None
+        raise SourceError("no such file or directory", "missing") from None
     except PermissionError:
         raise SourceError("no permission to read it", "unreadable") from None
     except (OSError, ValueError) as error:
@@ -210,7 +213,12 @@ def _undecodable(data: bytes, offset: int) -> SourceError:
         f"the file is not UTF-8 text: byte 0x{data[offset]:02X} at offset {offset}, line {line};"
         f" it looks like {looks}"
     )
-    return _encoding_error(message, line, column, looks)
+    text = None
+    if looks in {"Latin-1", "Windows-1252"}:
+        end = data.find(b"\n", offset)
+        whole = data[start : len(data) if end < 0 else end].removesuffix(b"\r")
+        text = whole.decode("cp1252", errors="replace")
+    return _encoding_error(message, line, column, looks, text)
 
 
 def _looks_like(data: bytes, offset: int) -> str:
@@ -229,8 +237,11 @@ def _looks_like(data: bytes, offset: int) -> str:
     return "Windows-1252" if any(0x80 <= byte < 0xA0 for byte in sample) else "Latin-1"
 
 
-def _encoding_error(message: str, line: int, column: int, looks: str) -> SourceError:
+def _encoding_error(
+    message: str, line: int, column: int, looks: str, text: str | None = None
+) -> SourceError:
     hint = "save the file as UTF-8"
-    if looks.startswith(("UTF-16", "UTF-32", "Latin-1", "Windows")):
-        hint += f": `iconv -f {looks.split(maxsplit=1)[0].upper()} -t UTF-8`"
-    return SourceError(message, "encoding", hint=hint, span=Span.at(line, column))
+    name = "ISO-8859-1" if looks == "Latin-1" else looks.split(maxsplit=1)[0]
+    if name.startswith(("UTF-16", "UTF-32", "ISO", "Windows")):
+        hint += f", for example with `iconv -f {name.upper()} -t UTF-8`"
+    return SourceError(message, "encoding", hint=hint, span=Span.at(line, column), line=text)

@@ -18,11 +18,20 @@ if TYPE_CHECKING:
 
 
 class YamlError(FastAgentError):
-    """A text is not the YAML this project reads; `problems` holds everything that is wrong."""
+    """A text is not the YAML this project reads.
 
-    def __init__(self, problems: tuple[YamlProblem, ...]) -> None:
+    Args:
+        problems: Everything that is wrong, in file order; never empty.
+        document: What could be read all the same, such as the first of two equal keys; None
+            where the text has no structure.
+    """
+
+    def __init__(
+        self, problems: tuple[YamlProblem, ...], document: YamlDocument | None = None
+    ) -> None:
         super().__init__(problems[0].message, hint=problems[0].hint)
         self.problems = problems
+        self.document = document
 
 
 class YamlDocument:
@@ -101,6 +110,8 @@ def parse_yaml(text: str, *, first_line: int = 1) -> YamlDocument:
     from fast_agent.text.yaml_nodes import Composition
 
     composition = Composition(text, first_line)
+    document = YamlDocument(text, first_line, composition.value, composition)
     if composition.problems:
-        raise YamlError(tuple(sorted(composition.problems, key=lambda item: item.span)))
-    return YamlDocument(text, first_line, composition.value, composition)
+        problems = tuple(sorted(composition.problems, key=lambda problem: problem.span))
+        raise YamlError(problems, None if composition.value is None else document)
+    return document
