@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fast_agent.cards.code_card import code_card
 from fast_agent.cards.load import load_cards
+from fast_agent.cards.load_set import check_set
 from fast_agent.config.home import home_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import ConfigError
@@ -93,13 +94,25 @@ class FastAgent:
 
                 self._settings = Settings()
             else:
-                self._settings = load_settings(
-                    cwd=self._cwd,
-                    environ=self._environ,
-                    home=home_directory(self._environ),
-                    config_path=self._config_path,
-                )
+                self._settings = self._checked_settings()
         return self._settings
+
+    def _checked_settings(self) -> Settings:
+        settings = load_settings(
+            cwd=self._cwd,
+            environ=self._environ,
+            home=home_directory(self._environ),
+            config_path=self._config_path,
+            shown_from=Path.cwd(),
+        )
+        if settings.default_model or settings.model_aliases:
+            from fast_agent.models.check import check_settings
+
+            problems = check_settings(settings, self._environ, cwd=self._cwd)
+            if problems:
+                first = problems[0]
+                raise ConfigError(first.message, hint=first.hint, diagnostics=problems)
+        return settings
 
     @property
     def snapshot(self) -> Snapshot:
@@ -248,6 +261,11 @@ class FastAgent:
             agents = self._agents
         except ConfigError as error:
             found = [problem for load in loads.values() for problem in load.diagnostics]
+            found += check_set(
+                [card for load in loads.values() for card in load.cards],
+                probes=self._plain_probes(),
+                unread=[name for load in loads.values() for name in load.unread],
+            )
             raise ConfigError(
                 error.message, hint=error.hint, diagnostics=(*error.diagnostics, *found)
             ) from error
@@ -304,15 +322,27 @@ class FastAgent:
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
 
     def probes(self) -> tuple[Probe, ...]:
-        """Give the checks of single cards by the rooms above the cards; none runs a card's code."""
-        from fast_agent.messages.history_probe import history_probe
+        """Give the checks of single cards by the rooms above the cards; none runs a card's code.
+
+        Without a configuration that can be read, models go unchecked: their names may be aliases.
+        """
+        try:
+            settings = self.settings
+        except ConfigError:
+            return self._plain_probes()
         from fast_agent.models.check import model_probe
+
+        models = model_probe(settings, self._environ, cwd=self._cwd, ready=False)
+        return (*self._plain_probes(), models)
+
+    def _plain_probes(self) -> tuple[Probe, ...]:
+        """Give the checks that need no configuration."""
+        from fast_agent.messages.history_probe import history_probe
         from fast_agent.runtime.instruction_check import check_instruction
         from fast_agent.tools.card_functions import FunctionCheck
 
-        models = model_probe(self.settings, self._environ, cwd=self._cwd, ready=False)
-        functions = FunctionCheck(self._cwd)
-        return history_probe, models, functions, partial(check_instruction, workspace=self._cwd)
+        instructions = partial(check_instruction, workspace=self._cwd)
+        return history_probe, FunctionCheck(self._cwd), instructions
 
     @property
     def server_names(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.app import FastAgent
 from fast_agent.cards.load_set import card_facts, check_set
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.config.find import CONFIG_NAMES
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -100,16 +101,17 @@ class Checking:
 
         load = load_cards(paths, multi_card=self._multi_card, fetch=fetch_card)
         program = FastAgent(config_path=self._config_path, cwd=_home_of(paths[0]))
-        problems = list(load.diagnostics)
+        problems: list[Diagnostic] = []
+        servers = None
         try:
-            servers, probes = program.server_names, program.probes()
+            servers = program.server_names
+            problems.extend(program.settings.warnings)
         except ConfigError as error:
             problems.extend(error.diagnostics)
-            problems.extend(check_set(load.cards, unread=load.unread))
-        else:
-            problems.extend(
-                check_set(load.cards, servers=servers, probes=probes, unread=load.unread)
-            )
+        problems.extend(load.diagnostics)
+        problems.extend(
+            check_set(load.cards, servers=servers, probes=program.probes(), unread=load.unread)
+        )
         return CheckReport(card_facts(load.cards), tuple(problems))
 
 
@@ -119,10 +121,13 @@ def _home_of(path: str) -> Path:
         return Path.cwd()
     directory = Path(path).absolute()
     directory = directory if directory.is_dir() else directory.parent
-    # The parent of `.fast-agent` is the project that owns it.
+    here = Path.cwd()
     for one in (directory, *directory.parents):
+        # The parent of `.fast-agent` is the project that owns it.
         if one.name == _HIDDEN_BUT_OURS:
             return one.parent
+        if one == here or any((one / name).is_file() for name in CONFIG_NAMES):
+            return one
     return directory
 
 

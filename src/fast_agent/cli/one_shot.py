@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,9 @@ import click
 
 from fast_agent.app import FastAgent
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.cli.faults import Faults
 from fast_agent.cli.report import report_diagnostics, report_note
+from fast_agent.errors import HistoryError, ModelError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
     from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.turn_setup import TurnResult
 
 
@@ -57,32 +61,45 @@ class OneShot:
             click.UsageError: The options do not go together.
         """
         self._check_usage()
-        program = self._load()
-        if self.dump or self.dump_yaml or self.dump_agent:
+        program = FastAgent(config_path=self.config_path)
+        with Faults() as faults:
+            with faults.kept():
+                self._load(program)
+            with faults.kept():
+                self._check_model(program)
+            with faults.kept():
+                self._check_results()
+            shape = messages = None
+            with faults.kept():
+                shape = self._shape()
+            with faults.kept():
+                messages = self._messages()
+        if self._dumps:
             from fast_agent.cli.dump import dump_agents
 
             dump_agents(program, self)
-            return
-        messages = self._messages()
-        import anyio
+        elif messages is not None:
+            import anyio
 
-        anyio.run(self._ask, program, messages)
+            anyio.run(self._ask, program, messages, shape)
+
+    @property
+    def _dumps(self) -> bool:
+        return bool(self.dump or self.dump_yaml or self.dump_agent)
 
     def _check_usage(self) -> None:
         if bool(self.dump_agent) != bool(self.dump_agent_path):
             raise click.UsageError("--dump-agent and --dump-agent-path go together")
         if self.dump_agent_yaml and not self.dump_agent:
             raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
-        dumps = bool(self.dump or self.dump_yaml or self.dump_agent)
-        if dumps and (self.message is not None or self.prompt_file):
+        if self._dumps and (self.message is not None or self.prompt_file):
             raise click.UsageError("a dump sends no message; leave out --message and --prompt-file")
-        if not dumps and self.message is None and self.prompt_file is None:
+        if not self._dumps and self.message is None and self.prompt_file is None:
             raise click.UsageError(
                 "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
             )
 
-    def _load(self) -> FastAgent:
-        program = FastAgent(config_path=self.config_path)
+    def _load(self, program: FastAgent) -> None:
         granted = [name.strip() for names in self.servers for name in names.split(",")]
         granted += self._add_servers(program)
         auto_agents = auto_loaded(AGENT_CARDS, program.workspace)
@@ -102,10 +119,36 @@ class OneShot:
 
             refuse_untrusted(program, (*auto_agents, *auto_tools))
         if not self.quiet:
-            report_diagnostics(
-                note for note in program.snapshot.notes if note.severity == "warning"
+            notes = (*program.settings.warnings, *program.snapshot.notes)
+            report_diagnostics(note for note in notes if note.severity == "warning")
+
+    def _check_model(self, program: FastAgent) -> None:
+        if self.model is None:
+            return
+        from fast_agent.models.check import check_model
+
+        problems = check_model(
+            self.model, program.settings, os.environ, directory=program.workspace, ready=False
+        )
+        if problems:
+            first = problems[0]
+            raise ModelError(first.message, hint=first.hint, diagnostics=problems)
+
+    def _check_results(self) -> None:
+        """See that the conversation can be written, before it is paid for."""
+        directory = None if self.results is None else self.results.absolute().parent
+        if directory is not None and not directory.is_dir():
+            raise HistoryError(
+                f"history `{self.results}` cannot be written: there is no directory `{directory}`",
+                hint="make it, or correct --results",
             )
-        return program
+
+    def _shape(self) -> OutputShape | None:
+        if self.json_schema is None:
+            return None
+        from fast_agent.cli.structured import read_schema
+
+        return read_schema(self.json_schema)
 
     def _add_servers(self, program: FastAgent) -> list[str]:
         if not self.commands and not self.urls:
@@ -124,8 +167,10 @@ class OneShot:
             added.append(spec.name)
         return added
 
-    def _messages(self) -> tuple[tuple[Message, ...], Message]:
-        """Give what the conversation starts with, and the message to send."""
+    def _messages(self) -> tuple[tuple[Message, ...], Message] | None:
+        """Give what the conversation starts with, and the message to send; None for a dump."""
+        if self._dumps:
+            return None
         from fast_agent.messages.message import Message
 
         earlier: tuple[Message, ...] = ()
@@ -148,11 +193,14 @@ class OneShot:
             )
         return earlier[:-1], earlier[-1]
 
-    async def _ask(self, program: FastAgent, messages: tuple[tuple[Message, ...], Message]) -> None:
+    async def _ask(
+        self,
+        program: FastAgent,
+        messages: tuple[tuple[Message, ...], Message],
+        shape: OutputShape | None,
+    ) -> None:
         from fast_agent.cli.progress import Progress
-        from fast_agent.cli.structured import read_schema
 
-        shape = None if self.json_schema is None else read_schema(self.json_schema)
         earlier, message = messages
         progress = Progress(quiet=self.quiet, stream=self.output == "human" and shape is None)
         async with program.run(

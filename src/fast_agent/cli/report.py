@@ -21,12 +21,20 @@ def wants_color(stream: TextIO) -> bool:
 
 def report_error(error: FastAgentError) -> None:
     """Print an error: its located problems where it has some, else its message and hint."""
-    if error.diagnostics:
-        report_diagnostics(error.diagnostics)
-        return
-    sys.stderr.write(f"error: {_printable(error.message)}\n")
-    if error.hint:
-        sys.stderr.write(f"hint: {_printable(error.hint)}\n")
+    report_errors((error,))
+
+
+def report_errors(errors: Iterable[FastAgentError]) -> None:
+    """Print several errors, those without a place first; a problem they share is printed once."""
+    located: dict[Diagnostic, None] = {}
+    for error in errors:
+        located.update(dict.fromkeys(error.diagnostics))
+        if not error.diagnostics:
+            sys.stderr.write(f"error: {_printable(error.message)}\n")
+            if error.hint:
+                sys.stderr.write(f"hint: {_printable(error.hint)}\n")
+    if located:
+        report_diagnostics(located)
 
 
 def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:

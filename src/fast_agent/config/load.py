@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 
 def load_settings(
-    *, cwd: Path, environ: Mapping[str, str], home: Path, config_path: Path | None = None
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    home: Path,
+    config_path: Path | None = None,
+    shown_from: Path | None = None,
 ) -> Settings:
     """Load the configuration.
 
@@ -45,6 +50,7 @@ def load_settings(
         environ: The environment, for `${NAME}` and `SECTION__KEY`.
         home: The home directory of the program, searched last.
         config_path: A configuration file given by name, instead of the search.
+        shown_from: The directory below which paths are shown relative; `cwd` when None.
 
     Returns:
         The settings; all defaults where there is no configuration.
@@ -53,12 +59,13 @@ def load_settings(
         ConfigError: Something is wrong; `diagnostics` holds every problem.
     """
     cwd = cwd.absolute()
+    shown_from = shown_from or cwd
     found = find_files(cwd, home, None if config_path is None else cwd / config_path)
     problems: list[Diagnostic] = []
     layers: list[Layer] = []
     tree: Tree = {}
     for path, secret in ((found.config, False), (found.secrets, True)):
-        layer = None if path is None else _read_file(path, cwd, problems, secret=secret)
+        layer = None if path is None else _read_file(path, shown_from, problems, secret=secret)
         if layer is not None:
             reader = Reader(layer, layer.directory, environ)
             tree = _merged(tree, reader.tree(SETTINGS, layer.document.value))
@@ -76,9 +83,9 @@ def load_settings(
 
 
 def _read_file(
-    path: Path, cwd: Path, problems: list[Diagnostic], *, secret: bool
+    path: Path, shown_from: Path, problems: list[Diagnostic], *, secret: bool
 ) -> FileLayer | None:
-    shown = shown_path(path, cwd)
+    shown = shown_path(path, shown_from)
     try:
         source = read_source(path, shown=shown)
     except SourceError as error:

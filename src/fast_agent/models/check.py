@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.card import Card
+    from fast_agent.config.layer import Place
     from fast_agent.config.settings import Settings
     from fast_agent.models.selection import Selection
     from fast_agent.models.spec import ModelSpec
@@ -122,11 +123,29 @@ def check_aliases(settings: Settings) -> tuple[Diagnostic, ...]:
             prefix = f"the alias `{name}` stands for `{text}`: "
             for problem in error.diagnostics:
                 told = replace(problem, message=f"{prefix}{problem.message}")
-                if place is not None:
-                    told = replace(
-                        told, path=place.path, span=place.span, source_line=place.source_line
-                    )
-                problems.append(told)
+                problems.append(told if place is None else _moved(told, place))
+    return tuple(problems)
+
+
+def check_settings(
+    settings: Settings, environ: Mapping[str, str], *, cwd: Path
+) -> tuple[Diagnostic, ...]:
+    """Check what the configuration says of models: its aliases and its default model.
+
+    Args:
+        settings: The configuration.
+        environ: The environment.
+        cwd: The working directory; relative files of specs start there.
+    """
+    problems = list(check_aliases(settings))
+    if settings.default_model and settings.default_model not in settings.model_aliases:
+        place = settings.place_of("default_model")
+        problems += [
+            problem if problem.path or place is None else _moved(problem, place)
+            for problem in check_model(
+                settings.default_model, settings, environ, directory=cwd, ready=False
+            )
+        ]
     return tuple(problems)
 
 
@@ -174,6 +193,10 @@ def model_probe(
             )
 
     return probe
+
+
+def _moved(problem: Diagnostic, place: Place) -> Diagnostic:
+    return replace(problem, path=place.path, span=place.span, source_line=place.source_line)
 
 
 def _file_problems(

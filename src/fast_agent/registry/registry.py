@@ -127,7 +127,8 @@ class Registry:
             children = [card.config.name for root in tools for card in roots.get(root, ())]
             others = [card for root, cards in roots.items() if root not in tools for card in cards]
             _give(others, children, servers, receiver, added)
-        self._swap(roots, added, problems)
+        unread = tuple(name for load in loads.values() for name in load.unread)
+        self._swap(roots, added, problems, unread)
         return tuple(name for root in loads for name in self._snapshot.names_of(root))
 
     def add(self, card: Card) -> None:
@@ -157,10 +158,14 @@ class Registry:
         self._swap(dict(self._snapshot.roots), self._snapshot.added, [])
 
     def _swap(
-        self, roots: Roots, added: Mapping[str, Additions], problems: list[Diagnostic]
+        self,
+        roots: Roots,
+        added: Mapping[str, Additions],
+        problems: list[Diagnostic],
+        unread: Collection[str] = (),
     ) -> None:
         cards = _with_additions(roots, added)
-        problems.extend(check_set(cards, servers=self._servers, probes=self._probes))
+        problems.extend(check_set(cards, servers=self._servers, probes=self._probes, unread=unread))
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
             raise CardError(_headline(errors), hint=errors[0].hint, diagnostics=problems)

@@ -1,0 +1,53 @@
+"""Faults: what is wrong with the arguments of a command, gathered so that all are told at once."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from fast_agent.errors import FastAgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import TracebackType
+
+
+class Faults:
+    """Gathers errors: `with Faults() as faults:`, and each step in `with faults.kept():`.
+
+    At the end of the block a single error is raised as it is; several are reported together, and
+    the command ends with status 1.
+    """
+
+    def __init__(self) -> None:
+        self._errors: list[FastAgentError] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Tell what was gathered; wrong usage found later does not hide it."""
+        if not self._errors or not (error is None or isinstance(error, click.UsageError)):
+            return
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        from fast_agent.cli.report import report_errors
+
+        report_errors(self._errors)
+        sys.exit(1)
+
+    @contextmanager
+    def kept(self) -> Generator[None]:
+        """Keep the error of a step, so that the next one is looked at too."""
+        try:
+            yield
+        except FastAgentError as error:
+            self._errors.append(error)
