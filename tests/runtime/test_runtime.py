@@ -18,6 +18,7 @@ from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.events import Event, ToolStarted
 from fast_agent.runtime.runtime import Runtime
 from fast_agent.runtime.surroundings import Surroundings
+from fast_agent.tools.human import HumanAnswer, HumanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,6 +155,24 @@ async def test_a_function_that_is_not_there_is_a_card_error(new_runtime: NewRunt
         with pytest.raises(CardError, match="agent `alice`") as caught:
             runtime.agent("alice")
         assert caught.value.diagnostics
+
+
+async def test_a_person_is_asked_where_the_card_says_so(new_runtime: NewRuntime) -> None:
+    asked: list[HumanRequest] = []
+
+    class Person:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            asked.append(request)
+            return HumanAnswer(action="accept", content={"text": "blue"})
+
+    call = '***CALL_TOOL request_human_input {"message": "Which colour?"}'
+    async with new_runtime(agent(human_input=True), agent("other"), human=Person()) as runtime:
+        assert (await runtime.agent("alice").generate(call)).text == "blue"
+        assert (asked[0].message, asked[0].agent_name) == ("Which colour?", "alice")
+        assert "there is no tool" in (await runtime.agent("other").generate(call)).text
+    async with new_runtime(agent(human_input=True)) as runtime:
+        nobody = await runtime.default.generate(call)
+        assert nobody.messages[2].tool_results[0].is_error
 
 
 async def test_the_shell_is_there_only_when_asked_for(

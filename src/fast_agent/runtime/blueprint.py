@@ -217,7 +217,11 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
 
 
 def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> Iterator[Tool]:
-    """Give the tools the runtime itself brings to an agent: the shell."""
+    """Give the tools the runtime itself brings to an agent: a person to ask, and the shell."""
+    if config.human_input:
+        from fast_agent.tools.human_input import HumanInputTool
+
+        yield HumanInputTool(around.human)
     if config.shell or around.shell:
         from fast_agent.tools.shell import DEFAULT_LIMITS, shell_tool
 
