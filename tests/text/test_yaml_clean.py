@@ -11,13 +11,14 @@ from fast_agent.text.yaml_nodes import Composition
 
 SOUP = " \n:-?[]{},#&*!|>'\"%@`ab1.0x~n\\$é\u2028\t"
 
-WORDS = st.sampled_from(
-    "type agent name é yes no on off true True TRUE false null Null ~ 1 -1 +1 017 0x1F 0o17 -0x1 1.5 "
-    ".5 1. 1e3 1e400 .inf -.INF .nan 1_000 0b11 1:30 2026-11-21 a:b http://x.y/z: x# #x = << [] {} "
-    '\'it\'\'s\' \'a: b\' "q" "a: b" "a\\tb" a,b [a,b] [a:b] ["a":b] {a:b} {{x}} ${V:d} & * ! &a *a !t '
-    "99999999999999999999 - -- --- ... @x `x` %x |x >x ?x ? ! a:\u2029 -a :a a: : "
-    "[a, b: c] [,] ]".split(" ")
+VOCABULARY = (
+    "type agent name é yes no on off true True TRUE false null Null ~ 1 -1 +1 017 0x1F 0o17 -0x1 "
+    "1.5 .5 1. 1e3 1e400 .inf -.INF .nan 1_000 0b11 1:30 2026-11-21 a:b http://x.y/z: x# #x = << "
+    '[] {} \'it\'\'s\' \'a: b\' "q" "a: b" "a\\tb" a,b [a,b] [a:b] ["a":b] {a:b} {{x}} ${V:d} '
+    "& * ! &a *a !t 99999999999999999999 0xFFFFFFFFFFFFFFFFF - -- --- ... @x `x` %x |x >x ?x ? "
+    "a:\u2029 -a :a a: : [a, b: c] [,] ] [a, [b] [?a] [:a] -1.5 -1e3 (a) /x $a"
 )
+WORDS = st.sampled_from(VOCABULARY.split(" "))
 SCALARS = st.lists(WORDS, min_size=0, max_size=3).map(" ".join)
 KEYS = st.sampled_from(["a", "b", "c", "'a'", '"b"', "type", "a b", "x:y", "1", "true", "? a", ""])
 HEADS = st.sampled_from(["|", ">", "|-", ">-", "|+", ">+", "|2", "| # c", ">-1", "|  "])
@@ -97,7 +98,7 @@ def test_what_the_quick_way_accepts_the_thorough_way_reads_the_same(text: str) -
     "text",
     [
         "type: agent\nname: a\nservers:\n  - time\ntools:\n  time: [get_time, 'set_*']\n",
-        "instruction: |\n  Greet: always.\n\n  Use *stars* and {{agentName}}.\nuse_history: false\n",
+        "instruction: |\n  Greet: always.\n\n  Use *stars* and {{agentName}}.\nshell: false\n",
         "---\nname: a\nmodel: provider.name.high\nrequest_params:\n  maxTokens: 10\n",
         'description: "a: b"\nagents: []\n',
         "k: 3\ntemperature: 0.5\nskills:\n",

@@ -154,7 +154,9 @@ def _unknown_field(
         hint = f"`{name}` is a field of {types}"
     elif near is not None:
         hint = f"did you mean `{near}`?"
-        replacement = None if near in values else near
+        if near not in values:
+            replacement = near
+            findings.lose(near)  # so that the field is not reported as missing too
     elif parameter is not None and "request_params" in known:
         hint = f"write `{parameter}` inside `request_params`"
     else:
@@ -168,7 +170,10 @@ def _unknown_field(
 def _type(values: Mapping[str, JsonValue], findings: Findings) -> CardType | None:
     value = values.get("type")
     if value is None:
-        return "agent"
+        misspelt = any(
+            key not in FIELD_NAMED and closest(key, FIELD_NAMED) == "type" for key in values
+        )
+        return None if misspelt or findings.lost("type") else "agent"
     if type(value) is str and value in FIELDS_OF:
         return cast("CardType", value)
     if not isinstance(value, str):
