@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from fast_agent.cards.dump_problem import DumpProblem, refuse
-from fast_agent.diagnostics import set_rules
+from fast_agent.diagnostics import dump_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,7 +134,7 @@ def _blocked(handle: int, directory: Path, name: str) -> DumpProblem | None:
         return None
     what = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
     return DumpProblem(
-        set_rules.DUMP_OUTSIDE,
+        dump_rules.DUMP_OUTSIDE,
         f"`{directory / name}` is {what}; nothing was written",
         "take it away, or dump to another directory",
     )
@@ -154,7 +154,7 @@ def name_problems(name: str) -> list[DumpProblem]:
         return []
     return [
         DumpProblem(
-            set_rules.DUMP_OUTSIDE,
+            dump_rules.DUMP_OUTSIDE,
             f"`{name}` is no plain file name, so it might leave the directory",
             "use a name without `/`, `\\`, control characters and a leading `.`",
         )
@@ -164,13 +164,13 @@ def name_problems(name: str) -> list[DumpProblem]:
 def _unwritable(directory: Path, error: OSError) -> DumpProblem:
     if directory.is_symlink():
         return DumpProblem(
-            set_rules.DUMP_OUTSIDE,
+            dump_rules.DUMP_OUTSIDE,
             f"`{directory}` is a symbolic link; nothing was written",
             "name the directory it leads to",
         )
     reason = (error.strerror or str(error)).lower()
     return DumpProblem(
-        set_rules.DUMP_FAILED,
+        dump_rules.DUMP_FAILED,
         f"cannot write to `{directory}`: {reason}",
         "see that it is a directory, that it may be written and that there is room",
     )

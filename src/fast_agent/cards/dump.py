@@ -15,7 +15,7 @@ from fast_agent.cards.dump_problem import DumpProblem, refuse
 from fast_agent.cards.field_values import Moved, field_values
 from fast_agent.cards.findings import Findings
 from fast_agent.cards.validate import Origin, validate_card
-from fast_agent.diagnostics import set_rules
+from fast_agent.diagnostics import dump_rules
 from fast_agent.errors import CardError
 from fast_agent.text.environment import escape
 from fast_agent.text.source import Source
@@ -140,7 +140,7 @@ def dump_set(
         if other != name:
             problems.append(
                 DumpProblem(
-                    set_rules.DUMP_FILE_COLLISION,
+                    dump_rules.DUMP_FILE_COLLISION,
                     f"`{other}` and `{name}` would be dumped to one file, `{file_name}`",
                     "rename one of them",
                     card.path,
@@ -169,7 +169,7 @@ def _card_text(
         return text, [] if written is not None else _value_problems(config, values)
     except UnwritableValueError as error:
         message = f"`{config.name}` holds {error}, which no card can hold"
-        return "", [DumpProblem(set_rules.DUMP_VALUE, message, "replace it", _path(config))]
+        return "", [DumpProblem(dump_rules.DUMP_VALUE, message, "replace it", _path(config))]
 
 
 def _text(config: AgentConfig, values: JsonObject, card_format: CardFormat) -> str:
@@ -211,7 +211,7 @@ def _value_problems(config: AgentConfig, values: JsonObject) -> list[DumpProblem
     _, found = validate_card(reading.documents[0], Origin(config.name), {})
     return [
         DumpProblem(
-            set_rules.DUMP_VALUE,
+            dump_rules.DUMP_VALUE,
             f"`{config.name}` could not be loaded again: {one.message}",
             one.hint or "change the value",
         )
@@ -227,10 +227,10 @@ def _file_name_problems(name: str, card_format: CardFormat) -> list[DumpProblem]
         what = "Markdown" if card_format == "markdown" else "YAML"
         message = f"`{name}` does not end as a {what} card does"
         hint = f"let it end in {' or '.join(f'`{one}`' for one in SUFFIXES[card_format])}"
-        return [DumpProblem(set_rules.DUMP_FILE_NAME, message, hint)]
+        return [DumpProblem(dump_rules.DUMP_FILE_NAME, message, hint)]
     if is_skill(name) or is_configuration(name):
         message = f"`{name}` is never loaded as a card"
-        return [DumpProblem(set_rules.DUMP_FILE_NAME, message, "rename the agent")]
+        return [DumpProblem(dump_rules.DUMP_FILE_NAME, message, "rename the agent")]
     return []
 
 

@@ -12,7 +12,7 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.dump_problem import DumpProblem
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS_OF
 from fast_agent.cards.kinds import AnyOf, ListOf, MapOf, Record
-from fast_agent.diagnostics import set_rules
+from fast_agent.diagnostics import dump_rules
 from fast_agent.text.environment import escape, has_variable
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Moved:
             return text
         if self._before is None:
             raise _NotWritableError(
-                set_rules.DUMP_PATH,
+                dump_rules.DUMP_PATH,
                 f"holds the relative path `{text}`, and nothing says where it starts",
                 "use an absolute path",
             )
@@ -104,7 +104,7 @@ class Moved:
             return Path(os.path.relpath(self._before / text, self._after)).as_posix()
         except ValueError:
             raise _NotWritableError(
-                set_rules.DUMP_PATH,
+                dump_rules.DUMP_PATH,
                 f"holds the path `{text}`, which leads to another drive from there",
                 "dump to the same drive, or use an absolute path",
             ) from None
@@ -137,12 +137,12 @@ def _plain(held: object) -> JsonValue:
     if callable(held):
         name = getattr(held, "__qualname__", None) or repr(held)
         raise _NotWritableError(
-            set_rules.DUMP_CALLABLE,
+            dump_rules.DUMP_CALLABLE,
             f"holds the function `{name}`, which a card cannot name",
             "put it in a file and write `file.py:name`",
         )
     raise _NotWritableError(
-        set_rules.DUMP_VALUE,
+        dump_rules.DUMP_VALUE,
         f"holds a `{type(held).__name__}`, which a card cannot hold",
         "use text, numbers, booleans, lists and mappings",
     )
@@ -153,7 +153,7 @@ def _foreign(config: AgentConfig) -> list[DumpProblem]:
     own = FIELDS_OF[config.type]
     return [
         DumpProblem(
-            set_rules.DUMP_VALUE,
+            dump_rules.DUMP_VALUE,
             f"`{name}` of `{config.name}` is set, and a card of type `{config.type}` has no such"
             " field",
             "leave it out",
