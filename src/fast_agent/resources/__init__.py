@@ -1,0 +1,1 @@
+"""Resources: one core behind `internal://`, `guide://` and `skill://`, in process and over MCP."""

@@ -1,0 +1,201 @@
+"""What a source of resources offers: the seam between the core and `internal`, `guide`, `skill`.
+
+A provider answers from an immutable snapshot that it swaps whole, because requests, the watcher
+and the search index ask from several threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from fast_agent.errors import ResourceError
+    from fast_agent.resources.answer import Answer
+    from fast_agent.resources.changes import Change
+    from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+    from fast_agent.resources.session import Session
+    from fast_agent.resources.uri import Uri
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that search may index, read only when it is due.
+
+    Args:
+        uri: Where its text reads from.
+        title: What people call it, or None to take its first heading.
+        stamp: Any value that differs when the text may have changed; compared, never read.
+        text: Gives the text, or None where it is no text or cannot be read now.
+    """
+
+    uri: Uri
+    title: str | None
+    stamp: str
+    text: Callable[[], str | None]
+
+
+class Provider(Protocol):
+    """All resources of one scheme."""
+
+    @property
+    def scheme(self) -> str:
+        """The scheme, lower case, without `://`."""
+        ...
+
+    @property
+    def revision(self) -> int:
+        """A number that grows when `resources()` or `templates()` would answer differently.
+
+        Asked on every list, so it is the place to notice cheaply (a stat of the roots) that the
+        disk has changed.
+        """
+        ...
+
+    def resources(self) -> Sequence[Resource]:
+        """The resources worth listing, in any order; the same values until `revision` grows."""
+        ...
+
+    def templates(self) -> Sequence[ResourceTemplate]:
+        """The templates of resources that are not listed."""
+        ...
+
+    def read(self, uri: Uri) -> Sequence[ResourceContent]:
+        """Read a resource.
+
+        Returns:
+            One content or more, each under its canonical URI. The same read gives the same bytes.
+
+        Raises:
+            ResourceError: `NotFound`, `Ambiguous`, `TooLarge` or `Unavailable`.
+        """
+        ...
+
+    def complete(
+        self, template: str, argument: str, value: str, given: Mapping[str, str]
+    ) -> Iterable[str]:
+        """Complete an argument of one of this provider's templates.
+
+        Args:
+            template: The template, as listed.
+            argument: The argument's name.
+            value: What is written of it so far.
+            given: Arguments already chosen, by name.
+
+        Returns:
+            Every value, best first; the service cuts them to a hundred and says how many there are.
+
+        Raises:
+            NotFound: The template has no such argument.
+        """
+        ...
+
+    def documents(self) -> Iterable[Document]:
+        """The texts search should find."""
+        ...
+
+    def places(self) -> Sequence[str]:
+        """The directories and files that resources are read from; none if they are fixed."""
+        ...
+
+    def fingerprint(self, uri: Uri) -> str:
+        """Tell one state of a resource from another: the answer differs when a read would.
+
+        Asked for URIs that clients follow, derived ones (manifests, collections, patterns)
+        included, when they begin to follow and after each `refresh`. It reads as little as it can
+        and never raises; a URI that reads nothing has the fingerprint `""`.
+        """
+        ...
+
+    def refresh(self) -> Change:
+        """Look at the disk again, because the watcher saw something change below `places()`.
+
+        Returns:
+            Whether the lists of resources and of tools differ from those before; `updated` is left
+            empty, since the service compares fingerprints.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool call gives: MCP content blocks, and data where there is any."""
+
+    content: tuple[JsonObject, ...]
+    is_error: bool = False
+    structured: JsonObject | None = None
+
+    @classmethod
+    def of_text(cls, text: str, *, is_error: bool = False) -> ToolAnswer:
+        """Answer with one block of text."""
+        return cls(({"type": "text", "text": text},), is_error)
+
+    @classmethod
+    def of_problem(cls, problem: ResourceError) -> ToolAnswer:
+        """Tell a model what went wrong and what to try."""
+        hint = f"\n{problem.hint}" if problem.hint else ""
+        return cls.of_text(problem.message + hint, is_error=True)
+
+    @property
+    def data(self) -> JsonObject:
+        """The answer with MCP's field names."""
+        data: dict[str, JsonValue] = {"content": self.content, "isError": self.is_error}
+        return data if self.structured is None else {**data, "structuredContent": self.structured}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTool:
+    """A tool that a server of resources offers.
+
+    Args:
+        name: Its name.
+        description: What it does, for the model.
+        input_schema: JSON Schema of its arguments, an object.
+        call: Answers a call. A `ResourceError` it raises becomes an answer with `isError`.
+        title: A name for people, or None.
+        annotations: MCP's hints, such as `readOnlyHint`, or None.
+    """
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    call: Callable[[JsonObject], ToolAnswer]
+    title: str | None = None
+    annotations: JsonObject | None = None
+
+    @property
+    def data(self) -> JsonObject:
+        """The tool with MCP's field names."""
+        data: dict[str, JsonValue] = {"name": self.name}
+        if self.title is not None:
+            data["title"] = self.title
+        data |= {"description": self.description, "inputSchema": self.input_schema}
+        return data if self.annotations is None else {**data, "annotations": self.annotations}
+
+
+Method: TypeAlias = "Callable[[Session, JsonObject], Answer]"
+"""Answers one method: the client's session and the request's `params` (`_meta` included)."""
+
+
+def _no_tools() -> Sequence[ServedTool]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a provider adds to a server beside resources.
+
+    Args:
+        methods: Further methods by name: `skills/list`.
+        extensions: What `capabilities.extensions` declares, by extension id.
+        tools: Gives the tools as they are now.
+        instructions: A paragraph for the server's `instructions`, or None.
+    """
+
+    methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
+    extensions: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+    tools: Callable[[], Sequence[ServedTool]] = _no_tools
+    instructions: str | None = None

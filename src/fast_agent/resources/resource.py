@@ -1,0 +1,167 @@
+"""Resources, templates and contents, in MCP's sense, each knowing its own JSON.
+
+Values keep their JSON bytes once made: a server answers the same entry thousands of times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fast_agent.resources.encoding import encode
+
+if TYPE_CHECKING:
+    from fast_agent.resources.uri import Uri
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An entry of `resources/list`.
+
+    Args:
+        uri: Its name.
+        name: A short name for programs.
+        title: A name for people, or None.
+        description: What it holds, or None.
+        mime_type: Its media type, or None where it varies.
+        size: Bytes of its raw content, or None where unknown.
+        annotations: MCP's: `audience`, `priority`, `lastModified`; or None.
+        meta: MCP's `_meta`, or None.
+    """
+
+    uri: Uri
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    annotations: JsonObject | None = None
+    meta: JsonObject | None = None
+    _json: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def data(self) -> JsonObject:
+        """The entry with MCP's field names."""
+        return _fields(
+            {
+                "uri": self.uri.text,
+                "name": self.name,
+                "title": self.title,
+                "description": self.description,
+                "mimeType": self.mime_type,
+                "size": self.size,
+                "annotations": self.annotations,
+                "_meta": self.meta,
+            }
+        )
+
+    @property
+    def json(self) -> bytes:
+        """The entry as JSON, made once."""
+        if (known := self._json) is not None:
+            return known
+        made = encode(self.data)
+        object.__setattr__(self, "_json", made)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTemplate:
+    """An entry of `resources/templates/list`; `template` is an RFC 6570 template."""
+
+    template: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    meta: JsonObject | None = None
+
+    @property
+    def data(self) -> JsonObject:
+        """The entry with MCP's field names."""
+        return _fields(
+            {
+                "uriTemplate": self.template,
+                "name": self.name,
+                "title": self.title,
+                "description": self.description,
+                "mimeType": self.mime_type,
+                "_meta": self.meta,
+            }
+        )
+
+    @property
+    def json(self) -> bytes:
+        """The entry as JSON."""
+        return encode(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceContent:
+    """One content of a read: exactly one of `text` and `blob` is set.
+
+    Args:
+        uri: What was read, canonical.
+        mime_type: Its media type.
+        text: The content, where its bytes are UTF-8; line ends and a byte order mark are kept.
+        blob: The content, where they are not.
+        meta: MCP's `_meta`, or None.
+    """
+
+    uri: Uri
+    mime_type: str | None
+    text: str | None = None
+    blob: bytes | None = None
+    meta: JsonObject | None = None
+    _json: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_bytes(
+        cls, uri: Uri, mime_type: str | None, data: bytes, meta: JsonObject | None = None
+    ) -> ResourceContent:
+        """Carry bytes as text where they are UTF-8, and as a blob where not.
+
+        `content.bytes == data` holds either way.
+        """
+        try:
+            return cls(uri, mime_type, text=data.decode(), meta=meta)
+        except UnicodeDecodeError:
+            return cls(uri, mime_type, blob=data, meta=meta)
+
+    @property
+    def bytes(self) -> bytes:
+        """The raw bytes."""
+        return (self.blob or b"") if self.text is None else self.text.encode()
+
+    @property
+    def data(self) -> JsonObject:
+        """The content with MCP's field names."""
+        fields: dict[str, JsonValue] = {"uri": self.uri.text}
+        if self.mime_type is not None:
+            fields["mimeType"] = self.mime_type
+        if self.text is None:
+            fields["blob"] = self._base64()
+        else:
+            fields["text"] = self.text
+        if self.meta is not None:
+            fields["_meta"] = self.meta
+        return fields
+
+    @property
+    def json(self) -> bytes:
+        """The content as JSON, made once."""
+        if (known := self._json) is not None:
+            return known
+        made = encode(self.data)
+        object.__setattr__(self, "_json", made)
+        return made
+
+    def _base64(self) -> str:
+        from binascii import b2a_base64
+
+        return b2a_base64(self.blob or b"", newline=False).decode("ascii")
+
+
+def _fields(fields: dict[str, JsonValue]) -> JsonObject:
+    return {key: value for key, value in fields.items() if value is not None}

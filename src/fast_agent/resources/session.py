@@ -1,0 +1,102 @@
+"""One client: the protocol it speaks, what it follows, and where its notifications go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from fast_agent.resources.encoding import NOTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fast_agent.resources.changes import Change
+    from fast_agent.text.json_value import JsonObject
+
+Era: TypeAlias = Literal["handshake", "modern"]
+"""How a client opens: `initialize` (up to 2025-11-25), or nothing, with `_meta` on each request."""
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Listen:
+    """One `subscriptions/listen` stream: what it was granted."""
+
+    __slots__ = ("id", "resources", "tools", "uris")
+
+    def __init__(
+        self, request_id: int | str, uris: dict[str, str], *, resources: bool, tools: bool
+    ) -> None:
+        self.id = request_id
+        self.uris = uris
+        self.resources = resources
+        self.tools = tools
+
+
+class Session:
+    """A client of the service, on any edge.
+
+    Args:
+        send: Takes a notification's method and params to the client. It is called from the
+            thread that publishes a change, must not block for long, and must not raise.
+        protocol: The version the edge has settled with the client; None where the service settles
+            it from the client's first request.
+    """
+
+    def __init__(
+        self, send: Callable[[str, JsonObject], None], protocol: str | None = None
+    ) -> None:
+        self.send = send
+        self.protocol = protocol
+        self.opened: Era | None = None
+        self.client: JsonObject = NOTHING
+        self.level: str | None = None
+        self.lists_shown = False
+        """Whether a handshake client has seen a list, and so is told when lists change."""
+        self.subscriptions: dict[str, str] = {}
+        """By canonical URI, the spelling the client used: it is told of that one."""
+        self.listens: dict[int | str, Listen] = {}
+
+    @property
+    def era(self) -> Era:
+        """The protocol's era, or that of the opening while the version is not settled."""
+        if self.protocol is None:
+            return self.opened or "handshake"
+        return "modern" if self.protocol in MODERN_VERSIONS else "handshake"
+
+    @property
+    def follows(self) -> int:
+        """How many URIs this client follows."""
+        return len(self.subscriptions) + sum(len(one.uris) for one in self.listens.values())
+
+    @property
+    def interested(self) -> bool:
+        """Whether any change would be told to this client."""
+        return bool(self.subscriptions or self.listens or self.lists_shown)
+
+    def tell(self, change: Change) -> None:
+        """Send what this client asked to hear of a change."""
+        uris = sorted(uri.text for uri in change.updated)
+        if self.lists_shown:
+            self._lists(NOTHING, resources=change.resources, tools=change.tools)
+        for uri in uris:
+            if (spelt := self.subscriptions.get(uri)) is not None:
+                self.send("notifications/resources/updated", {"uri": spelt})
+        for listen in tuple(self.listens.values()):
+            mark: JsonObject = {"_meta": {SUBSCRIPTION_ID: listen.id}}
+            self._lists(
+                mark,
+                resources=change.resources and listen.resources,
+                tools=change.tools and listen.tools,
+            )
+            for uri in uris:
+                if (spelt := listen.uris.get(uri)) is not None:
+                    self.send("notifications/resources/updated", {"uri": spelt, **mark})
+
+    def _lists(self, params: JsonObject, *, resources: bool, tools: bool) -> None:
+        if resources:
+            self.send("notifications/resources/list_changed", params)
+        if tools:
+            self.send("notifications/tools/list_changed", params)
