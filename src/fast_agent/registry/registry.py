@@ -121,7 +121,7 @@ class Registry:
         for root, load in loads.items():
             problems.extend(load.diagnostics)
             roots[root] = load.cards
-        roots = _without_repeats(roots)
+        roots = _without_repeats(_refreshed(roots, loads))
         added = dict(before.added)
         if tools or servers:
             children = [card.config.name for root in tools for card in roots.get(root, ())]
@@ -129,7 +129,8 @@ class Registry:
             _give(others, children, servers, receiver, added)
         unread = tuple(name for load in loads.values() for name in load.unread)
         self._swap(roots, added, problems, unread)
-        return tuple(name for root in loads for name in self._snapshot.names_of(root))
+        names = (card.config.name for load in loads.values() for card in load.cards)
+        return tuple(dict.fromkeys(names))
 
     def add(self, card: Card) -> None:
         """Take in an agent a decorator made; `check` speaks of what it refers to.
@@ -144,7 +145,7 @@ class Registry:
         if taken is not None:
             raise CardError(
                 f"there are two agents called `{card.config.name}`",
-                hint=f"the other one is in {taken.path}",
+                hint=f"the other one is {f'in {taken.path}' if taken.path else 'made in code too'}",
             )
         before = self._snapshot
         self._snapshot = _snapshot(before, roots, before.added, (), changed=True)
@@ -189,6 +190,29 @@ def _snapshot(
         MappingProxyType(dict(added)),
         tuple(notes),
     )
+
+
+def _refreshed(
+    roots: Mapping[str, tuple[Card, ...]], loads: Mapping[str, CardLoad]
+) -> dict[str, tuple[Card, ...]]:
+    """Bring cards up to date in roots that hold a file which was just read by another root."""
+    fresh: dict[object, tuple[Card, ...]] = {}
+    for load in loads.values():
+        for card in load.cards:
+            if card.config.source is not None:
+                fresh[card.config.source] = (*fresh.get(card.config.source, ()), card)
+    kept: dict[str, tuple[Card, ...]] = {}
+    for root, cards in roots.items():
+        if root in loads:
+            kept[root] = cards
+            continue
+        taken: dict[object, tuple[Card, ...]] = {}
+        for card in cards:
+            source = card.config.source
+            key = card.config.name if source is None else source
+            taken[key] = fresh.get(source) or (*taken.get(key, ()), card)
+        kept[root] = tuple(card for group in taken.values() for card in group)
+    return kept
 
 
 def _without_repeats(roots: Roots) -> dict[str, tuple[Card, ...]]:
