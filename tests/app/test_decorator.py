@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from fast_agent import FastAgent
+from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+from fast_agent.cards.fields import FIELDS_OF
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.errors import CardError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    NewProgram: TypeAlias = Callable[..., FastAgent]
+    WriteCard: TypeAlias = Callable[..., Path]
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FIELDS: dict[str, Any] = {
+    "description": "What it does.",
+    "default": True,
+    "tool_only": False,
+    "agents": ["bob"],
+    "servers": ["time", "news"],
+    "tools": {"time": ["get_*"]},
+    "resources": {"time": ["note://*"]},
+    "prompts": {"news": ["*"]},
+    "skills": ["skills"],
+    "resource_tools": True,
+    "model": "passthrough",
+    "use_history": False,
+    "request_params": {"max_tokens": 7, "temperature": 0.5},
+    "human_input": True,
+    "api_key": "a key",
+    "messages": ["one.md", "two.json"],
+    "function_tools": ["tools.py:add"],
+    "tool_hooks": ["hooks.py:around"],
+    "shell": True,
+    "cwd": "work",
+    "tool_input_schema": SCHEMA,
+    "history_source": "none",
+    "history_merge_target": "none",
+    "max_parallel": 3,
+    "child_timeout_sec": 1.5,
+    "max_display_instances": 4,
+}
+
+
+def config_of(program: FastAgent, name: str) -> AgentConfig:
+    return program.load_set.cards[name].config
+
+
+@pytest.mark.spec("CARD-1", "CARD-10", "PY-9")
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_a_decorator_makes_what_a_card_makes(
+    new_program: NewProgram, tmp_path: Path, field: str
+) -> None:
+    import json
+
+    servers = "mcp: {servers: {time: {url: 'http://h/mcp'}, news: {url: 'http://h/n'}}}"
+    (tmp_path / "one.md").write_text("hello")
+    (tmp_path / "two.json").write_text('{"messages": []}')
+    (tmp_path / "tools.py").write_text("def add(a: int) -> int: return a")
+    (tmp_path / "hooks.py").write_text("async def around(ctx, args, call_next): ...")
+    (tmp_path / "work").mkdir()
+    value = FIELDS[field]
+    extra = {"servers": FIELDS["servers"]} if field in {"tools", "resources", "prompts"} else {}
+    fields = {**extra, field: value}
+
+    in_code = new_program(servers)
+    in_code.agent("ann", "Be brief.", **fields)
+    in_code.agent("bob", "Be short.")
+    card = {"name": "ann", "instruction": "Be brief.", **fields}
+    (tmp_path / "ann.yaml").write_text(json.dumps(card))
+    (tmp_path / "bob.md").write_text("---\nname: bob\n---\nBe short.")
+    in_files = new_program()
+    in_files.load_agents(tmp_path)
+
+    made, loaded = config_of(in_code, "ann"), config_of(in_files, "ann")
+    assert made.source is None
+    assert loaded.source == tmp_path / "ann.yaml"
+    for name in AgentConfig.__slots__:
+        if name != "source":
+            assert getattr(made, name) == getattr(loaded, name), name
+    default = AgentConfig(name="ann", instruction="Be brief.")
+    if field not in {"tool_only", "history_source", "history_merge_target"}:
+        assert getattr(made, field) != getattr(default, field)
+
+
+@pytest.mark.spec("CARD-36", "CARD-45")
+def test_the_decorator_takes_every_field_of_the_type() -> None:
+    taken = set(inspect.signature(FastAgent.agent).parameters) - {"self"}
+    # Only in files: what says which file it is, and what is deprecated.
+    left_out = {"type", "schema_version", "history_mode", "mcp_connect"}
+    assert taken == set(FIELDS_OF["agent"]) - left_out
+    for code_only in ("instruction_or_kwarg", "elicitation_handler", "tool_runner_hooks"):
+        assert code_only not in FIELDS_OF["agent"]
+
+
+def test_a_decorated_function_stays_what_it_is(new_program: NewProgram) -> None:
+    program = new_program()
+
+    @program.agent("ann", "Be brief.", default=True)
+    @program.agent("bob")
+    async def main() -> int:
+        return 7
+
+    assert inspect.iscoroutinefunction(main)
+    assert program.names() == ["ann", "bob"]
+    assert program.load_set.default == "ann"
+
+
+def test_without_an_instruction_there_is_a_plain_one(new_program: NewProgram) -> None:
+    program = new_program()
+    program.agent()
+    assert "{{currentDate}}" in (config_of(program, "default").instruction or "")
+
+
+def test_an_instruction_is_taken_as_it_is(new_program: NewProgram) -> None:
+    text = "---\nname: x\n---\n${HOME} {braces} {{file:x}} ---USER\n# comment: 'quote'"
+    program = new_program()
+    program.agent("ann", text)
+    assert config_of(program, "ann").instruction == text
+
+
+def test_request_parameters_may_be_a_value(new_program: NewProgram) -> None:
+    params = RequestParams(max_tokens=9, usage_limits=UsageLimits(max_requests=2))
+    program = new_program()
+    program.agent("ann", request_params=params)
+    assert config_of(program, "ann").request_params is params
+
+
+def test_functions_may_be_callables_and_hooks_may_be_by_point(new_program: NewProgram) -> None:
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    async def around(ctx: Any, args: Any, call_next: Any) -> Any:
+        return await call_next(ctx, args)
+
+    async def after(ctx: Any) -> None: ...
+
+    program = new_program()
+    program.agent("ann", function_tools=[add, "tools.py:sub"], tool_hooks=[around])
+    program.agent("bob", tool_hooks={"after_turn_complete": after})
+    assert config_of(program, "ann").function_tools == (add, "tools.py:sub")
+    assert config_of(program, "ann").tool_hooks == (around,)
+    assert config_of(program, "bob").tool_hooks == {"after_turn_complete": (after,)}
+
+
+def test_child_history_may_be_values(new_program: NewProgram) -> None:
+    program = new_program()
+    histories = {"bob": ChildHistory(source="child")}
+    program.agent("ann", agents=["bob"], child_history=histories)
+    assert config_of(program, "ann").child_history == histories
+
+
+@pytest.mark.spec("CARD-11", "PY-10")
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"use_history": "no"}, "`use_history` must be `true` or `false`, not the text `no`"),
+        ({"max_parallel": 0}, "`max_parallel` must be a whole number of at least 1, not `0`"),
+        ({"model": 3}, "`model` must be text, not the number `3`"),
+        ({"servers": "time"}, "`servers` must be a list of texts, not the text `time`"),
+        ({"request_params": {"max_tokns": 1}}, "`request_params` has no field `max_tokns`"),
+        ({"history_source": "chidl"}, "`chidl`"),
+        ({"tool_input_schema": {"type": "objec"}}, "objec"),
+        ({"tools": {"time": object()}}, "not JSON serializable"),
+        ({"function_tools": [3]}, "function_tools"),
+    ],
+)
+def test_a_wrong_argument_is_a_card_error(
+    new_program: NewProgram, fields: dict[str, Any], message: str
+) -> None:
+    program = new_program()
+    with pytest.raises(CardError) as raised:
+        program.agent("ann", "Be brief.", **fields)
+    assert message in raised.value.message
+    assert "agent `ann`" in raised.value.message
+    assert "ann" not in program.load_set.cards
+
+
+def test_every_wrong_argument_is_told(new_program: NewProgram) -> None:
+    with pytest.raises(CardError) as raised:
+        new_program().agent("ann", use_history="no", max_parallel=0, model=3)  # pyright: ignore[reportArgumentType]
+    codes = [found.code for found in raised.value.diagnostics]
+    assert set(codes) == {"FA102", "FA103"}
+    assert len(codes) == 3
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "a/b", "a\\b", "a\nb"])
+def test_a_name_that_is_none(new_program: NewProgram, name: str) -> None:
+    with pytest.raises(CardError, match="name"):
+        new_program().agent(name)
+
+
+def test_a_name_given_twice(new_program: NewProgram) -> None:
+    program = new_program()
+    program.agent("ann")
+    with pytest.raises(CardError, match="two agents called `ann`"):
+        program.agent("ann")
+    assert program.names() == ["ann"]
+
+
+def test_an_argument_there_is_not_is_pythons_own_error(new_program: NewProgram) -> None:
+    with pytest.raises(TypeError, match="elicitation_handler"):
+        new_program().agent("ann", elicitation_handler=print)  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.spec("CARD-23")
+def test_a_tool_only_default_is_found_when_all_are_checked(new_program: NewProgram) -> None:
+    program = new_program()
+    program.agent("ann", tool_only=True, default=True)
+    with pytest.raises(CardError, match="tool_only"):
+        program.load_agents()
