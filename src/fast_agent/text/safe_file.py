@@ -72,11 +72,63 @@ def read_confined(root: Path, name: str, limit: int) -> FileBytes:
         RefusedFileError: The name is absolute or has a `..`, a part is a link, or the file is
             missing, no regular file, too large or unreadable.
     """
-    *folders, last = confined_parts(name)
+    parts = confined_parts(name)
     try:
         directory = os.open(root, _DIRECTORY)
     except OSError as error:
         raise _refusal(error) from error
+    return read_below(directory, parts, limit)
+
+
+def open_root(path: str) -> int:
+    """Open a directory that was resolved before and must not have become a link since.
+
+    Args:
+        path: Absolute, without links when it was resolved.
+
+    Returns:
+        A descriptor, which the caller closes.
+
+    Raises:
+        RefusedFileError: It is gone, a link now, or no directory.
+    """
+    try:
+        return os.open(path, _DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise _refusal(error) from error
+
+
+def open_folder(name: str, directory: int) -> int:
+    """Open a directory inside an open one; a link is refused.
+
+    Args:
+        name: One name, without `/`.
+        directory: The open directory's descriptor, which stays open.
+
+    Returns:
+        A descriptor, which the caller closes.
+
+    Raises:
+        RefusedFileError: It is gone, a link, no directory, or unreadable.
+    """
+    return _open_at(name, directory, _DIRECTORY)
+
+
+def read_below(directory: int, parts: tuple[str, ...], limit: int) -> FileBytes:
+    """Read a regular file below an open directory, which is closed in any case.
+
+    Args:
+        directory: Descriptor of the directory.
+        parts: The path as `confined_parts` gives it.
+        limit: Most bytes the file may hold.
+
+    Returns:
+        Its bytes and stamp.
+
+    Raises:
+        RefusedFileError: As for `read_confined`.
+    """
+    *folders, last = parts
     try:
         for folder in folders:
             inner = _open_at(folder, directory, _DIRECTORY)

@@ -1,0 +1,183 @@
+"""The change watcher: calls back soon after something changes below some places on disk.
+
+It runs in a thread, so that an edge needs no event loop. It uses inotify on Linux, elsewhere the
+`watchfiles` package where it is installed, and otherwise looks for itself, never for more than a
+tenth of the time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from threading import Event, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.resources.folder import ignored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_QUIET = 0.015
+_LONGEST_BURST = 0.06
+_POLL = 0.04
+_POLL_SHARE = 10
+_MOST_SEEN = 200_000
+
+Waiter: TypeAlias = "Callable[[float | None], bool]"
+"""Waits for a change: given seconds at most, or None; False where there was none in time."""
+
+
+def start_watch(places: Sequence[str], on_change: Callable[[], None]) -> Callable[[], None]:
+    """Watch places on disk.
+
+    Args:
+        places: Directories, with all below them, and files. They may be missing or come and go.
+        on_change: Called in the watcher's thread once it watches, so that nothing done before is
+            missed, and after each burst of changes. What it raises is logged.
+
+    Returns:
+        A function that stops the watcher; it may be called from `on_change`, and does not wait.
+    """
+    watch = _Watch(tuple(places), on_change)
+    watch.start()
+    return watch.stop
+
+
+class _Watch(Thread):
+    def __init__(self, places: tuple[str, ...], on_change: Callable[[], None]) -> None:
+        super().__init__(name="resource-watch", daemon=True)
+        self._places = places
+        self._on_change = on_change
+        self._stopped = Event()
+        self._wake: Callable[[], None] = self._stopped.set
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._wake()
+
+    def run(self) -> None:
+        if sys.platform == "linux" and self._run_inotify():
+            return
+        if not self._run_watchfiles():
+            self._run(_Poll(self._places, self._stopped).wait)
+
+    def _run_inotify(self) -> bool:
+        """Watch with inotify; False where the system gives too little of it."""
+        from fast_agent.resources.inotify import Inotify, NoInotifyError
+
+        try:
+            notify = Inotify(self._places)
+        except NoInotifyError:
+            return False
+        self._wake = notify.wake
+        try:
+            self._run(notify.wait)
+        except NoInotifyError:
+            return False
+        finally:
+            self._wake = self._stopped.set
+            notify.close()
+        return True
+
+    def _run_watchfiles(self) -> bool:
+        """Watch with the `watchfiles` package; False where it cannot serve."""
+        try:
+            from watchfiles import watch
+        except ImportError:
+            return False
+        if not self._all_there():
+            return False  # it cannot wait for a place to come
+        begun = False
+        for changes in watch(
+            *self._places,
+            watch_filter=None,
+            debounce=30,
+            step=15,
+            stop_event=self._stopped,
+            rust_timeout=200,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+        ):
+            if changes or not begun:
+                begun = True
+                self._call()
+            if not self._all_there():
+                return False  # nor for one to come back
+        return True
+
+    def _all_there(self) -> bool:
+        return all(os.path.exists(place) for place in self._places)  # noqa: PTH110
+
+    def _run(self, wait: Waiter) -> None:
+        if not self._stopped.is_set():
+            self._call()
+        while not self._stopped.is_set():
+            if wait(None) and not self._stopped.is_set():
+                end = monotonic() + _LONGEST_BURST
+                while monotonic() < end and wait(_QUIET):
+                    pass
+                if not self._stopped.is_set():
+                    self._call()
+
+    def _call(self) -> None:
+        try:
+            self._on_change()
+        except Exception:  # a task boundary: the watcher outlives a bad refresh
+            from logging import getLogger
+
+            getLogger(__name__).exception("could not look at what changed")
+
+
+class _Poll:
+    """Looks at the state of every file again and again."""
+
+    def __init__(self, places: tuple[str, ...], stopped: Event) -> None:
+        self._places = places
+        self._stopped = stopped
+        self._pause = _POLL
+        self._state = self._look()
+
+    def wait(self, seconds: float | None) -> bool:
+        end = None if seconds is None else monotonic() + seconds
+        while not self._stopped.wait(self._pause if seconds is None else min(self._pause, seconds)):
+            state = self._look()
+            changed, self._state = state != self._state, state
+            if changed:
+                return True
+            if end is not None and monotonic() >= end:
+                return False
+        return False
+
+    def _look(self) -> dict[str, tuple[int, int, int]]:
+        begun = monotonic()
+        state: dict[str, tuple[int, int, int]] = {}
+        for path, status in _tree(self._places):
+            state[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if len(state) > _MOST_SEEN:
+                break
+        self._pause = max(_POLL, (monotonic() - begun) * _POLL_SHARE)
+        return state
+
+
+def _tree(places: Sequence[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Every file and directory at and below some places; links are not followed."""
+    waiting: list[str] = []
+    for place in places:
+        try:
+            yield place, os.stat(place)  # noqa: PTH116
+        except OSError:
+            continue
+        waiting.append(place)
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if ignored(entry.name):
+                        continue
+                    yield entry.path, entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            continue  # gone, or a file
