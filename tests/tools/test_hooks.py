@@ -10,7 +10,6 @@ from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolCall, ToolResult
 from fast_agent.tools.function import FunctionTool, ToolOptions, tool
 from fast_agent.tools.hooks import Hook, HookedTool, ToolHookContext, wrong_hook
-from fast_agent.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -201,22 +200,6 @@ async def test_what_a_tool_raises_is_not_blamed_on_a_hook(context: ToolContext) 
     with pytest.raises(ConnectionError, match="gone"):
         await call(HookedTool(broken, [Hook("h", through)]), context)
     assert (await call(HookedTool(broken, [Hook("h", catch)]), context)).text == "caught"
-
-
-async def test_a_toolbox_puts_hooks_around_every_tool(context: ToolContext) -> None:
-    async def shout(ctx: ToolHookContext, args: Any, call_next: CallNext) -> str:
-        return f"{ctx.tool_name}!"
-
-    class Set:
-        async def tools(self) -> list[FunctionTool]:
-            return [FunctionTool(add, ToolOptions(name="other"))]
-
-    hooks = [Hook("h", shout)]
-    box = Toolbox([FunctionTool(add)], [Set()], wrap=lambda inner: HookedTool(inner, hooks))
-    table = await box.table()
-    for name in ("add", "other"):
-        result = await table[name].call(ToolCall("c1", name, {"a": 1}), context)
-        assert result.text == f"{name}!"
 
 
 async def three(ctx: object, args: Mapping[str, object], call_next: object) -> None: ...

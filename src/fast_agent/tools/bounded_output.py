@@ -8,7 +8,7 @@ class BoundedOutput:
 
     Args:
         head: Bytes kept from the beginning.
-        tail: Bytes kept from the end, from 1.
+        tail: Bytes kept from the end.
     """
 
     __slots__ = ("_head", "_head_limit", "_tail", "_tail_limit", "_total")
@@ -37,7 +37,7 @@ class BoundedOutput:
         self._head += data[:room]
         self._tail += data[room:] if room else data
         if len(self._tail) > 2 * self._tail_limit:
-            del self._tail[: -self._tail_limit]
+            del self._tail[: len(self._tail) - self._tail_limit]
 
     def text(self) -> str:
         """Give the text: whole, or its ends with a note between them.
@@ -49,7 +49,7 @@ class BoundedOutput:
         if not self.omitted:
             return _decode(bytes(self._head + self._tail))
         head = bytes(self._head)
-        tail = bytes(self._tail[-self._tail_limit :])
+        tail = bytes(self._tail[len(self._tail) - self._tail_limit :])
         unit = "byte" if self.omitted == 1 else "bytes"
         note = f"\n[… {self.omitted:,} {unit} left out …]\n"
         return _decode(_without_cut_end(head)) + note + _decode(_without_cut_start(tail))

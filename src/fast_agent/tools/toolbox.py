@@ -67,7 +67,6 @@ class Toolbox:
         tools: Tools that stay; they come first.
         toolsets: Sets whose tools may change, asked in order.
         on_duplicate: Told once of each tool that lost its name to an earlier one.
-        wrap: Put around each tool that is offered, such as hooks; None for nothing.
     """
 
     def __init__(
@@ -75,10 +74,8 @@ class Toolbox:
         tools: Sequence[Tool] = (),
         toolsets: Sequence[Toolset] = (),
         on_duplicate: DuplicateSink = _ignore,
-        wrap: Callable[[Tool], Tool] | None = None,
     ) -> None:
-        self._wrap = wrap
-        self._fixed = self._wrapped(tools)
+        self._fixed = tuple(tools)
         self._toolsets = tuple(toolsets)
         self._on_duplicate = on_duplicate
         self._reported: set[tuple[str, str, str | None]] = set()
@@ -99,13 +96,10 @@ class Toolbox:
             new is old for new, old in zip(now, self._seen, strict=True)
         )
         if not same:
-            tools = (*self._fixed, *(tool for tools in now for tool in self._wrapped(tools)))
+            tools = (*self._fixed, *(tool for tools in now for tool in tools))
             self._table = ToolTable(tools, self._report)
             self._seen = now
         return self._table
-
-    def _wrapped(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        return tuple(tools) if self._wrap is None else tuple(map(self._wrap, tools))
 
     def _report(self, kept: Tool, lost: Tool) -> None:
         key = (lost.spec.name, lost.source, lost.server_name)

@@ -1,0 +1,138 @@
+"""The human input tool: `request_human_input` asks a person and gives the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from json import dumps
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import ToolError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import ToolResult
+from fast_agent.models.model import ToolSpec
+from fast_agent.tools.human import HumanRequest
+from fast_agent.tools.human_form import form_fields, schema_problem
+from fast_agent.tools.result import error_result
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.human import Human, HumanAnswer
+    from fast_agent.tools.tool import ToolContext, ToolSource
+
+NAME = "request_human_input"
+ATTEMPTS = 3
+"""How often a person is asked for an answer that fits the form."""
+
+_SPEC = ToolSpec(
+    NAME,
+    "Ask the person you work for a question and wait for the answer. Use it for what only they can"
+    " know or decide.",
+    {
+        "type": "object",
+        "properties": {
+            "message": {"type": "string", "description": "The question."},
+            "schema": {
+                "type": "object",
+                "description": (
+                    "JSON Schema of the answer: an object whose properties are strings, numbers,"
+                    " booleans or enums. Leave it out for an answer in words."
+                ),
+            },
+        },
+        "required": ["message"],
+        "additionalProperties": False,
+    },
+)
+
+
+class HumanInputTool:
+    """Asks a person.
+
+    Args:
+        human: The way to reach one; None where there is nobody.
+    """
+
+    __slots__ = ("_human",)
+
+    def __init__(self, human: Human | None) -> None:
+        self._human = human
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the model sees it."""
+        return _SPEC
+
+    @property
+    def source(self) -> ToolSource:
+        """Always `runtime`."""
+        return "runtime"
+
+    @property
+    def server_name(self) -> str | None:
+        """Always None."""
+        return None
+
+    @property
+    def repeatable(self) -> bool:
+        """Always True: a question may be asked again."""
+        return True
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Ask the question of a call.
+
+        Args:
+            call: The call, with `message` and perhaps `schema`.
+            context: Names the agent that asks.
+
+        Returns:
+            The answer: words as text, a form as JSON and structured content. An error result when
+            the question is wrong or there is nobody to ask.
+        """
+        try:
+            request = _request(call, context.agent_name)
+        except ToolError as problem:
+            return error_result(call.id, problem.message)
+        if self._human is None:
+            return error_result(call.id, "there is no person to ask; go on without an answer")
+        asked = request
+        for _ in range(ATTEMPTS):
+            answer = await self._human.ask(asked)
+            problem = _problem(answer, request.schema)
+            if problem is None:
+                return _result(call.id, answer, request.schema)
+            asked = replace(request, message=f"{request.message}\n\nthis does not fit: {problem}")
+        return error_result(call.id, f"the person gave no answer that fits {request.schema}")
+
+
+def _request(call: ToolCall, agent_name: str) -> HumanRequest:
+    further = [name for name in call.arguments if name not in ("message", "schema")]
+    if further:
+        raise ToolError(f"`{further[0]}` is not an argument; there are message and schema")
+    message, schema = call.arguments.get("message"), call.arguments.get("schema")
+    if not isinstance(message, str) or not message.strip():
+        raise ToolError("`message` must be the question, as a string")
+    if schema is not None:
+        if not isinstance(schema, Mapping):
+            raise ToolError("`schema` must be a JSON Schema, as an object")
+        form_fields(schema)
+    return HumanRequest(message=message, agent_name=agent_name, schema=schema)
+
+
+def _problem(answer: HumanAnswer, schema: JsonObject | None) -> str | None:
+    if answer.action != "accept" or schema is None:
+        return None
+    return schema_problem(dict(answer.content or {}), schema)
+
+
+def _result(call_id: str, answer: HumanAnswer, schema: JsonObject | None) -> ToolResult:
+    if answer.action == "decline":
+        return ToolResult(call_id, (TextContent("the person declined to answer"),))
+    if answer.action == "cancel":
+        return ToolResult(call_id, (TextContent("the person dismissed the question"),))
+    content = dict(answer.content or {})
+    if schema is None:
+        return ToolResult(call_id, (TextContent(str(content.get("text", ""))),))
+    text = dumps(content, ensure_ascii=False)
+    return ToolResult(call_id, (TextContent(text),), structured=content)
