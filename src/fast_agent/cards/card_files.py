@@ -76,10 +76,17 @@ def list_directory(path: str, shown: str) -> list[Candidate]:
             name = entry.name
             if name.startswith(".") or not name.lower().endswith(CARD_SUFFIXES):
                 continue
-            if not entry.is_dir() and not is_configuration(name):
+            if not _is_directory(entry) and not is_configuration(name):
                 found.append(Candidate(entry.path, os.path.join(shown, name), named=False))  # noqa: PTH118 - shown as written
     found.sort(key=_by_name)
     return found
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _by_name(candidate: Candidate) -> str:

@@ -100,33 +100,31 @@ def _flag(_kind: Flag) -> Convert:
 
 def _whole(kind: Whole) -> Convert:
     def convert(value: object, path: Path, findings: Findings) -> object:
-        if isinstance(value, Variable):
-            value = _resolved(value)
-        if type(value) is not int:
+        number = _resolved(value) if isinstance(value, Variable) else value
+        if type(number) is not int:
             return explain_number(kind, value, path, findings)
-        if value not in kind.also and (
-            (kind.minimum is not None and value < kind.minimum)
-            or (kind.maximum is not None and value > kind.maximum)
+        if number not in kind.also and (
+            (kind.minimum is not None and number < kind.minimum)
+            or (kind.maximum is not None and number > kind.maximum)
         ):
             return explain_range(kind, value, path, findings)
-        return value
+        return number
 
     return convert
 
 
 def _number(kind: Number) -> Convert:
     def convert(value: object, path: Path, findings: Findings) -> object:
-        if isinstance(value, Variable):
-            value = _resolved(value)
-        if type(value) is not int and type(value) is not float:
+        number = _resolved(value) if isinstance(value, Variable) else value
+        if type(number) is not int and type(number) is not float:
             return explain_number(kind, value, path, findings)
         if (
-            (kind.minimum is not None and value < kind.minimum)
-            or (kind.maximum is not None and value > kind.maximum)
-            or (kind.above is not None and value <= kind.above)
+            (kind.minimum is not None and number < kind.minimum)
+            or (kind.maximum is not None and number > kind.maximum)
+            or (kind.above is not None and number <= kind.above)
         ):
             return explain_range(kind, value, path, findings)
-        return value
+        return number
 
     return convert
 
@@ -221,17 +219,20 @@ def _record(kind: Record) -> Convert:
 
 
 def _any_of(kind: AnyOf) -> Convert:
-    branches = [(_shape(one), one, converter(one)) for one in kind.kinds]
+    branches = [(_shape(one), converter(one)) for one in kind.kinds]
+    # A text may stand for a list of one.
+    branches += [
+        (str, converter(one)) for one in kind.kinds if isinstance(one, ListOf) and one.single
+    ]
+
+    shapes = {shape for shape, _ in branches}
 
     def convert(value: object, path: Path, findings: Findings) -> object:
-        if isinstance(value, Variable) and any(shape is int for shape, _, _ in branches):
-            value = _resolved(value)
-        for shape, _, convert_one in branches:
-            if type(value) is shape:
-                return convert_one(value, path, findings)
-        # A text may stand for a list of one.
-        for _, one, convert_one in branches:
-            if isinstance(one, ListOf) and one.single and isinstance(value, str):
+        shape = str if isinstance(value, str) else type(value)
+        if isinstance(value, Variable) and (other := type(_resolved(value))) in shapes:
+            shape = other
+        for wanted, convert_one in branches:
+            if shape is wanted:
                 return convert_one(value, path, findings)
         return explain_union(kind, value, path, findings)
 

@@ -75,9 +75,9 @@ def explain_number(kind: Whole | Number, value: object, path: Path, findings: Fi
     return _wrong_type(expected(kind), value, path, findings, hint, meant)
 
 
-def explain_range(kind: Whole | Number, value: float, path: Path, findings: Findings) -> Invalid:
+def explain_range(kind: Whole | Number, value: object, path: Path, findings: Findings) -> Invalid:
     """Report a number out of its bounds."""
-    message = f"`{shown(path)}` must be {expected(kind)}, not `{value}`"
+    message = f"`{shown(path)}` must be {expected(kind)}, not {described(value)}"
     return _bad_value(message, path, findings)
 
 
