@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -61,6 +62,9 @@ class OneShot:
             click.UsageError: The options do not go together.
         """
         self._check_usage()
+        if self.quiet:
+            # With no handler at all, Python prints the warnings of a log to standard error.
+            logging.getLogger().addHandler(logging.NullHandler())
         program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
             with faults.kept():
@@ -183,7 +187,10 @@ class OneShot:
                 report_note(f"the `---SYSTEM` section of {self.prompt_file} is not used; put it "
                             "in the instruction of a card")  # fmt: skip
         if self.message is not None:
-            text = sys.stdin.read() if self.message == "-" else self.message
+            text = self.message
+            if text == "-":
+                # The end of the last line belongs to the shell, not to the message.
+                text = sys.stdin.read().removesuffix("\n")
             if not text.strip():
                 raise click.UsageError("the message is empty")
             return earlier, Message.user(text)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from fast_agent.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Run: TypeAlias = Callable[..., "Ran"]
+    WriteCard: TypeAlias = Callable[..., Path]
+
+SERVER = Path(__file__).parents[1] / "mcp/servers/everything.py"
+
+
+@dataclass
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the problems it told, in order."""
+        return [line.split("[")[1][:5] for line in self.err.splitlines() if "[FA" in line[:12]]
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, with no configuration and no key of whoever runs the tests."""
+    for name in os.environ:
+        if "__" in name or name.endswith(("_API_KEY", "_BASE_URL")):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("FAST_AGENT_MODEL", raising=False)
+    monkeypatch.setenv("FAST_AGENT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+@pytest.fixture(name="run")
+def _run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command in this process, as its entry point does."""
+
+    def run(*arguments: str | Path, stdin: str = "") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+        told = capsys.readouterr()
+        assert "Traceback" not in told.out + told.err
+        return Ran(code, told.out, told.err)
+
+    return run
+
+
+@pytest.fixture(name="spawn")
+def _spawn(project: Path) -> Run:
+    """Run the command in a process of its own."""
+
+    def spawn(*arguments: str | Path, stdin: str = "") -> Ran:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("fast-agent"), *map(str, arguments)],
+            cwd=project,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return spawn
+
+
+@pytest.fixture(name="write_card")
+def _write_card(project: Path) -> WriteCard:
+    """Write a card of some fields, given as lines of frontmatter."""
+
+    def write(name: str, *fields: str, body: str = "Be brief.") -> Path:
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(("---", *fields, "---", body)), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[str]:
+    """The address of a real MCP server, started once."""
+    process = subprocess.Popen(
+        [sys.executable, str(SERVER), "http"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    with process.stdout as lines:
+        yield f"http://127.0.0.1:{int(lines.readline())}/mcp"
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def tiny_server() -> str:
+    """The command line of a small real MCP server over stdio."""
+    return f"{sys.executable} {SERVER.with_name('tiny.py')} once"
