@@ -215,6 +215,16 @@ async def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], words:
     assert words in result.text
 
 
+async def test_the_usual_time_may_be_longer_than_the_longest_that_can_be_asked_for(
+    tmp_path: Path,
+) -> None:
+    limits = ShellLimits(timeout_seconds=7200)
+    tool = ShellTool(tmp_path, {}, limits=limits)
+    properties: Any = tool.spec.input_schema["properties"]
+    assert properties["timeout_seconds"]["maximum"] == 7200
+    assert not (await execute(tmp_path, "true", limits=limits, timeout_seconds=7200)).is_error
+
+
 async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     result = await execute(tmp_path / "none", "ls")
     assert result.is_error

@@ -57,6 +57,11 @@ class ShellLimits:
     tail_bytes: int = 16 * 1024
     grace_seconds: float = 2.0
 
+    @property
+    def longest_seconds(self) -> float:
+        """Longest run of any command."""
+        return max(self.timeout_seconds, self.max_timeout_seconds)
+
 
 DEFAULT_LIMITS = ShellLimits()
 
@@ -161,7 +166,7 @@ class ShellTool:
         timeout = call.arguments.get("timeout_seconds")
         if timeout is None:
             return command, self._limits.timeout_seconds
-        most = self._limits.max_timeout_seconds
+        most = self._limits.longest_seconds
         if (
             not isinstance(timeout, int | float)
             or isinstance(timeout, bool)
@@ -257,7 +262,7 @@ def _spec(shell: str, directory: Path, limits: ShellLimits) -> ToolSpec:
         f" command. Of a long output the first {limits.head_bytes:,} and the last"
         f" {limits.tail_bytes:,} bytes are shown."
     )
-    most = limits.max_timeout_seconds
+    most = limits.longest_seconds
     schema: JsonObject = {
         "type": "object",
         "properties": {
