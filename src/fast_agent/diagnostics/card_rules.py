@@ -79,15 +79,15 @@ number out of bounds, an empty text, a function that is not written as `file.py:
 Wrong:
 
 ```yaml
-min_rating: good
-max_refinements: -1
+history_source: Child
+max_parallel: 0
 ```
 
 Right:
 
 ```yaml
-min_rating: GOOD
-max_refinements: 1
+history_source: child
+max_parallel: 1
 ```
 """,
     ),
