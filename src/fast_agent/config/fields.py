@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from fast_agent.cards.kinds import AnyOf, Entry, Flag, ListOf, MapOf, Number, OneOf, Record, Text
 from fast_agent.cards.records import COUNT, REQUEST_PARAMS
+from fast_agent.config.guide import GUIDE
 from fast_agent.config.kinds import PathText, SecretText
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
@@ -137,6 +138,7 @@ SETTINGS: Final = Record(
             ),
             "skills agents may use",
         ),
+        Entry("guide", GUIDE, "documents served as `guide://`"),
     ),
     build=dict,
 )

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from fast_agent.cards.kinds import AnyOf, ListOf, MapOf, Record
 from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
-from fast_agent.config.kinds import PathText
 from fast_agent.config.layer import FileLayer, Place, place_in
 from fast_agent.config.overrides import read_overrides
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.reading import Reader, branch_of
+from fast_agent.config.reading import Reader, built
 from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
 from fast_agent.diagnostics.config_rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
@@ -25,8 +22,8 @@ from fast_agent.text.yaml_document import YamlError, parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from fast_agent.cards.kinds import Kind
     from fast_agent.config.layer import Keys, Layer
     from fast_agent.config.reading import Tree
     from fast_agent.config.settings import ServerSettings
@@ -143,7 +140,7 @@ def _servers(
     tree: Tree, layers: Sequence[Layer], problems: list[Diagnostic]
 ) -> Mapping[str, ServerSettings]:
     servers: dict[str, ServerSettings] = {}
-    given: Mapping[str, Any] = _built(SERVERS, tree.get("mcp", {}).get("servers", {}))
+    given: Mapping[str, Any] = built(SERVERS, tree.get("mcp", {}).get("servers", {}))
 
     def place(keys: Keys, *, key: bool = False) -> Place:
         for layer in reversed(layers):
@@ -166,7 +163,7 @@ def _settings(
     warnings: tuple[Diagnostic, ...],
 ) -> Settings:
     values: dict[str, Any] = {
-        entry.name: _built(entry.kind, tree[entry.name])
+        entry.name: built(entry.kind, tree[entry.name])
         for entry in SETTINGS.entries
         if entry.name in tree
     }
@@ -175,22 +172,3 @@ def _settings(
     return Settings(
         providers=MappingProxyType(providers), layers=layers, warnings=warnings, **values
     )
-
-
-def _built(kind: Kind, value: Any) -> Any:
-    """Make the value of a checked tree."""
-    match kind:
-        case Record():
-            kinds = {entry.name: entry.kind for entry in kind.entries}
-            return kind.build(**{key: _built(kinds[key], inner) for key, inner in value.items()})
-        case MapOf():
-            return MappingProxyType({key: _built(kind.value, one) for key, one in value.items()})
-        case ListOf():
-            return tuple(_built(kind.item, one) for one in value)
-        case AnyOf():
-            branch = branch_of(kind, value)
-            return value if branch is None else _built(branch, value)
-        case PathText(program=False):
-            return value if "://" in value else Path(value)
-        case _:
-            return value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from fast_agent.cards.kinds import (
@@ -33,8 +35,6 @@ from fast_agent.text.environment import UnsetVariableError, expand, has_variable
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fast_agent.cards.kinds import Entry, Kind
     from fast_agent.config.layer import Keys, Layer
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -322,3 +322,27 @@ def from_text(kind: Kind, text: str) -> JsonValue:
     if isinstance(kind, AnyOf) and branch_of(kind, value) is None:
         return text
     return text if value is None else value
+
+
+def built(kind: Kind, value: Any) -> Any:
+    """Make the value of a checked tree.
+
+    Args:
+        kind: What it was checked against.
+        value: The tree, or a part of it.
+    """
+    match kind:
+        case Record():
+            kinds = {entry.name: entry.kind for entry in kind.entries}
+            return kind.build(**{key: built(kinds[key], inner) for key, inner in value.items()})
+        case MapOf():
+            return MappingProxyType({key: built(kind.value, one) for key, one in value.items()})
+        case ListOf():
+            return tuple(built(kind.item, one) for one in value)
+        case AnyOf():
+            branch = branch_of(kind, value)
+            return value if branch is None else built(branch, value)
+        case PathText(program=False):
+            return value if "://" in value else Path(value)
+        case _:
+            return value

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.guide import NO_GUIDE, GuideSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,6 +150,7 @@ class Settings:
         local: Local models.
         shell: The shell tool.
         skills: Skill directories.
+        guide: Documents served as `guide://`.
         layers: Where all this comes from, the weakest first.
         warnings: What was found to be doubtful, such as a file that was passed over.
     """
@@ -161,6 +163,7 @@ class Settings:
     local: LocalSettings = LocalSettings()
     shell: ShellSettings = ShellSettings()
     skills: SkillsSettings = SkillsSettings()
+    guide: GuideSettings = NO_GUIDE
     layers: tuple[Layer, ...] = field(default=(), repr=False, compare=False)
     warnings: tuple[Diagnostic, ...] = field(default=(), repr=False, compare=False)
 
