@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from fast_agent.config.providers import PROVIDERS
 from fast_agent.tools.shell_environment import shell_environment
 
 
@@ -17,6 +18,7 @@ from fast_agent.tools.shell_environment import shell_environment
         "TOKEN",
         "CLIENT_SECRET",
         "DJANGO_SECRET_KEY",
+        "OPENAI_API_KEY_2",
         "PGPASSWORD",
         "DB_PASSWD",
         "GOOGLE_APPLICATION_CREDENTIALS",
@@ -28,10 +30,16 @@ def test_secrets_are_left_out(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["PATH", "HOME", "TOKENIZERS_PARALLELISM", "KEYBOARD", "SSH_AUTH_SOCK"]
+    "name", ["PATH", "HOME", "TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEYBOARD", "SSH_AUTH_SOCK"]
 )
 def test_everything_else_stays(name: str) -> None:
     assert shell_environment({name: "x"}) == {name: "x"}
+
+
+def test_the_keys_of_every_known_provider_are_left_out() -> None:
+    names = [name for provider in PROVIDERS.values() for name in provider.key_variables]
+    assert len(names) > 5
+    assert shell_environment(dict.fromkeys(names, "x")) == {}
 
 
 def test_named_variables_are_left_out_too() -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _SECRET = re.compile(
-    r"(.*_)?(API_?KEY|ACCESS_KEY(_ID)?|SECRET(_KEY)?|TOKEN|AUTHORIZATION|CREDENTIALS?)"
+    r"(.*_)?(API_?KEY|ACCESS_KEY|SECRET|TOKEN|AUTHORIZATION|CREDENTIALS?)(_.*)?"
     r"|.*PASSW(OR)?D",
     re.IGNORECASE,
 )
@@ -23,7 +23,7 @@ def shell_environment(environ: Mapping[str, str], secrets: Iterable[str] = ()) -
         secrets: Further names to leave out, such as those of the providers' keys.
 
     Returns:
-        The variables whose name neither is one of `secrets` nor ends like that of a key, token,
+        The variables whose name neither is one of `secrets` nor has the words of a key, token,
         secret or password.
     """
     named = {name.upper() for name in secrets}
