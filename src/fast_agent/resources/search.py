@@ -1,0 +1,228 @@
+"""Full-text search over documents, by heading: SQLite's FTS5 with BM25.
+
+The index is made when the first query comes, kept in a private temporary database, and brought up
+to date by each document's stamp: only what changed is read again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from fast_agent.resources.sections import sections
+from fast_agent.resources.tokens import estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from sqlite3 import Connection
+
+    from fast_agent.resources.catalog import Catalog, Listing
+    from fast_agent.resources.provider import Document
+
+_LONGEST_CHUNK = 6000
+_MOST_WORDS = 32
+_LONGEST_WORD = 64
+_HITS_PER_DOCUMENT = 2
+_FRESH_SECONDS = 1.0
+_WORD = re.compile(r"\w")
+_SPACES = re.compile(r"\s+")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at be by can do does for from how i if in is it of on or that the this to"
+        " use was what when where which who why will with you",
+    )
+)
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA temp_store = MEMORY;
+CREATE TABLE chunk (id INTEGER PRIMARY KEY, uri TEXT NOT NULL, title TEXT NOT NULL,
+                    heading TEXT NOT NULL, body TEXT NOT NULL);
+CREATE INDEX chunk_uri ON chunk (uri);
+CREATE VIRTUAL TABLE words USING fts5 (title, heading, body, content='chunk', content_rowid='id',
+                                       tokenize='porter unicode61 remove_diacritics 2');
+"""
+_INSERT = "INSERT INTO chunk (id, uri, title, heading, body) VALUES (?, ?, ?, ?, ?)"
+_INSERT_WORDS = "INSERT INTO words (rowid, title, heading, body) VALUES (?, ?, ?, ?)"
+_DELETE_WORDS = (
+    "INSERT INTO words (words, rowid, title, heading, body)"
+    " SELECT 'delete', id, title, heading, body FROM chunk WHERE uri = ?"
+)
+_QUERY = (
+    "SELECT rowid, rank, snippet(words, -1, '', '', '…', 24) FROM words"
+    " WHERE words MATCH ? AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank LIMIT ?"
+)
+_CHUNK = "SELECT uri, title, heading, length(body) FROM chunk WHERE id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A section that answers a query.
+
+    Args:
+        uri: The document's.
+        title: The document's, or "".
+        heading: The path of the section, `Setup > Linux`; "" above the first heading.
+        snippet: The words around what was found, on one line.
+        tokens: An estimate of what reading the section takes.
+        score: Its rank; higher is better, comparable within one search only.
+    """
+
+    uri: str
+    title: str
+    heading: str
+    snippet: str
+    tokens: int
+    score: float
+
+
+class SearchIndex:
+    """Searches the documents of a catalog.
+
+    Args:
+        catalog: What to search.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, catalog: Catalog, clock: Callable[[], float] = monotonic) -> None:
+        self._catalog = catalog
+        self._clock = clock
+        self._database: Connection | None = None
+        self._stamps: dict[str, str] = {}
+        self._next = 1
+        self._looked: tuple[Listing, float] | None = None
+        self._lock = Lock()
+
+    def search(self, query: str, limit: int = 10) -> tuple[Hit, ...]:
+        """Find sections.
+
+        All words of the query must occur; where no section has them all, any. Words need not be
+        in the form the text has them in, and nothing in the query is syntax.
+
+        Args:
+            query: Words.
+            limit: Most hits; no document gives more than two.
+
+        Returns:
+            The best first.
+        """
+        words = _words(query)
+        if not words or limit < 1:
+            return ()
+        with self._lock:
+            database = self._refreshed()
+            for joint in (" ", " OR ") if len(words) > 1 else (" ",):
+                rows = database.execute(_QUERY, (joint.join(words), limit * 3)).fetchall()
+                if rows:
+                    return _hits(database, rows, limit)
+        return ()
+
+    def refresh(self) -> int:
+        """Bring the index up to date now.
+
+        Returns:
+            How many documents are in it.
+        """
+        with self._lock:
+            self._looked = None
+            self._refreshed()
+            return len(self._stamps)
+
+    def close(self) -> None:
+        """Drop the index; the next query makes another."""
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+            self._database = None
+            self._looked = None
+            self._stamps.clear()
+
+    def _refreshed(self) -> Connection:
+        database = self._database
+        if database is None:
+            from sqlite3 import connect
+
+            database = self._database = connect("", isolation_level=None, check_same_thread=False)
+            database.executescript(_SCHEMA)
+        listing, now = self._catalog.listing(), self._clock()
+        if self._looked is None or self._looked[0] is not listing or now > self._looked[1]:
+            self._update(database)
+            # Looking costs a stat for each document, so it is not done for each query.
+            self._looked = (listing, self._clock() + _FRESH_SECONDS)
+        return database
+
+    def _update(self, database: Connection) -> None:
+        database.execute("BEGIN")
+        try:
+            gone = dict.fromkeys(self._stamps)
+            for document in self._catalog.documents():
+                uri = document.uri.text
+                known = self._stamps.get(uri)
+                gone.pop(uri, None)
+                if known == document.stamp:
+                    continue
+                if known is not None:
+                    self._drop(database, uri)
+                self._add(database, document)
+            for uri in gone:
+                self._drop(database, uri)
+        except BaseException:
+            # The database and the stamps must not part: begin anew next time.
+            database.close()
+            self._database, self._looked = None, None
+            self._stamps.clear()
+            raise
+        database.execute("COMMIT")
+
+    def _add(self, database: Connection, document: Document) -> None:
+        text = document.text()
+        self._stamps[document.uri.text] = document.stamp
+        if text is None:
+            return
+        chunks = list(_chunks(text))
+        title = document.title or next((heading for heading, _ in chunks if heading), "")
+        rows = [
+            (number, document.uri.text, title, heading, body)
+            for number, (heading, body) in enumerate(chunks, self._next)
+        ]
+        self._next += len(rows)
+        database.executemany(_INSERT, rows)
+        database.executemany(_INSERT_WORDS, [(row[0], *row[2:]) for row in rows])
+
+    def _drop(self, database: Connection, uri: str) -> None:
+        database.execute(_DELETE_WORDS, (uri,))
+        database.execute("DELETE FROM chunk WHERE uri = ?", (uri,))
+        self._stamps.pop(uri, None)
+
+
+def _chunks(text: str) -> Iterator[tuple[str, str]]:
+    """Headings and the texts below them, long ones in pieces."""
+    for section in sections(text.replace("\0", " ")):
+        body = text[section.start : section.own_end].replace("\0", " ")
+        for start in range(0, len(body), _LONGEST_CHUNK):
+            yield section.name, body[start : start + _LONGEST_CHUNK]
+
+
+def _words(query: str) -> list[str]:
+    """The query's words as FTS5 phrases: quoted, so that none is an operator."""
+    words = [
+        word[:_LONGEST_WORD] for word in query.replace("\0", " ").split() if _WORD.search(word)
+    ]
+    telling = [word for word in words if word.strip("?!.,:;").lower() not in _COMMON] or words
+    return ['"' + word.replace('"', '""') + '"' for word in telling[:_MOST_WORDS]]
+
+
+def _hits(database: Connection, rows: list[tuple[int, float, str]], limit: int) -> tuple[Hit, ...]:
+    hits: list[Hit] = []
+    seen: dict[str, int] = {}
+    for number, rank, snippet in rows:
+        uri, title, heading, size = database.execute(_CHUNK, (number,)).fetchone()
+        seen[uri] = seen.get(uri, 0) + 1
+        if seen[uri] <= _HITS_PER_DOCUMENT and len(hits) < limit:
+            shown = _SPACES.sub(" ", snippet).strip()
+            hits.append(Hit(uri, title, heading, shown, estimate(size), -rank))
+    return tuple(hits)
