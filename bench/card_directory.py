@@ -17,11 +17,12 @@ _MODELS = ("passthrough", "sonnet", "haiku?reasoning=low", "openai.gpt-6.1-sol",
 _TOOLS = ("read_*", "list_*", "get_page", "search", "find_in_*", "convert", "now")
 _WORDS = """
 answer ask background brief careful change check city clear collect compare cost customer date
-deliver describe detail document draft early error evidence exact explain fact figure file first follow form
-given guess help idea invoice item known language late letter list long market matter meaning
-measure message name never note number offer open order other page plan point price product question quote
-reader reason record report request result review rule search sentence short source state step
-summary table task team test text time topic town unit user value visit weather week word work write
+deliver describe detail document draft early error evidence exact explain fact figure file
+first follow form given guess help idea invoice item known language late letter list long
+market matter meaning measure message name never note number offer open order other page plan
+point price product question quote reader reason record report request result review rule
+search sentence short source state step summary table task team test text time topic town unit
+user value visit weather week word work write
 """.split()  # noqa: SIM905 - a list of ninety lines says no more
 _CONFIGURATION = "mcp:\n  servers:\n" + "".join(
     f'    {name}:\n      command: "server-{name}"\n      args: ["--quiet"]\n' for name in SERVERS

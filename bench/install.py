@@ -36,18 +36,27 @@ def figures(setup: Setup) -> Iterator[Figure]:
 
 
 def _install(setup: Setup) -> Path:
-    place = setup.work / "core"
+    """Install what is weighed; the wheel is built elsewhere, so that no build tool is weighed."""
+    locks = ROOT / "requirements"
     wheels = setup.work / "wheels"
-    python = place / "bin" / "python"
-    pip = ("-m", "pip", "--disable-pip-version-check")
-    build = ("--no-deps", "--no-build-isolation", "--quiet")
-    install = ("install", "--quiet")
-    _run(setup.python, "-m", "venv", place)
-    _run(setup.python, *pip, "wheel", *build, "--wheel-dir", wheels, ROOT)
-    locked = ROOT / "requirements" / "core.txt"
-    _run(python, *pip, *install, "--require-hashes", "--requirement", locked)
-    _run(python, *pip, *install, "--no-deps", *wheels.glob("*.whl"))
+    builder = _environment(setup, "build")
+    python = _environment(setup, "core")
+    _pip(builder, "install", "--require-hashes", "--requirement", locks / "build.txt")
+    wheel = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ROOT)
+    _pip(builder, *wheel)
+    _pip(python, "install", "--require-hashes", "--requirement", locks / "core.txt")
+    _pip(python, "install", "--no-deps", *wheels.glob("*.whl"))
     return python
+
+
+def _environment(setup: Setup, name: str) -> Path:
+    place = setup.work / name
+    _run(setup.python, "-m", "venv", place)
+    return place / "bin" / "python"
+
+
+def _pip(python: Path, *arguments: str | Path) -> None:
+    _run(python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments)
 
 
 def _run(*command: str | Path) -> None:
