@@ -1,0 +1,215 @@
+"""`fast-agent check`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Ran
+
+    Run: TypeAlias = Callable[..., Ran]
+    WriteCard: TypeAlias = Callable[..., Path]
+
+
+@pytest.mark.spec("CHECK-1")
+def test_a_clean_set(run: Run, write_card: WriteCard) -> None:
+    write_card("cards/ann.md", "default: true")
+    write_card("cards/bob.md", "tool_only: true")
+    done = run("check", "cards")
+    assert done.code == 0
+    assert done.err == "no problems\n"
+    assert done.out == ("ann  agent  cards/ann.md  default\nbob  agent  cards/bob.md  tool only\n")
+
+
+@pytest.mark.spec("CARDS-2", "CARDS-3", "CARDS-4", "CHECK-1")
+def test_every_problem_with_place_caret_and_hint(run: Run, write_card: WriteCard) -> None:
+    write_card("cards/ann.md", "typ: agent", "max_parallel: two", "servers: [tmie]")
+    write_card("cards/bob.md", "agents: [an]", body="Hi {{curentDate}} {{file:no.md}}")
+    done = run("check", "cards")
+    assert done.code == 1
+    assert sorted(done.codes) == ["FA101", "FA102", "FA201", "FA206", "FA701", "FA702"]
+    assert (
+        "error[FA101]: unknown field `typ`\n"
+        "  --> cards/ann.md:2:1\n"
+        "2 | typ: agent\n"
+        "  | ^^^\n"
+        "hint: did you mean `type`?\n"
+    ) in done.err
+    assert "5 errors, 1 warning (" in done.err
+    assert done.out.count("\n") == 2
+
+
+@pytest.mark.spec("CHECK-2", "CARDS-3")
+def test_json(run: Run, write_card: WriteCard) -> None:
+    write_card("ann.md", "default: true", "use_histroy: true", body="Größe 漢字 {{nope}}")
+    done = run("check", "ann.md", "--format", "json")
+    assert (done.code, done.err) == (1, "")
+    report = done.json
+    assert report["cards"] == [
+        {"name": "ann", "type": "agent", "path": "ann.md", "default": True, "tool_only": False}
+    ]
+    first, second = report["diagnostics"]
+    assert set(first) >= {"code", "severity", "message", "path", "start", "end", "hint", "fix"}
+    assert (first["code"], first["severity"]) == ("FA101", "error")
+    assert first["start"] == {"line": 3, "column": 1}
+    assert first["end"] == {"line": 3, "column": 12}
+    assert first["fix"] == {
+        "replacement": "use_history",
+        "start": {"line": 3, "column": 1},
+        "end": {"line": 3, "column": 12},
+    }
+    assert (second["code"], second["start"]) == ("FA701", {"line": 5, "column": 10})
+
+
+@pytest.mark.spec("CHECK-2")
+def test_sarif_holds_the_same(run: Run, write_card: WriteCard) -> None:
+    write_card("ann.md", "use_histroy: true", "model: nope")
+    report = run("check", "ann.md", "--format", "sarif").json
+    facts = run("check", "ann.md", "--format", "json").json
+    assert report["version"] == "2.1.0"
+    (only,) = report["runs"]
+    assert [one["ruleId"] for one in only["results"]] == [
+        one["code"] for one in facts["diagnostics"]
+    ]
+
+
+@pytest.mark.spec("CHECK-3", "CARDS-3")
+def test_fix_mends_the_files(run: Run, write_card: WriteCard) -> None:
+    path = write_card("ann.md", "typ: agent", "use_histroy: yes please")
+    path.write_text(path.read_text().replace("yes please", '"no"'))
+    other = write_card("bob.md", "agents: [an]")
+    done = run("check", ".", "--fix")
+    assert "mended ./ann.md" in done.err
+    assert done.code == 0, done.err
+    assert path.read_text() == "---\ntype: agent\nuse_history: false\nmodel: sonnet\n---\nBe brief."
+    assert "[ann]" in other.read_text()
+    again = run("check", ".", "--fix")
+    assert (again.code, again.err) == (0, "no problems\n")
+
+
+def test_fix_leaves_what_it_cannot_mend(run: Run, write_card: WriteCard) -> None:
+    path = write_card("ann.md", "max_parallel: two")
+    before = path.read_text()
+    done = run("check", "ann.md", "--fix")
+    assert (done.code, done.codes) == (1, ["FA102"])
+    assert path.read_text() == before
+
+
+@pytest.mark.spec("CHECK-1")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("nope.md",), 1),
+        (("nope",), 1),
+        (("--format", "xml"), 2),
+        (("--fxi",), 2),
+        (("--config-path", "nope.yaml"), 1),
+    ],
+)
+def test_statuses(run: Run, arguments: tuple[str, ...], code: int) -> None:
+    assert run("check", *arguments).code == code
+
+
+def test_warnings_do_not_fail(run: Run, write_card: WriteCard) -> None:
+    write_card("ann.md", "history_mode: fork")
+    done = run("check", "ann.md")
+    assert (done.code, done.codes) == (0, ["FA123"])
+
+
+@pytest.mark.spec("FILE-7", "FILE-8", "CHECK-2")
+def test_what_is_passed_over_is_in_the_facts_only(run: Run, write_card: WriteCard) -> None:
+    write_card("ann.md")
+    Path("README.md").write_text("# Read me")
+    Path("docs.yaml").write_text("pages: []")
+    done = run("check", ".")
+    assert (done.code, done.err) == (0, "no problems\n")
+    infos = run("check", ".", "--format", "json").json["diagnostics"]
+    assert [(one["code"], one["severity"]) for one in infos] == [("FA136", "info")] * 2
+
+
+class TestSets:
+    def test_directories_below_are_sets_of_their_own(self, run: Run, write_card: WriteCard) -> None:
+        write_card("one/ann.md", "default: true")
+        write_card("two/ann.md", "default: true", "servers: [mine]")
+        write_card("two/.hidden/x.md", "typ: x")
+        Path("two/fastagent.config.yaml").write_text("mcp: {servers: {mine: {command: x}}}")
+        done = run("check")
+        assert done.code == 0, done.err
+        assert done.out.splitlines() == [
+            "ann  agent  one/ann.md  default",
+            "ann  agent  two/ann.md  default",
+        ]
+
+    def test_paths_named_together_are_one_set(self, run: Run, write_card: WriteCard) -> None:
+        write_card("one/ann.md")
+        write_card("two/ann.md")
+        assert run("check", "one", "two").codes == ["FA204"]
+
+    @pytest.mark.spec("PREC-4")
+    def test_a_project_is_what_loads_by_itself(self, run: Run, write_card: WriteCard) -> None:
+        write_card("project/.fast-agent/agent-cards/ann.md", "agents: [bob]")
+        write_card("project/.fast-agent/tool-cards/bob.md", "tool_only: true")
+        write_card("other/cid.md")
+        done = run("check")
+        assert done.code == 0, done.err
+        assert len(done.out.splitlines()) == 3
+        os.chdir("project")
+        assert len(run("check").out.splitlines()) == 2
+
+    def test_a_set_is_checked_from_where_it_would_be_run(
+        self, run: Run, write_card: WriteCard
+    ) -> None:
+        """Its files may be anywhere below here, as for `go`."""
+        write_card("cards/ann.md", "function_tools: [../lib/tools.py:one]")
+        Path("lib").mkdir()
+        Path("lib/tools.py").write_text("def one() -> int:\n    return 1\n")
+        assert run("check", "cards").codes == []
+        assert run("go", "--card", "cards", "--model", "passthrough", "-m", "hi").code == 0
+
+    def test_a_wrong_configuration_hides_no_other_problem(
+        self, run: Run, write_card: WriteCard
+    ) -> None:
+        write_card("cards/ann.md", "messages: nope.md", "agents: [nobody]", "servers: [any]",
+                   "function_tools: [nope.py:f]")  # fmt: skip
+        Path("cards/fastagent.config.yaml").write_text("mpc: {}\n")
+        done = run("check", "cards")
+        assert sorted(done.codes) == ["FA201", "FA303", "FA401", "FA602"]
+        assert "  --> cards/fastagent.config.yaml:1:1\n1 | mpc: {}\n  | ^^^\n" in done.err
+
+
+@pytest.mark.spec("CARDS-1")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("nmae: x",),
+        ("model: sonet",),
+        ("servers: [nope]",),
+        ("agents: [nobody]",),
+        ("messages: nope.md",),
+        ("function_tools: [nope.py:f]",),
+        ("default: true", "tool_only: true"),
+        ("request_params: {max_tokns: 1}",),
+    ],
+)
+def test_check_and_go_refuse_the_same(
+    run: Run, write_card: WriteCard, fields: tuple[str, ...]
+) -> None:
+    write_card("cards/ann.md", *fields)
+    checked = run("check", "cards")
+    gone = run("go", "--card", "cards", "--model", "passthrough", "-m", "hi")
+    assert checked.code == gone.code == 1
+    assert gone.out == ""
+    assert checked.err == gone.err
+
+
+def test_json_of_nothing(run: Run) -> None:
+    done = run("check", "--format", "json")
+    assert done.code == 0
+    assert json.loads(done.out)["cards"] == []
