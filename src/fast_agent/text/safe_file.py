@@ -38,11 +38,14 @@ class FileStamp(NamedTuple):
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileStamp:
         """Take the stamp out of what `stat` gave."""
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return cls(
+            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        )
 
 
 @dataclass(frozen=True, slots=True)
