@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _cards(write_card: WriteCard) -> None:
-    write_card("cards/ann.md", "default: true", "agents: [bob]", "model: passthrough",
-               "function_tools: [tools.py:one]", body="# Title\n\nSay {{currentDate}}.")  # fmt: skip
+    fields = ("default: true", "agents: [bob]", "model: passthrough")
+    body = "# Title\n\nSay {{currentDate}}."
+    write_card("cards/ann.md", *fields, "function_tools: [tools.py:one]", body=body)
     write_card("cards/bob.md", "tool_only: true", "skills: []", "model: passthrough")
     Path("cards/tools.py").write_text("def one() -> int:\n    return 1\n")
 
