@@ -200,19 +200,19 @@ def _fold(word: str) -> str:
 
 def _name(values: Mapping[str, JsonValue], default: str, findings: Findings) -> str:
     value = values.get("name")
-    start = findings.document.start()
-    if findings.document.several:
-        default = f"{default}-{start.start.line}"
+    document = findings.document
+    if document.several:
+        default = f"{default}-{document.start().start.line}"
         if value is None and not findings.lost("name"):
             message = "a card in a file with several needs a `name`"
-            findings.put(rules.MISSING_FIELD, message, start, hint="add `name: …`")
+            findings.put(rules.MISSING_FIELD, message, document.start(), hint="add `name: …`")
     if value is None:
         fault = name_fault(default)
         if fault is not None:
             message = (
                 f"the file's name gives the agent the name `{clipped(default)}`, which {fault}"
             )
-            findings.put(rules.BAD_NAME, message, start, hint="add `name: …`")
+            findings.put(rules.BAD_NAME, message, document.start(), hint="add `name: …`")
         return default
     name = _TEXT(value, ("name",), findings)
     if name is INVALID:

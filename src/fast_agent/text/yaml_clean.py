@@ -94,8 +94,9 @@ def _count_keys(mapping: dict[object, object]) -> int:
         elif isinstance(value, dict):
             inner = cast("dict[object, object]", value)
             count += len(inner)
-            if not all(type(key) is str for key in inner):
-                raise _UnusualError
+            for key in inner:
+                if type(key) is not str:
+                    raise _UnusualError
             pending.extend(inner.values())
         elif isinstance(value, list):
             pending.extend(cast("list[object]", value))
