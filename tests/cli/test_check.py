@@ -88,7 +88,7 @@ def test_fix_mends_the_files(run: Run, write_card: WriteCard) -> None:
     done = run("check", ".", "--fix")
     assert "mended ./ann.md" in done.err
     assert done.code == 0, done.err
-    assert path.read_text() == "---\ntype: agent\nuse_history: false\nmodel: sonnet\n---\nBe brief."
+    assert path.read_text() == "---\ntype: agent\nuse_history: false\n---\nBe brief."
     assert "[ann]" in other.read_text()
     again = run("check", ".", "--fix")
     assert (again.code, again.err) == (0, "no problems\n")
