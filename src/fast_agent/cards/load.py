@@ -155,7 +155,7 @@ class _Found(NamedTuple):
     problem: Diagnostic | None = None
 
 
-_NOWHERE = Origin("")
+_NOWHERE = Origin(None)
 
 
 class _Gathering:
@@ -275,7 +275,7 @@ class _Loading:
             self.diagnostics.append(found.problem)
             if found.problem.code == rules.SKIPPED_FILE:
                 self.skipped.append(Skipped(found.problem.path, found.problem.message))
-            elif found.origin.name:
+            elif found.origin.name is not None:
                 self.unread.append(found.origin.name)
 
     def _take_text(self, found: _Found, source: Source) -> None:
@@ -293,7 +293,7 @@ class _Loading:
         self.diagnostics.extend(reading.diagnostics)
         if not reading.documents:
             written = _NAME_LINE.search(source.text)
-            self.unread.append(written[1] if written else found.origin.name)
+            self.unread.append(written[1] if written else stem(found.name))
         for document in reading.documents:
             card, problems = validate_card(document, found.origin, self._environ)
             self.cards.append(card)

@@ -42,12 +42,12 @@ class Origin(NamedTuple):
     """Where a card comes from.
 
     Args:
-        name: The name it has when it gives none.
+        name: The name it has when it gives none; None where it always gives one.
         source: Its file, absolute; None for a remote card.
         remote: Its address; None for a local card.
     """
 
-    name: str
+    name: str | None
     source: pathlib.Path | None = None
     remote: str | None = None
 
@@ -94,7 +94,7 @@ def validate_card(
         values = expand_fields(values, environ, findings)
     card_type = _type(values, findings)
     arguments = _convert_fields(values, card_type, findings)
-    arguments["name"] = _name(values, origin.name, findings)
+    arguments["name"] = _name(values, origin.name or "unnamed", findings)
     arguments["instruction"] = _instruction(values, card_type, findings)
     if "schema_version" in values:
         _check_schema_version(values["schema_version"], findings)
