@@ -316,6 +316,7 @@ class FastAgent:
             surroundings = replace(surroundings, params=params)
         async with Runtime(self.load_set, self.settings, surroundings) as runtime:
             yield AgentApp(runtime, self.load_set, self.settings, surroundings, notify)
+            runtime.finish_scripts()
 
     def names(self) -> list[str]:
         """Name the agents a person can talk to, in load order."""

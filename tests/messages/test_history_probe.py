@@ -26,7 +26,7 @@ def test_problems_stand_in_the_card_or_in_the_file(
     (card,) = load_cards(["cards/me.md"]).cards
     gone, bad = history_probe(card)
     assert (gone.code, gone.path, gone.span) == ("FA401", "cards/me.md", Span.at(3, 21, 7))
-    assert gone.message == "history `cards/gone.md` cannot be read: no such file"
+    assert gone.message == "history `cards/gone.md` cannot be read: no such file or directory"
     assert gone.source_line == "messages: [good.md, gone.md, bad.json]"
     assert (bad.code, bad.path, bad.span) == ("FA404", "cards/bad.json", Span.at(2, 10, 5))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent import LlmAgent
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.tools.human import Human
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +214,7 @@ class OneShot:
         async with program.run(
             model=self.model,
             shell=self.shell,
+            human=self._human(program),
             listener=progress.listener,
             notify=progress.note,
         ) as app:
@@ -221,6 +223,16 @@ class OneShot:
                 agent.load_history((*agent.history, *earlier))
             result = await agent.generate(message, output=shape)
             self._print(app, agent, result, progress)
+
+    def _human(self, program: FastAgent) -> Human | None:
+        """Give the person at the terminal, where an agent or a server might ask one."""
+        configs = [card.config for card in program.load_set.cards.values()]
+        asking = any(one.human_input or one.servers or one.mcp_connect for one in configs)
+        if self.quiet or not asking:
+            return None
+        from fast_agent.tools.terminal_human import TerminalHuman
+
+        return TerminalHuman.find()
 
     def _print(
         self, app: AgentApp, agent: LlmAgent, result: TurnResult, progress: Progress
