@@ -15,18 +15,19 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
 
-def history_probe(card: Card) -> Iterator[Diagnostic]:
+def history_probe(card: Card, *, workspace: Path | None = None) -> Iterator[Diagnostic]:
     """Find what is wrong with the files under `messages`.
 
     Args:
-        card: A card; nothing is read for one without a file, whose paths start nowhere.
+        card: A card; nothing is read for one from a web address.
+        workspace: Where paths of an agent made in Python start; None leaves them unread.
 
     Yields:
         Problems in a file at their place in it; for a file that cannot be read at all, at the name
         in the card.
     """
-    directory = card.config.directory
-    if directory is None:
+    directory = card.config.directory or workspace
+    if directory is None or card.config.remote is not None:
         return
     for index, name in enumerate(card.config.messages):
         shown = str(Path(card.path).parent / name) if card.path else None

@@ -126,7 +126,7 @@ class LlmBlueprint:
         )
         self._tool_hooks = functions.tool_hooks if functions else ()
         self._turn_hooks = functions.turn_hooks if functions else None
-        self._templates = templates_of(config)
+        self._templates = templates_of(config, around.workspace)
         directory = config.directory or around.workspace
         self._servers = AgentServers(config, workshop.pool, directory)
         self._instruction = self._read_instruction()
@@ -234,15 +234,19 @@ def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> 
         yield shell_tool(config, around.workspace, around.environ, limits=limits)
 
 
-def templates_of(config: AgentConfig) -> tuple[Message, ...]:
+def templates_of(config: AgentConfig, workspace: Path) -> tuple[Message, ...]:
     """Read the messages a card seeds histories with.
+
+    Args:
+        config: The card. One from a web address has none.
+        workspace: Where relative paths of an agent made in Python start.
 
     Raises:
         HistoryError: A file cannot be read, or something in it is wrong.
     """
-    directory = config.directory
-    if not config.messages or directory is None:
+    if not config.messages or config.remote is not None:
         return ()
+    directory = config.directory or workspace
     from fast_agent.messages.file import read_history
 
     return tuple(
