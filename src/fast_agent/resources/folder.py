@@ -99,7 +99,7 @@ class Folder:
         found = read_below(open_root(self.path), parts, limit)
         from time import time_ns
 
-        if time_ns() - max(found.stamp.mtime_ns, found.stamp.ctime_ns) < _RECENT_NS:
+        if time_ns() - found.stamp.mtime_ns < _RECENT_NS:
             return FileBytes(found.data, found.stamp._replace(mtime_ns=_UNSURE))
         return found
 
