@@ -343,7 +343,8 @@ class FastAgent:
         from fast_agent.tools.card_functions import FunctionCheck
 
         instructions = partial(check_instruction, workspace=self._cwd)
-        return history_probe, FunctionCheck(self._cwd), instructions
+        histories = partial(history_probe, workspace=self._cwd)
+        return histories, FunctionCheck(self._cwd), instructions
 
     @property
     def server_names(self) -> tuple[str, ...]:

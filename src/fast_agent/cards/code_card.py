@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from fast_agent.cards.document import read_yaml
+from fast_agent.cards.document import CardDocument
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.errors import CardError
 from fast_agent.text.source import Source
+from fast_agent.text.yaml_document import YamlDocument
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig, CardType, FunctionRef
@@ -39,17 +39,11 @@ def code_card(
     """
     given = {key: value for key, value in fields.items() if value is not None}
     functions = {key: given.pop(key) for key in _FUNCTIONS if _holds_callable(given.get(key))}
-    written: dict[str, Any] = {"type": card_type, "name": name, **given}
-    # A stand-in for the real one, which must not be read as YAML or for variables.
-    written["instruction"] = "from code" if instruction is not None else None
-    try:
-        text = json.dumps({key: value for key, value in written.items() if value is not None})
-    except (TypeError, ValueError) as error:
-        raise CardError(
-            f"agent `{name}`: {error}", hint="use texts, numbers, booleans, lists and dicts"
-        ) from error
-    reading = read_yaml(Source.of("", text), multi_card=False)
-    card, found = validate_card(reading.documents[0], Origin(None), {})
+    written = {"type": card_type, "name": name, **_plain(given)}
+    if instruction is not None:
+        written["instruction"] = instruction
+    document = CardDocument(Source("", ""), YamlDocument("", 1, written))
+    card, found = validate_card(document, Origin(None), {})
     errors = [problem for problem in found if problem.severity == "error"]
     if errors:
         problems = tuple(
@@ -59,11 +53,19 @@ def code_card(
         )  # fmt: skip
         raise CardError(problems[0].message, hint=problems[0].hint, diagnostics=problems)
     config: AgentConfig = card.config
-    if instruction is not None:
-        config = replace(config, instruction=instruction)
     for key, value in functions.items():
         config = replace(config, **{key: _functions(value)})
     return replace(card, config=config, path="", document=None)
+
+
+def _plain(value: object) -> Any:
+    """Give a value as a card file would hold it: sequences as lists."""
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[str, object]", value)
+        return {key: _plain(item) for key, item in mapping.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    return value
 
 
 def _holds_callable(value: object) -> bool:

@@ -25,6 +25,7 @@ from fast_agent.runtime.turn_setup import TurnSetup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
