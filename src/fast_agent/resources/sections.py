@@ -171,7 +171,7 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
     for line in lines:
         offsets.append(offsets[-1] + len(line) + 1)
     first = _frontmatter_lines(lines)
-    before = 0
+    before = -1
     for number, line in unfenced_lines(text):
         if number <= first:
             continue
@@ -183,7 +183,7 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
             and not _NO_PARAGRAPH.match(lines[number - 2])
         ):
             yield offsets[number - 2], 1 if match[1][0] == "=" else 2, _title(lines[number - 2])
-        before = number if line.strip() and not _UNDERLINE.fullmatch(line) else 0
+        before = number if line.strip() and not _UNDERLINE.fullmatch(line) else -1
 
 
 def _frontmatter_lines(lines: Sequence[str]) -> int:

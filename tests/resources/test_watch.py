@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fast_agent.resources import inotify, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+KINDS = ["inotify", "watchfiles", "poll"]
+
+
+class Watched:
+    """A folder under watch, and the moments something was noticed."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._moments: list[float] = []
+        self._told = threading.Condition()
+        self.stop = watch.start_watch([str(place)], self._notice)
+        assert self._wait(1)
+
+    def _notice(self) -> None:
+        with self._told:
+            self._moments.append(time.monotonic())
+            self._told.notify_all()
+
+    def _wait(self, count: int, seconds: float = 3) -> bool:
+        with self._told:
+            return self._told.wait_for(lambda: len(self._moments) >= count, seconds)
+
+    @property
+    def count(self) -> int:
+        return len(self._moments)
+
+    def settle(self) -> None:
+        """Wait until nothing has been noticed for a while."""
+        known = -1
+        while known != self.count:
+            known = self.count
+            time.sleep(0.15)
+
+    def after(self, act: Callable[[], object], seconds: float = 3) -> float | None:
+        """Seconds from an act until it is noticed; None where it is not."""
+        self.settle()
+        known = self.count
+        begun = time.monotonic()
+        act()
+        return self._moments[known] - begun if self._wait(known + 1, seconds) else None
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way to watch, whatever the platform would choose."""
+    name: str = request.param
+    if name != "inotify":
+
+        def no(self: object, places: tuple[str, ...]) -> None:
+            raise inotify.NoInotifyError("not here")
+
+        monkeypatch.setattr(inotify.Inotify, "__init__", no)
+    if name == "watchfiles":
+        pytest.importorskip("watchfiles")
+    if name == "poll":
+        import sys
+
+        monkeypatch.setitem(sys.modules, "watchfiles", None)
+    return name
+
+
+@pytest.fixture
+def watched(kind: str, tmp_path: Path) -> Iterator[Watched]:
+    place = tmp_path / "place"
+    place.mkdir()
+    made = Watched(place)
+    yield made
+    made.stop()
+
+
+def test_notices_what_happens_below(watched: Watched) -> None:
+    file = watched.place / "a.md"
+    deep = watched.place / "x" / "y" / "z"
+
+    def replace() -> None:
+        (watched.place / "new").write_text("four")
+        (watched.place / "new").rename(file)
+
+    assert watched.after(lambda: file.write_text("one")) is not None
+    assert watched.after(lambda: file.write_text("three")) is not None
+    assert watched.after(lambda: deep.mkdir(parents=True)) is not None
+    assert watched.after(lambda: (deep / "b.md").write_text("b")) is not None
+    assert watched.after(replace) is not None
+    assert watched.after(file.unlink) is not None
+
+
+def test_notices_within_the_time_promised(watched: Watched, kind: str) -> None:
+    file = watched.place / "a.md"
+    times = [watched.after(lambda n=n: file.write_text("x" * n)) for n in range(1, 6)]
+    assert sorted(one or 9.0 for one in times)[2] <= 0.12
+
+
+def test_the_place_may_go_and_come_back(watched: Watched) -> None:
+    aside = watched.place.with_name("aside")
+    assert watched.after(lambda: watched.place.rename(aside)) is not None
+    assert watched.after(watched.place.mkdir) is not None
+    assert watched.after(lambda: (watched.place / "a.md").write_text("a")) is not None
+
+
+def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:
+    watched.settle()
+    known = watched.count
+    for number in range(200):
+        (watched.place / f"{number}.md").write_text("x")
+    watched.settle()
+    assert 1 <= watched.count - known <= 12
+
+
+def test_nothing_after_stop(watched: Watched) -> None:
+    watched.settle()
+    watched.stop()
+    watched.stop()
+    known = watched.count
+    (watched.place / "a.md").write_text("a")
+    time.sleep(0.3)
+    assert watched.count == known
+    assert not [one for one in threading.enumerate() if one.name == "resource-watch"]
+
+
+@pytest.mark.usefixtures("kind")
+def test_a_file_that_is_not_there_yet(tmp_path: Path) -> None:
+    made = Watched(tmp_path / "guide.yaml")
+    assert made.after(lambda: made.place.write_text("a")) is not None
+    assert made.after(lambda: made.place.write_text("ab")) is not None
+    made.stop()
+
+
+def test_ignored_folders_wake_nobody(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    made = Watched(tmp_path)
+    assert made.after(lambda: (tmp_path / ".git" / "index").write_text("x"), 0.3) is None
+    made.stop()
+
+
+def test_a_refresh_that_fails_is_logged_and_not_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = threading.Semaphore(0)
+
+    def fail() -> None:
+        calls.release()
+        raise ValueError("broken")
+
+    with caplog.at_level(logging.ERROR):
+        stop = watch.start_watch([str(tmp_path)], fail)
+        assert calls.acquire(timeout=3)
+        time.sleep(0.05)
+        (tmp_path / "a").write_text("a")
+        assert calls.acquire(timeout=3)
+        stop()
+    assert "ValueError: broken" in caplog.text
+
+
+def test_no_descriptor_is_lost(tmp_path: Path) -> None:
+    from pathlib import Path as RealPath
+
+    def descriptors() -> int:
+        return len(list(RealPath("/proc/self/fd").iterdir()))
+
+    before = descriptors()
+    for _ in range(5):
+        Watched(tmp_path).stop()
+    end = time.monotonic() + 3
+    while descriptors() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert descriptors() <= before
