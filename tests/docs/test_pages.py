@@ -1,0 +1,76 @@
+"""What the README and the docs show is what happens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(sys.executable).with_name("fast-agent")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        list(map(str, command)), cwd=cwd, text=True, capture_output=True, check=False
+    )
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_python_examples_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(PROGRAM, "new", "cards", cwd=tmp_path).returncode == 0
+    (program,) = [block for block in blocks(page, "python") if "asyncio.run" in block]
+    monkeypatch.setenv("FAST_AGENT_MODEL", "passthrough")
+    done = run(sys.executable, "-c", program, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "hello\n" in done.stdout
+
+
+def test_the_mistake_of_the_readme_looks_as_it_says(tmp_path: Path) -> None:
+    (console,) = [one for one in blocks("README.md", "console") if "error[" in one]
+    command, _, shown = console.partition("\n")
+    assert command == "$ fast-agent check cards"
+    (tmp_path / "cards").mkdir()
+    (tmp_path / "cards/clerk.md").write_text(
+        "---\ntype: agent\nname: clerk\nmodel: passthrough\nserver: [time]\n---\nYou answer.\n"
+    )
+    done = run(PROGRAM, "check", "cards", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.strip() == shown.strip()
+
+
+def test_the_console_example_of_the_readme(tmp_path: Path) -> None:
+    run(PROGRAM, "new", "cards", cwd=tmp_path)
+    message = '***CALL_TOOL word_count {"text": "a b c"}'
+    assert message in (ROOT / "README.md").read_text(encoding="utf-8")
+    done = run(
+        PROGRAM, "go", "--card", "cards", "--model", "passthrough", "--message", message,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout == "3\n"
+
+
+def test_pages_link_to_files_that_exist() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    missing = [
+        f"{page.name}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert missing == []
+
+
+def test_generated_references_are_fresh() -> None:
+    done = run(sys.executable, "docs/generate.py", "--check", cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
