@@ -40,7 +40,7 @@ class Town:
 CITY = '{"name": "Oslo", "people": 709037}'
 
 
-@pytest.mark.spec("PY-3", "MODEL-4")
+@pytest.mark.spec("PY-2", "MODEL-4")
 async def test_the_ways_to_an_agent(new_program: NewProgram) -> None:
     program = new_program()
     program.agent("ann", model="passthrough")
@@ -100,7 +100,7 @@ async def test_an_agent_that_is_a_tool_only_is_hidden_but_can_be_reached(
         assert await app["code_formatter"].send("x = 1") == "x = 1"
 
 
-@pytest.mark.spec("PY-4")
+@pytest.mark.spec("PY-3")
 async def test_structured_answers(new_program: NewProgram) -> None:
     program = new_program()
     program.agent("ann", model="passthrough")
@@ -116,7 +116,7 @@ async def test_structured_answers(new_program: NewProgram) -> None:
             await app.ann.structured("x", {"type": "objec"})
 
 
-@pytest.mark.spec("PY-4", "CARD-62", "CARD-63", "CARD-64")
+@pytest.mark.spec("PY-3", "CARD-62", "CARD-63", "CARD-64")
 async def test_resources_and_tools_of_a_real_server(
     new_program: NewProgram, server_url: str
 ) -> None:
@@ -226,7 +226,7 @@ async def test_the_fallback_is_told_once(new_program: NewProgram, tmp_path: Path
     assert "--model" in told[0]
 
 
-@pytest.mark.spec("PY-8")
+@pytest.mark.spec("PY-6")
 async def test_without_a_card_there_is_one_plain_agent(new_program: NewProgram) -> None:
     program = new_program()
     async with program.run(model="passthrough") as app:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     WriteCard: TypeAlias = Callable[..., Path]
 
 
-@pytest.mark.spec("CARD-3", "CARD-75", "PY-2")
+@pytest.mark.spec("CARD-3", "CARD-75", "PY-1")
 def test_load_agents_takes_files_and_directories_and_names_what_it_loaded(
     new_program: NewProgram, write_card: WriteCard
 ) -> None:
@@ -43,7 +43,7 @@ def test_names_leave_out_agents_that_are_tools_only(
     assert program.load_set.default == "ann"
 
 
-@pytest.mark.spec("CARD-81", "PY-5")
+@pytest.mark.spec("CARD-81")
 def test_loading_a_path_again_removes_what_is_gone(
     new_program: NewProgram, write_card: WriteCard
 ) -> None:
@@ -58,7 +58,7 @@ def test_loading_a_path_again_removes_what_is_gone(
     assert sorted(program.names()) == ["bob", "coded", "other"]
 
 
-@pytest.mark.spec("LOAD-2", "CARDS-2", "PY-6")
+@pytest.mark.spec("CARDS-6", "CARDS-2", "PY-5")
 def test_a_load_with_an_error_changes_nothing_and_tells_everything(
     new_program: NewProgram, write_card: WriteCard
 ) -> None:
@@ -157,7 +157,7 @@ def test_several_cards_in_a_file_need_the_option(
     assert program.load_agents("two.yaml", multi_card=True) == ["ann", "bob"]
 
 
-@pytest.mark.spec("CARD-62", "FIELD-20")
+@pytest.mark.spec("CARD-62", "SET-4")
 def test_servers_of_the_configuration_and_of_the_program(
     new_program: NewProgram, write_card: WriteCard
 ) -> None:

@@ -53,7 +53,7 @@ def config_of(program: FastAgent, name: str) -> AgentConfig:
     return program.load_set.cards[name].config
 
 
-@pytest.mark.spec("CARD-1", "CARD-10", "PY-9")
+@pytest.mark.spec("CARD-1", "CARD-10", "PY-4")
 @pytest.mark.parametrize("field", sorted(FIELDS))
 def test_a_decorator_makes_what_a_card_makes(
     new_program: NewProgram, tmp_path: Path, field: str
@@ -157,7 +157,7 @@ def test_child_history_may_be_values(new_program: NewProgram) -> None:
     assert config_of(program, "ann").child_history == histories
 
 
-@pytest.mark.spec("CARD-11", "PY-10")
+@pytest.mark.spec("CARD-11", "PY-7")
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

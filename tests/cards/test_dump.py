@@ -54,6 +54,7 @@ def again(config: AgentConfig, card_format: CardFormat, written: CardObject | No
     return card.config
 
 
+@pytest.mark.spec("DUMP-1", "FIELD-6")
 @pytest.mark.parametrize("card_type", CARD_TYPES)
 def test_a_dumped_card_loads_as_it_was(card_type: CardType, card_objects: CardObjects) -> None:
     count = 0
@@ -138,6 +139,7 @@ def test_every_instruction_comes_back(instruction: str, card_format: CardFormat)
     assert again(config, card_format, None) == config
 
 
+@pytest.mark.spec("CARD-89")
 def test_markdown_has_the_instruction_as_its_body() -> None:
     config = AgentConfig(
         name="sizer",
@@ -196,6 +198,7 @@ def test_what_a_body_cannot_hold_stays_a_field(instruction: str) -> None:
     assert "\ninstruction: " in text
 
 
+@pytest.mark.spec("DUMP-2", "FIELD-4")
 def test_unset_stays_unset_and_defaults_are_left_out() -> None:
     assert dump_card(AgentConfig(name="a", instruction="x"), "yaml") == (
         "type: agent\nname: a\ninstruction: x\n"
@@ -220,6 +223,7 @@ def codes(error: pytest.ExceptionInfo[CardError]) -> list[str]:
     return [one.code for one in error.value.diagnostics]
 
 
+@pytest.mark.spec("DUMP-2")
 def test_variables_stay_as_they_are_written(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "name: a\nmodel: ${MODEL:passthrough}\ndescription: costs $${X}\n"
@@ -243,6 +247,7 @@ def test_variables_stay_as_they_are_written(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.spec("DUMP-3")
 def test_paths_lead_to_the_same_files(tmp_path: Path) -> None:
     cards = tmp_path / "cards"
     cards.mkdir()
@@ -282,6 +287,7 @@ def test_a_link_to_the_directory_of_a_card_does_not_break_paths(tmp_path: Path) 
     assert "messages: [../deep/cards/h.md]" in file.read_text()
 
 
+@pytest.mark.spec("DUMP-3")
 def test_all_reasons_are_given_and_nothing_is_written(tmp_path: Path) -> None:
     def calculate() -> None: ...
 
@@ -316,6 +322,7 @@ def test_all_reasons_are_given_and_nothing_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.spec("DUMP-4")
 @pytest.mark.parametrize("name", ["../a", "a/b", "a\\b", "..", ".a", "", "a\nb", "a\0b"])
 def test_a_dump_stays_in_its_directory(tmp_path: Path, name: str) -> None:
     with pytest.raises(CardError) as raised:
@@ -332,6 +339,7 @@ def test_a_dump_never_becomes_a_configuration_file(tmp_path: Path, name: str) ->
     assert dump_set(load_set(agent(name)), tmp_path) == [tmp_path / f"{name}.md"]
 
 
+@pytest.mark.spec("DUMP-4")
 def test_links_are_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -417,6 +425,7 @@ def test_one_agent_goes_to_the_file_that_is_named(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["new"]
 
 
+@pytest.mark.spec("DUMP-1")
 @pytest.mark.parametrize("card_format", FORMATS)
 def test_a_whole_set_comes_back(tmp_path: Path, card_format: CardFormat) -> None:
     valid = Path(__file__).parent.parent / "corpus" / "valid"

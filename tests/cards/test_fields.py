@@ -41,6 +41,21 @@ ALLOWED: dict[CardType, set[str]] = {
 }
 
 
+@pytest.mark.spec(
+    "CARD-2",
+    "CARD-16",
+    "CARD-36",
+    "CARD-37",
+    "CARD-38",
+    "CARD-39",
+    "CARD-40",
+    "CARD-41",
+    "CARD-42",
+    "CARD-43",
+    "CARD-44",
+    "CARD-60",
+    "FIELD-1",
+)
 @pytest.mark.parametrize("card_type", CARD_TYPES)
 def test_each_type_has_exactly_its_fields(card_type: CardType) -> None:
     assert set(FIELDS_OF[card_type]) == ALLOWED[card_type]
@@ -51,6 +66,7 @@ def test_every_field_but_the_deprecated_ones_is_in_the_configuration() -> None:
     assert {one.name for one in FIELDS if one.deprecated is None} == held
 
 
+@pytest.mark.spec("CARD-20", "CARD-21", "CARD-26", "CARD-57", "FIELD-7")
 def test_defaults_are_those_of_the_configuration() -> None:
     """But where a type has its own default: the configuration then says unset."""
     made = AgentConfig(name="x")
@@ -59,6 +75,7 @@ def test_defaults_are_those_of_the_configuration() -> None:
             assert getattr(made, field.name) == field.default, field.name
 
 
+@pytest.mark.spec("FIELD-7")
 def test_defaults_that_differ_by_type() -> None:
     history, plans = FIELD_NAMED["use_history"], FIELD_NAMED["plan_iterations"]
     assert history.default_for("agent") is True

@@ -43,6 +43,7 @@ def load(directory: Path, *paths: str, multi_card: bool = False) -> CardLoad:
     return load_cards(paths, environ={}, cwd=directory, multi_card=multi_card)
 
 
+@pytest.mark.spec("CARD-3", "CARD-12", "CARD-18", "CARD-35", "FILE-1", "FILE-9")
 def test_a_directory_gives_its_cards_sorted_by_name(cards: Path) -> None:
     write(
         cards,
@@ -64,6 +65,7 @@ def test_a_directory_gives_its_cards_sorted_by_name(cards: Path) -> None:
     assert found.diagnostics == ()
 
 
+@pytest.mark.spec("FILE-5", "FILE-7", "FILE-8")
 def test_what_is_no_card_is_passed_over(cards: Path) -> None:
     write(
         cards,
@@ -93,6 +95,7 @@ def test_what_is_no_card_is_passed_over(cards: Path) -> None:
     ]
 
 
+@pytest.mark.spec("FILE-8")
 @pytest.mark.parametrize(
     "name",
     ["fastagent.config.yaml", "fast-agent.yaml", "fastagent.secrets.yaml", "Team.Secrets.YML"],
@@ -103,6 +106,7 @@ def test_configuration_is_never_a_card(cards: Path, name: str) -> None:
     assert codes(load(cards, name)) == [(name, "FA134")]
 
 
+@pytest.mark.spec("FILE-2", "FILE-4", "FILE-6")
 @pytest.mark.parametrize(
     ("content", "code", "line"),
     [
@@ -133,6 +137,7 @@ def test_the_name_of_an_unreadable_card_is_remembered(cards: Path) -> None:
     assert load(cards, ".").unread == ("writer",)
 
 
+@pytest.mark.spec("FILE-16")
 def test_duplicate_keys_do_not_hide_other_problems(cards: Path) -> None:
     write(cards, {"a.yaml": "name: x\nmodel: 3\nname: y\ninstruction: Hi\n"})
     found = load(cards, "a.yaml")
@@ -142,6 +147,7 @@ def test_duplicate_keys_do_not_hide_other_problems(cards: Path) -> None:
     assert found.diagnostics[0].related[0].span.start.line == 1
 
 
+@pytest.mark.spec("FILE-1", "FILE-5", "FILE-7")
 def test_named_files(cards: Path) -> None:
     write(
         cards,
@@ -204,12 +210,14 @@ def test_a_file_without_permission(cards: Path) -> None:
     assert codes(load(cards, ".")) == [("./a.md", "FA132")]
 
 
+@pytest.mark.spec("FILE-10")
 def test_a_file_reached_twice_is_loaded_once(cards: Path) -> None:
     write(cards, {"a.md": CARD, "b.md": CARD})
     found = load(cards, "b.md", ".", str(cards / "a.md"), "../cards/b.md")
     assert names(found) == ["b", "a"]
 
 
+@pytest.mark.spec("CARDS-2")
 def test_problems_of_all_files_at_once(cards: Path) -> None:
     write(cards, {"a.md": "---\nmodel: 3\n---\nHi\n", "b.md": "---\n", "c.yaml": "name: c\n"})
     found = load(cards, ".", "nothing.md")
@@ -261,6 +269,7 @@ sequence: [a]
 """
 
 
+@pytest.mark.spec("CARD-4", "FILE-11")
 @pytest.mark.parametrize(
     ("name", "text", "line"), [("x.yaml", YAML_STREAM, 3), ("x.md", MARKDOWN_STREAM, 19)]
 )
@@ -285,6 +294,7 @@ def test_a_yaml_stream_of_cards(cards: Path) -> None:
     assert (problem.code, problem.span.start.line, problem.source_line) == ("FA102", 7, "model: 3")
 
 
+@pytest.mark.spec("FILE-12")
 def test_a_markdown_file_of_cards(cards: Path) -> None:
     write(cards, {"x.md": MARKDOWN_STREAM})
     found = load(cards, ".", multi_card=True)
@@ -299,6 +309,7 @@ def test_a_markdown_file_of_cards(cards: Path) -> None:
     assert (problem.span.start.line, problem.source_line) == (22, "model: 3")
 
 
+@pytest.mark.spec("CARD-19")
 def test_every_card_of_several_needs_a_name(cards: Path) -> None:
     write(cards, {"x.yaml": "instruction: a\n---\ninstruction: b\n", "y.yaml": "instruction: c\n"})
     found = load(cards, ".", multi_card=True)
@@ -360,6 +371,7 @@ def test_a_remote_card() -> None:
     assert (card.path, card.config.remote, card.config.source) == (ADDRESS, ADDRESS, None)
 
 
+@pytest.mark.spec("FILE-13")
 def test_remote_cards_that_cannot_be_loaded() -> None:
     def fetch(address: str) -> str:
         if "large" in address:

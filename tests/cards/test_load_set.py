@@ -51,6 +51,7 @@ def found(
     ]
 
 
+@pytest.mark.spec("SET-1")
 @pytest.mark.parametrize(
     ("text", "place", "mended"),
     [
@@ -113,6 +114,7 @@ def test_a_suggested_name_is_quoted_where_yaml_needs_it(tmp_path: Path) -> None:
     assert problem.fix.replacement == '"Writer: one"'
 
 
+@pytest.mark.spec("SET-2")
 def test_rings_show_the_way_round(tmp_path: Path) -> None:
     cards = load(
         tmp_path,
@@ -188,6 +190,7 @@ def test_a_long_ring_is_shortened_and_deep_sets_need_no_stack() -> None:
     assert next(find_rings(ten)).drawn == "0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> 8 -> 0"
 
 
+@pytest.mark.spec("CARD-17", "SET-3")
 def test_names_are_unique_and_both_places_are_shown(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": agent("same"), "b.yaml": "# b\n" + agent("same")})
     (problem,) = check_set(cards)
@@ -212,6 +215,7 @@ def test_names_a_model_would_mix_up(tmp_path: Path) -> None:
     assert "`team.a` and `team a` are both `agent__team_a`" in problem.message
 
 
+@pytest.mark.spec("CARD-62", "SET-4")
 def test_servers_must_be_configured(tmp_path: Path) -> None:
     text = agent("a", "servers: [time, gihub]\nmcp_connect:\n  - {target: x, name: own}\n")
     cards = load(tmp_path, {"a.yaml": text})
@@ -278,6 +282,7 @@ def test_a_child_named_twice_is_a_warning_but_a_step_may_repeat(tmp_path: Path) 
     ]
 
 
+@pytest.mark.spec("CARD-23", "SET-7")
 def test_defaults(tmp_path: Path) -> None:
     files = {
         "a.yaml": agent("a", "default: true\n"),
@@ -294,6 +299,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert problems[2].related[0].path.endswith("a.yaml")
 
 
+@pytest.mark.spec("CARD-12", "CARD-22", "SET-8")
 @pytest.mark.parametrize(
     ("files", "default"),
     [

@@ -431,6 +431,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
     return [judge(mutation, folder, cards) for mutation in mutate(read_originals())]
 
 
+@pytest.mark.spec("CARD-16", "FILE-3")
 def test_valid_cards_raise_no_alarm() -> None:
     loaded = load_cards([VALID])
     assert loaded.diagnostics == ()
@@ -446,18 +447,21 @@ def test_there_are_enough_mutations_of_every_kind(outcomes: list[Outcome]) -> No
     assert min(kinds.values()) >= 5
 
 
+@pytest.mark.spec("CARD-11", "FILE-2")
 def test_every_mutation_is_found(outcomes: list[Outcome]) -> None:
     missed = [outcome for outcome in outcomes if not outcome.errors]
     print(f"detection: {1 - len(missed) / len(outcomes):.2%} of {len(outcomes)}")
     assert not missed, report(missed)
 
 
+@pytest.mark.spec("CARDS-3")
 def test_problems_are_on_the_line_that_was_broken(outcomes: list[Outcome]) -> None:
     elsewhere = [outcome for outcome in outcomes if not outcome.placed]
     print(f"exact line: {1 - len(elsewhere) / len(outcomes):.2%} of {len(outcomes)}")
     assert len(elsewhere) <= len(outcomes) * 0.01, report(elsewhere)
 
 
+@pytest.mark.spec("CARDS-3")
 def test_fixes_give_the_original_back(outcomes: list[Outcome]) -> None:
     mendable = [outcome for outcome in outcomes if outcome.mutation.mends]
     unmended = [outcome for outcome in mendable if not outcome.mended]

@@ -82,6 +82,7 @@ def agree(card: CardObject) -> bool:
     return taken
 
 
+@pytest.mark.spec("CHECK-4")
 @pytest.mark.parametrize("card_type", CARD_TYPES)
 def test_valid_cards_are_valid_to_both(card_type: CardType, card_objects: CardObjects) -> None:
     @given(card_objects(card_type).filter(lambda card: not is_excepted(card)))
@@ -92,6 +93,7 @@ def test_valid_cards_are_valid_to_both(card_type: CardType, card_objects: CardOb
     prove()
 
 
+@pytest.mark.spec("CHECK-4")
 @pytest.mark.parametrize("card_type", CARD_TYPES)
 def test_wrong_cards_are_wrong_to_both(card_type: CardType, almost_cards: CardObjects) -> None:
     seen = {True: 0, False: 0}

@@ -58,6 +58,9 @@ def fixed(found: Diagnostic) -> str | None:
     return None if found.fix is None else found.fix.replacement
 
 
+@pytest.mark.spec(
+    "CARD-1", "CARD-6", "CARD-36", "CARD-49", "CARD-62", "CARD-63", "FIELD-4", "FIELD-6"
+)
 def test_every_field_of_an_agent() -> None:
     made = agent(
         """\
@@ -149,6 +152,7 @@ max_display_instances: 0"""
     )
 
 
+@pytest.mark.spec("FIELD-3", "FIELD-4")
 def test_null_is_unset() -> None:
     unset = agent("model: null\nskills:\nagents: ~\nrequest_params: {temperature: null}")
     assert unset == AgentConfig(
@@ -157,6 +161,7 @@ def test_null_is_unset() -> None:
     assert unset.skills is None
 
 
+@pytest.mark.spec("FIELD-8")
 @pytest.mark.parametrize(
     ("written", "card_type"),
     [
@@ -173,6 +178,7 @@ def test_types_in_other_spellings(written: str, card_type: str) -> None:
     assert card.config.type == card_type
 
 
+@pytest.mark.spec("FIELD-10")
 @pytest.mark.parametrize(
     "text",
     [
@@ -186,6 +192,7 @@ def test_workflows_that_ask_no_model_need_no_instruction(text: str) -> None:
     assert config(text).instruction is None
 
 
+@pytest.mark.spec("CARD-24", "FIELD-10")
 @pytest.mark.parametrize(
     ("text", "replacement", "line"),
     [
@@ -214,6 +221,7 @@ def test_a_blank_instruction_is_a_missing_one() -> None:
     assert fixed(found) == '"You are a helpful agent."'
 
 
+@pytest.mark.spec("CARD-14", "CARD-33", "CARD-47", "FIELD-11", "FIELD-12", "PLACE-7")
 @pytest.mark.parametrize(
     ("body", "instruction"),
     [
@@ -232,16 +240,19 @@ def test_bodies(body: str, instruction: str) -> None:
     assert config(f"---\ntype: agent\n---\n{body}").instruction == instruction
 
 
+@pytest.mark.spec("CARD-30", "CARD-32", "CARD-46")
 def test_the_instruction_field_is_kept_as_it_is() -> None:
     assert config("instruction: |\n\n  Hi\n\n").instruction == "\nHi\n"
     assert config("---\ninstruction: Hi\n---\n \n\n").instruction == "Hi"
 
 
+@pytest.mark.spec("CARD-25", "CARD-46")
 def test_two_instructions() -> None:
     _, (found,) = check("---\ninstruction: Hi\n---\nHo\n")
     assert told(found) == ("FA106", "instruction")
 
 
+@pytest.mark.spec("CARD-48", "FIELD-11")
 def test_history_in_the_body() -> None:
     _, found = check("---\ntype: agent\n---\nHi\n---USER\n```\n---USER\n```\n---RESOURCE \n")
     assert [told(one) for one in found] == [("FA121", "---USER"), ("FA121", "---RESOURCE")]
@@ -249,6 +260,7 @@ def test_history_in_the_body() -> None:
     assert all("`messages`" in str(one.hint) for one in found)
 
 
+@pytest.mark.spec("CARD-11", "CARD-27", "CARD-28", "CARD-56", "CARDS-3", "FIELD-5", "FIELD-6")
 @pytest.mark.parametrize(
     ("field", "code", "at", "fix"),
     [
@@ -318,6 +330,7 @@ def test_a_wrong_field(field: str, code: str, at: str, fix: str | None) -> None:
     assert not found.message.endswith(".")
 
 
+@pytest.mark.spec("CARDS-3")
 @pytest.mark.parametrize(
     "field",
     [
@@ -338,6 +351,7 @@ def test_fixes_mend(field: str) -> None:
     config(text[:start] + found.fix.replacement + text[end:])
 
 
+@pytest.mark.spec("CARD-2", "CARD-11")
 @pytest.mark.parametrize(
     ("fields", "hint"),
     [
@@ -352,6 +366,7 @@ def test_hints_for_unknown_fields(fields: str, hint: str) -> None:
     assert found.hint == hint
 
 
+@pytest.mark.spec("CARDS-2")
 def test_all_problems_at_once_in_file_order() -> None:
     found = faults("nam: x\nuse_history: 'no'\nmax_parallel: two\nmodel: 3\nname: a/b")
     assert [one.span.start.line for one in found if one.span] == [1, 2, 3, 4, 5]
@@ -412,6 +427,7 @@ def test_a_required_list_needs_an_item() -> None:
     assert agent("agents: []").agents == ()
 
 
+@pytest.mark.spec("FIELD-9")
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
@@ -436,6 +452,7 @@ def test_a_bad_name_is_placed() -> None:
     assert told(found) == ("FA108", '"a/b"')
 
 
+@pytest.mark.spec("CARD-61", "FIELD-2")
 @pytest.mark.parametrize(
     ("mode", "source", "target"),
     [("scratch", "none", "none"), ("fork", "child", "none"), ("fork_and_merge", "child", "child")],
@@ -450,11 +467,13 @@ def test_history_mode_is_an_older_spelling(mode: str, source: str, target: str) 
     assert config(mended) == card.config
 
 
+@pytest.mark.spec("FIELD-2")
 def test_history_mode_beside_its_successors() -> None:
     (found,) = faults("history_mode: fork\nhistory_source: child")
     assert told(found) == ("FA124", "history_mode")
 
 
+@pytest.mark.spec("FIELD-12")
 def test_variables() -> None:
     environ = {"MODEL": "local", "N": "3", "FLAG": "true", "SECRET": "12345"}
     made = agent(
@@ -474,6 +493,7 @@ def test_k_out_of_a_variable() -> None:
     assert config("type: MAKER\nworker: a\nk: ${K}\n", {"K": "auto"}).k == "auto"
 
 
+@pytest.mark.spec("FIELD-12")
 def test_an_unset_variable_is_reported_once_at_its_value() -> None:
     _, found = check("type: chain\nsequence: [a, '${NO}']\nname: ${NO:y}\n")
     assert [told(one) for one in found] == [("FA122", "'${NO}'")]
@@ -498,6 +518,7 @@ def remote(text: str) -> list[Diagnostic]:
     return check(text, {"A": "b"}, remote="https://example.com/x.md")[1]
 
 
+@pytest.mark.spec("FILE-14")
 @pytest.mark.parametrize(
     ("field", "at"),
     [
@@ -513,6 +534,7 @@ def test_remote_cards_may_not_reach_into_the_machine(field: str, at: str) -> Non
     assert told(found) == ("FA125", at)
 
 
+@pytest.mark.spec("FILE-14")
 @pytest.mark.parametrize(
     "placeholder", ["{{file:/etc/passwd}}", "{{ file_silent: x }}", "{{file:x"]
 )

@@ -152,7 +152,7 @@ class TestSets:
         write_card("two/ann.md")
         assert run("check", "one", "two").codes == ["FA204"]
 
-    @pytest.mark.spec("PREC-4")
+    @pytest.mark.spec("PREC-3")
     def test_a_project_is_what_loads_by_itself(self, run: Run, write_card: WriteCard) -> None:
         write_card("project/.fast-agent/agent-cards/ann.md", "agents: [bob]")
         write_card("project/.fast-agent/tool-cards/bob.md", "tool_only: true")

@@ -284,7 +284,7 @@ class TestTools:
                    '***CALL_TOOL agent__bob {"message": "hi"}', "--format", "json")  # fmt: skip
         assert (done.json["agent"], done.json["text"]) == ("agent", "hi")
 
-    @pytest.mark.spec("CARD-9", "CARD-77", "PREC-4")
+    @pytest.mark.spec("CARD-9", "CARD-77", "PREC-3")
     def test_directories_that_load_by_themselves_add_to_what_is_named(
         self, run: Run, write_card: WriteCard
     ) -> None:

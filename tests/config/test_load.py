@@ -116,6 +116,7 @@ def test_yaml_that_is_none_is_placed(place: Place) -> None:
     assert problem.span is not None
 
 
+@pytest.mark.spec("CONF-3")
 @pytest.mark.parametrize(
     ("text", "pointed", "hint"),
     [
@@ -171,6 +172,7 @@ def test_both_spellings_of_a_key_are_one_too_many(place: Place) -> None:
     assert "are the same" in problem.message
 
 
+@pytest.mark.spec("CONF-3")
 def test_every_problem_of_every_file_is_told_at_once_in_order(place: Place) -> None:
     place.write("shell: {timeout_seconds: x}\nnonsense: 1\nmcp: {servers: {a: {}}}\n")
     place.write("openai: {api_key: 5}\n", "fastagent.secrets.yaml")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tests.config.conftest import Place
 
 
+@pytest.mark.spec("CONF-4")
 def test_they_go_over_every_file(place: Place) -> None:
     place.write("openai: {api_key: c, base_url: u}")
     place.write("openai: {api_key: s}", "fastagent.secrets.yaml")

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tests.config.conftest import Place
 
 
+@pytest.mark.spec("CONF-4")
 def test_variables_and_defaults_take_the_type_of_their_key(place: Place) -> None:
     place.environ.update(NAME="haiku", ARGS='["-a", "b c"]', YES="true")
     place.write(

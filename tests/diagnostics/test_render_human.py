@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from fast_agent.diagnostics.card_fact import CardFact
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
 from fast_agent.diagnostics.render_human import render_cards, render_human, summarize
@@ -18,6 +20,7 @@ TYPO = Diagnostic(
 )
 
 
+@pytest.mark.spec("CARDS-4")
 def test_one_problem() -> None:
     assert render_human([TYPO]) == (
         "error[FA101]: `agent` has no field `modle`\n"

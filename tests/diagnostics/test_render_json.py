@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from fast_agent.diagnostics.card_fact import CardFact
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
 from fast_agent.diagnostics.render_json import render_json
 from fast_agent.text.span import Position, Span
 
 
+@pytest.mark.spec("CHECK-2")
 def test_the_shape() -> None:
     typo = Diagnostic(
         "FA101",

@@ -12,6 +12,7 @@ from fast_agent.diagnostics.set_rules import DUPLICATE_NAME, SIMILAR_NAMES, UNKN
 from fast_agent.text.span import Span
 
 
+@pytest.mark.spec("CHECK-2")
 def test_one_run_with_rules_results_and_fixes() -> None:
     unknown = Diagnostic(
         UNKNOWN_AGENT,

@@ -10,6 +10,7 @@ from fast_agent.diagnostics.rulebook import docs_page, explain, find_rule, index
 from fast_agent.errors import ConfigError
 
 
+@pytest.mark.spec("CARDS-3")
 def test_codes_and_names_are_unique_and_in_order() -> None:
     known = rules()
     assert list(known) == sorted(known)
@@ -22,6 +23,7 @@ def test_codes_and_names_are_unique_and_in_order() -> None:
         index_rules([one, Rule("FA902", "one", "error", "x")])
 
 
+@pytest.mark.spec("CHECK-5")
 @pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.code)
 def test_every_rule_has_a_page_with_a_wrong_and_a_right_example(rule: Rule) -> None:
     assert re.fullmatch(r"FA[1-9]\d\d", rule.code)

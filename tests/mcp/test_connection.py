@@ -159,6 +159,7 @@ async def test_headers_go_to_the_server_and_do_not_follow_a_redirect() -> None:
     assert seen == []
 
 
+@pytest.mark.spec("TOOL-12")
 async def test_one_server_that_is_down_stops_no_other(http_server: Any, http_spec: Any) -> None:
     specs = [
         http_spec(http_server.url),

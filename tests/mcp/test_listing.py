@@ -36,6 +36,7 @@ async def test_follows_all_pages_and_keeps_the_list() -> None:
     assert book.reads == 3
 
 
+@pytest.mark.spec("TOOL-10")
 async def test_a_change_fetches_it_anew_and_an_equal_list_stays_the_same_value() -> None:
     book = Book([1])
     before = await book.listing.items()

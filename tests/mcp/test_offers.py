@@ -28,6 +28,7 @@ async def test_lists_and_reads_resources(servers: Any, each: str) -> None:
     assert made.blob == "YWI="
 
 
+@pytest.mark.spec("TOOL-2")
 async def test_a_resource_filter_holds_when_listing_and_when_reading(
     servers: Any, each: str
 ) -> None:
@@ -59,6 +60,7 @@ async def test_lists_and_gets_prompts(servers: Any, each: str) -> None:
     )
 
 
+@pytest.mark.spec("TOOL-2")
 async def test_a_prompt_filter_holds_when_listing_and_when_getting(servers: Any, each: str) -> None:
     prompts = servers.pool.prompts(each, ServerFilter(prompts={each: ("rev*",)}))
     assert [entry.name for entry in await prompts.prompts()] == ["review"]

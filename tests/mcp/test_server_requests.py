@@ -13,6 +13,7 @@ from fast_agent.tools.human import HumanAnswer
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.spec("TOOL-9")
 async def test_a_server_gets_the_persons_answer(servers: Any, each: str) -> None:
     servers.person.answers = [HumanAnswer(action="accept", content={"name": "Ada"})]
     assert (await servers.call(each, "greet_person")).text == "hello Ada"
@@ -82,6 +83,7 @@ async def test_a_call_that_needs_an_address_opened_is_made_again(servers: Any, o
     assert [question.url for question in servers.person.asked] == [first, page]
 
 
+@pytest.mark.spec("TOOL-9")
 async def test_a_server_gets_a_models_answer(servers: Any, each: str) -> None:
     assert (await servers.call(each, "consult", question="why?")).text == "oracle says WHY?"
     (request,) = servers.oracle.requests
@@ -91,6 +93,7 @@ async def test_a_server_gets_a_models_answer(servers: Any, each: str) -> None:
     assert [message.text for message in request.messages] == ["why?"]
 
 
+@pytest.mark.spec("TOOL-9")
 async def test_a_server_gets_its_roots(servers: Any, each: str) -> None:
     roots = (await servers.call(each, "show_roots")).structured["result"]
     assert roots == ["space=file:///work/space"]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.spec("TOOL-1", "TOOL-11")
 async def test_lists_tools_under_the_name_of_their_server(servers: Any, each: str) -> None:
     tools = {
         tool.listed.name: tool for tool in await servers.pool.toolset(each, ServerFilter()).tools()
@@ -49,6 +50,7 @@ async def test_gives_names_no_provider_takes_a_fitting_form(
     assert (await odd.call(ToolCall("1", odd.spec.name), make_context())).text == "odd"
 
 
+@pytest.mark.spec("TOOL-11")
 async def test_calls_a_tool(
     servers: Any, each: str, make_context: Callable[..., ToolContext]
 ) -> None:
@@ -92,6 +94,7 @@ async def test_an_unknown_tool_and_wrong_arguments_are_error_results(
     assert "a" in wrong.text
 
 
+@pytest.mark.spec("CARD-63", "TOOL-2")
 async def test_a_filter_holds_when_tools_are_listed_and_when_they_are_called(
     servers: Any, each: str, make_context: Callable[..., ToolContext]
 ) -> None:

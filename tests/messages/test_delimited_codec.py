@@ -30,11 +30,13 @@ def test_nothing_is_no_message(text: str) -> None:
     assert read(text) == Transcript()
 
 
+@pytest.mark.spec("CARD-54")
 def test_text_without_delimiters_is_one_user_message() -> None:
     text = "\n\nhello ---USER\n\n  --- \nthere\n\n"
     assert read(text) == Transcript(messages=(Message.user("hello ---USER\n\n  --- \nthere"),))
 
 
+@pytest.mark.spec("CARD-52", "HIST-1")
 def test_sections_become_messages() -> None:
     text = (
         "---SYSTEM\nBe brief.\n\n---USER\n\nhello\n  there\n\n---ASSISTANT\nhi\n---USER\n---USER\nx"
@@ -50,6 +52,7 @@ def test_sections_become_messages() -> None:
     )
 
 
+@pytest.mark.spec("CARD-34")
 def test_crlf_and_byte_order_mark() -> None:
     text = "\ufeff---USER\r\na\r\nb\r\n---ASSISTANT\r\nc\r\n"
     assert read(text) == Transcript(messages=(Message.user("a\nb"), Message.assistant("c")))
@@ -69,6 +72,7 @@ def test_lines_that_almost_are_delimiters_are_told() -> None:
     ]
 
 
+@pytest.mark.spec("CARD-53")
 def test_resources() -> None:
     text = (
         "---USER\nlook\n---RESOURCE\n"
@@ -93,6 +97,7 @@ def test_a_first_resource_opens_a_user_message() -> None:
     assert [message.role for message in messages] == ["user", "assistant"]
 
 
+@pytest.mark.spec("HIST-4")
 @pytest.mark.parametrize(
     ("text", "code", "message", "line", "column"),
     [

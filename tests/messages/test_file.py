@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.spec("HIST-1")
 def test_the_name_chooses_the_format(tmp_path: Path) -> None:
     transcript = Transcript("s", (Message.user("hello"), Message.assistant("hi")))
     for name, start in (("h.json", "{"), ("h.JSON", "{"), ("h.md", "---S"), ("h", "---S")):
@@ -67,6 +68,7 @@ def test_an_empty_file_is_an_empty_history(tmp_path: Path) -> None:
     assert read_history(tmp_path / "h.md") == Transcript()
 
 
+@pytest.mark.spec("HIST-6")
 def test_files_of_resource_sections(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/a b.md").write_text("# hi\r\n", newline="")
@@ -84,6 +86,7 @@ def test_files_of_resource_sections(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.spec("HIST-6")
 @pytest.mark.parametrize(
     ("name", "message"),
     [

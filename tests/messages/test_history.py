@@ -25,6 +25,7 @@ def numbered(count: int, start: int = 0) -> list[Message]:
     return [Message.user(str(number)) for number in range(start, start + count)]
 
 
+@pytest.mark.spec("TURN-2")
 @given(STEPS)
 def test_versions_never_see_each_other(steps: list[tuple[str, int, int]]) -> None:
     """Every version equals its own plain list, whatever is done to the others."""
@@ -105,6 +106,7 @@ def lines_run(action: object) -> int:
     return count
 
 
+@pytest.mark.spec("TURN-2")
 def test_append_shares_and_a_fork_shares_full_chunks() -> None:
     history = History(numbered(1000))
     newer = history.append(Message.user("a"))
@@ -118,6 +120,7 @@ def test_append_shares_and_a_fork_shares_full_chunks() -> None:
     assert len(history) == 1000
 
 
+@pytest.mark.spec("TURN-2")
 def test_append_runs_the_same_steps_at_any_length() -> None:
     message = Message.user("x")
     histories = [History(numbered(length)) for length in (1, 100, 1_000, 10_000)]

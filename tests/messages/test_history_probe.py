@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
 
+@pytest.mark.spec("CARD-15", "CARD-50", "SET-6")
 def test_problems_stand_in_the_card_or_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def problems(text: str) -> tuple[Diagnostic, ...]:
     return caught.value.diagnostics
 
 
+@pytest.mark.spec("CARD-51", "HIST-2")
 def test_every_field_is_read() -> None:
     transcript = read(FULL)
     assert transcript == Transcript(
@@ -121,6 +122,7 @@ def test_every_field_is_read() -> None:
     )
 
 
+@pytest.mark.spec("HIST-2")
 def test_what_was_read_is_written_back() -> None:
     written = json.loads(write_json_history(read(FULL)))
     given = json.loads(FULL)
@@ -134,6 +136,7 @@ def test_what_was_read_is_written_back() -> None:
     assert written["messages"][1]["tool_results"] == given["messages"][1]["tool_results"]
 
 
+@pytest.mark.spec("HIST-3")
 def test_the_older_form_is_read() -> None:
     transcript = read(
         '{"description": "d", "_meta": null, "messages": ['
@@ -148,6 +151,7 @@ def test_the_older_form_is_read() -> None:
     assert transcript.extra == {"description": "d", "_meta": None}
 
 
+@pytest.mark.spec("HIST-4")
 def test_all_problems_are_shown_at_once_with_their_place() -> None:
     good = '    {"role": "user", "content": []},\n' * 6
     text = (

@@ -141,6 +141,7 @@ transcripts = st.builds(
 )
 
 
+@pytest.mark.spec("HIST-5")
 @given(transcripts)
 @settings(max_examples=80)
 def test_json_gives_back_what_was_written(transcript: Transcript) -> None:
@@ -149,6 +150,7 @@ def test_json_gives_back_what_was_written(transcript: Transcript) -> None:
     assert write_json_history(read_json_history(Source.of("h.json", text))) == text
 
 
+@pytest.mark.spec("HIST-5")
 @given(transcripts)
 @settings(max_examples=80)
 def test_delimited_text_gives_back_what_was_written(transcript: Transcript) -> None:
@@ -163,6 +165,7 @@ def test_delimited_text_with_crlf_and_a_mark_is_the_same(transcript: Transcript)
     assert read_delimited_history(Source.of("h.md", text)) == transcript
 
 
+@pytest.mark.spec("HIST-5")
 @given(transcripts)
 @settings(max_examples=30)
 def test_files_give_back_what_was_written(transcript: Transcript) -> None:

@@ -25,6 +25,7 @@ def test_what_has_all_it_needs_is_right(text: str) -> None:
     assert codes(text, **KEYS) == []
 
 
+@pytest.mark.spec("MODEL-3")
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -183,6 +184,7 @@ def test_aliases_are_checked_at_their_place(tmp_path: Path) -> None:
     assert "the alias `bad` stands for `nonsense`" in problems[0].message
 
 
+@pytest.mark.spec("MODEL-2")
 def test_the_probe_blames_a_card_for_its_own_model_only(tmp_path: Path) -> None:
     def found(model: str | None, *, flag: str | None = None, ready: bool = True) -> list[str]:
         probe = model_probe(NO_SETTINGS, {}, cwd=tmp_path, flag=flag, ready=ready)

@@ -64,6 +64,7 @@ def model_of(pool: EnginePool, **options: Any) -> LocalModel:
     return LocalModel(key.path, threads=1, context=CONTEXT, engines=pool, **options)
 
 
+@pytest.mark.spec("MODEL-11")
 async def test_an_answer_has_text_counts_and_a_reason(pool: EnginePool) -> None:
     model = model_of(pool)
     response = await model.request(HELLO)
@@ -88,6 +89,7 @@ async def test_deltas_make_up_the_text_and_a_seed_repeats_it(pool: EnginePool) -
     assert again.message == streamed.message
 
 
+@pytest.mark.spec("MODEL-11")
 async def test_a_structured_answer_fits_its_schema(pool: EnginePool) -> None:
     schema = {
         "type": "object",

@@ -28,6 +28,7 @@ def result(*texts: str) -> ToolResult:
     return ToolResult("c", tuple(TextContent(text) for text in texts))
 
 
+@pytest.mark.spec("MODEL-4")
 async def test_it_echoes_the_trailing_user_text() -> None:
     model = PassthroughModel()
     response = await ask(model, "before", Message.assistant("answer"), "hello", "you")
@@ -55,6 +56,7 @@ async def test_a_structured_request_gets_the_text_as_it_is() -> None:
     assert (await PassthroughModel().request(request)).message.text == '{"a": 1}'
 
 
+@pytest.mark.spec("MODEL-5")
 async def test_a_tool_is_called_and_its_text_is_the_answer() -> None:
     model = PassthroughModel()
     asked = Message.user('please\n***CALL_TOOL time__now {"zone": "UTC", "n": [1]}')
@@ -119,6 +121,7 @@ async def test_a_user_who_speaks_beside_results_is_heard() -> None:
     assert (await ask(PassthroughModel(), both)).message.text == "go on"
 
 
+@pytest.mark.spec("MODEL-5")
 async def test_a_fixed_response_answers_from_then_on() -> None:
     model = PassthroughModel()
     assert (await ask(model, "***FIXED_RESPONSE all is\nwell")).message.text == "all is\nwell"
@@ -127,6 +130,7 @@ async def test_a_fixed_response_answers_from_then_on() -> None:
     assert (await ask(PassthroughModel(), "anything")).message.text == "anything"
 
 
+@pytest.mark.spec("MODEL-6")
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [

@@ -28,6 +28,7 @@ async def say(model: PlaybackModel, *messages: Message) -> Message:
     return (await model.request(ModelRequest("", messages))).message
 
 
+@pytest.mark.spec("MODEL-9")
 async def test_a_given_history_is_played_then_exhausted() -> None:
     model = PlaybackModel(HISTORY)
     user = Message.user("go")

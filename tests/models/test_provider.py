@@ -50,6 +50,7 @@ ANSWER = OutputSchema(
 PNG = "iVBORw0KGgo="
 
 
+@pytest.mark.spec("MODEL-14")
 async def test_plain_answer(start_wire: StartWire) -> None:
     asked = ask_of(start_wire, Wired.answer(content="hi"))
     response = await asked.model.request(HELLO)
@@ -111,6 +112,7 @@ async def test_parameters_reach_the_wire_and_those_of_the_request_win(
     assert [message["role"] for message in body["messages"]] == ["user"]
 
 
+@pytest.mark.spec("MODEL-14")
 async def test_parallel_tool_calls_keep_their_order_and_results_go_back(
     start_wire: StartWire,
 ) -> None:
@@ -194,6 +196,7 @@ async def test_broken_base64_is_an_error_that_names_the_block(start_wire: StartW
     assert "`image/png` is not valid base64" in error.message
 
 
+@pytest.mark.spec("TURN-10")
 async def test_streamed_and_whole_answers_are_the_same_message(start_wire: StartWire) -> None:
     call = Wired.call("t1", "add", '{"a": 1}')
     half, rest = '{"a"', ": 1}"

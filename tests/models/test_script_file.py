@@ -27,6 +27,7 @@ def steps(tmp_path: Path, text: str) -> list[Step]:
     return list(book(tmp_path, text).script_of("any").steps)
 
 
+@pytest.mark.spec("MODEL-7")
 def test_every_kind_of_step(tmp_path: Path) -> None:
     made = steps(
         tmp_path,
@@ -142,6 +143,7 @@ async def test_each_agent_has_its_own_steps_which_its_instances_share(tmp_path: 
     scripts.finish()
 
 
+@pytest.mark.spec("MODEL-8")
 def test_agents_never_asked_are_named_when_it_ends(tmp_path: Path) -> None:
     scripts = book(tmp_path, AGENTS)
     with pytest.raises(ModelError) as caught:

@@ -36,6 +36,7 @@ async def ask(
     return await model.request(ModelRequest("", [Message.user(text)]), sink)
 
 
+@pytest.mark.spec("MODEL-7")
 async def test_steps_answer_in_order() -> None:
     model = ScriptedModel(
         [
@@ -117,6 +118,7 @@ async def test_a_script_that_ran_out_says_so() -> None:
     await model.aclose()
 
 
+@pytest.mark.spec("MODEL-8")
 async def test_what_was_not_used_is_listed_once() -> None:
     model = ScriptedModel(["one", Call("add"), Say("rest", times=3), Fail("no")])
     await ask(model)
@@ -151,6 +153,7 @@ def test_nothing_may_follow_a_step_that_repeats_for_ever() -> None:
         ScriptedModel([Say("a", times=None), "b"])
 
 
+@pytest.mark.spec("MODEL-7")
 async def test_choices_are_drawn_by_weight_and_seed() -> None:
     noise = Choose(((3, Say("right")), (1, Say("wrong"))), times=400)
 
@@ -164,6 +167,7 @@ async def test_choices_are_drawn_by_weight_and_seed() -> None:
     assert 0.65 < Counter(first)["right"] / 400 < 0.85
 
 
+@pytest.mark.spec("MODEL-7")
 async def test_a_function_may_answer() -> None:
     def answer(request: ModelRequest, index: int) -> Step | str:
         heard = request.messages[-1].text

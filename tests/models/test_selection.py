@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.config.settings import NO_SETTINGS, Settings
 from fast_agent.models.selection import Selection, select_model
@@ -12,6 +14,7 @@ SETTINGS = Settings(default_model="config-model")
 ENVIRON = {"FAST_AGENT_MODEL": " env-model "}
 
 
+@pytest.mark.spec("CARD-65", "CARD-66", "PREC-1")
 def test_the_strongest_wish_wins() -> None:
     def chosen(flag: str | None, card: AgentConfig | None, settings: Settings, **env: str) -> str:
         return select_model(card, settings, env, cwd=CWD, flag=flag).text
@@ -37,6 +40,7 @@ def test_files_start_at_the_card_or_the_working_directory() -> None:
     assert directory(remote, "flag") == CWD
 
 
+@pytest.mark.spec("MODEL-12")
 def test_only_the_fallback_is_announced_in_one_line() -> None:
     fallback = select_model(None, NO_SETTINGS, {}, cwd=CWD)
     assert fallback == Selection("local", "fallback", CWD)

@@ -10,6 +10,7 @@ from fast_agent.models.slow import SlowModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.spec("MODEL-10")
 async def test_it_answers_as_passthrough_after_the_delay() -> None:
     model = SlowModel(0.05)
     begun = anyio.current_time()

@@ -26,6 +26,7 @@ def refused(text: str, aliases: dict[str, str] | None = None) -> Diagnostic:
     return first
 
 
+@pytest.mark.spec("MODEL-1")
 @pytest.mark.parametrize(
     ("text", "provider", "name", "effort"),
     [
@@ -92,6 +93,7 @@ def test_request_parameters() -> None:
     assert parse_model_spec("local?seed=4").params == RequestParams(seed=4)
 
 
+@pytest.mark.spec("MODEL-2")
 @pytest.mark.parametrize(
     ("text", "code", "message", "hint"),
     [
@@ -137,6 +139,7 @@ def test_what_is_refused(text: str, code: str, message: str, hint: str) -> None:
     assert hint in (problem.hint or "")
 
 
+@pytest.mark.spec("MODEL-2")
 def test_every_wrong_parameter_is_told() -> None:
     with pytest.raises(ModelError) as caught:
         parse_model_spec("slow?a=1&seconds=x&b")
@@ -158,6 +161,7 @@ def test_every_suggested_name_is_accepted(name: str) -> None:
     assert spec.name == name
 
 
+@pytest.mark.spec("MODEL-1")
 def test_aliases_of_the_user_extend_and_override() -> None:
     aliases = {"fast": "haiku", "haiku": "openai.tiny", "deep": "o3.high?seed=1", "a.b": "gpt-5"}
     assert parse_model_spec("fast", aliases).text == "openai.tiny"

@@ -24,7 +24,7 @@ def test_an_empty_registry_is_version_0(registry: Registry) -> None:
     assert dict(registry.snapshot.load_set.cards) == {}
 
 
-@pytest.mark.spec("CARD-75", "CARD-79", "CARD-80", "LOAD-1")
+@pytest.mark.spec("CARD-75", "CARD-79", "CARD-80")
 def test_loading_gives_names_in_order_and_keeps_where_they_came_from(
     registry: Registry, write_card: WriteCard, read: Read, tmp_path: Path
 ) -> None:
@@ -42,7 +42,7 @@ def test_loading_gives_names_in_order_and_keeps_where_they_came_from(
     assert sources == {"bob": alone, "ann": tmp_path / "ann.md", "zoe": tmp_path / "zoe.md"}
 
 
-@pytest.mark.spec("CARD-81", "PY-5")
+@pytest.mark.spec("CARD-81")
 def test_loading_a_root_again_removes_what_is_gone_and_nothing_else(
     registry: Registry, write_card: WriteCard, read: Read, tmp_path: Path
 ) -> None:
@@ -57,7 +57,7 @@ def test_loading_a_root_again_removes_what_is_gone_and_nothing_else(
     assert sorted(registry.snapshot.load_set.cards) == ["bob", "cid", "dan"]
 
 
-@pytest.mark.spec("LOAD-2", "PY-6")
+@pytest.mark.spec("CARDS-6", "PY-5")
 def test_the_version_rises_only_when_something_changed(
     registry: Registry, write_card: WriteCard, read: Read, tmp_path: Path
 ) -> None:
@@ -71,7 +71,7 @@ def test_the_version_rises_only_when_something_changed(
     assert registry.snapshot.version == 2
 
 
-@pytest.mark.spec("LOAD-2")
+@pytest.mark.spec("CARDS-6")
 @pytest.mark.parametrize(
     ("fields", "code"),
     [

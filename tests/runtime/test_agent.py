@@ -86,6 +86,7 @@ async def test_an_agent_that_would_wait_for_itself_is_told_so(
     assert "from inside its own turn" in agents[0].history[2].tool_results[0].text
 
 
+@pytest.mark.spec("HIST-7")
 async def test_clear_keeps_templates_and_clear_all_does_not(make_agent: MakeAgent) -> None:
     agent = make_agent(PassthroughModel(), templates=TEMPLATES)
     await agent.send("hi")
@@ -136,6 +137,7 @@ async def test_history_read_before_a_turn_does_not_change(make_agent: MakeAgent)
     assert [one.text for one in before] == ["one", "one"]
 
 
+@pytest.mark.spec("TURN-8")
 async def test_usage_adds_up_over_turns(make_agent: MakeAgent, script: Script) -> None:
     agent = make_agent(script([Message.assistant("x")]))
     first = await agent.generate("a")
@@ -159,6 +161,7 @@ async def test_a_closed_agent_takes_no_message(make_agent: MakeAgent) -> None:
         await agent.send("hi")
 
 
+@pytest.mark.spec("TURN-10")
 async def test_a_listener_hears_the_turn_and_makes_the_model_stream(
     make_agent: MakeAgent, script: Script
 ) -> None:
@@ -204,6 +207,7 @@ async def test_nobody_listening_asks_for_no_stream(make_agent: MakeAgent) -> Non
     assert asked == [False]
 
 
+@pytest.mark.spec("PY-3")
 async def test_structured_answers_of_each_kind(make_agent: MakeAgent) -> None:
     agent = make_agent(PassthroughModel())
     city = await agent.structured('{"name": "Bern", "people": 134000}', City)

@@ -64,6 +64,7 @@ def call_kid(message: str, call_id: str = "c") -> Message:
     return Message("assistant", (), (call,), stop_reason="toolUse")
 
 
+@pytest.mark.spec("CARD-58", "CARD-59", "CARD-84", "CARD-85")
 @pytest.mark.anyio
 async def test_a_child_answers_and_sees_nothing_of_its_parent(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -76,6 +77,7 @@ async def test_a_child_answers_and_sees_nothing_of_its_parent(
     assert [one.text for one in seen[0].messages] == ["draw"]
 
 
+@pytest.mark.spec("CARD-85", "CHILD-1")
 @pytest.mark.anyio
 async def test_each_call_runs_on_a_clone_of_its_own(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -92,6 +94,7 @@ async def test_each_call_runs_on_a_clone_of_its_own(
         await made[0].send("hi")
 
 
+@pytest.mark.spec("CHILD-2")
 @pytest.mark.anyio
 async def test_children_of_one_response_run_at_once_up_to_max_parallel(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -115,6 +118,7 @@ async def test_children_of_one_response_run_at_once_up_to_max_parallel(
     assert [one.text for one in boss.history[2].tool_results] == ["m0", "m1", "m2", "m3", "m4"]
 
 
+@pytest.mark.spec("CHILD-3")
 @pytest.mark.anyio
 async def test_a_child_that_takes_too_long_is_an_error_result_naming_the_limit(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -180,6 +184,7 @@ async def test_cancelling_the_parent_cancels_its_children(
         await made[0].send("hi")
 
 
+@pytest.mark.spec("TURN-8")
 @pytest.mark.anyio
 async def test_what_children_use_counts_for_the_parent(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -193,6 +198,7 @@ async def test_what_children_use_counts_for_the_parent(
     assert boss.tree_usage.total_tokens == 5 * 15
 
 
+@pytest.mark.spec("TURN-9")
 @pytest.mark.anyio
 async def test_limits_of_the_parent_hold_for_its_children(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -241,6 +247,7 @@ async def test_limits_of_a_child_end_the_child_only(
     assert "`kid` reached its usage limit" in boss.history[2].tool_results[0].text
 
 
+@pytest.mark.spec("CHILD-5")
 @pytest.mark.anyio
 async def test_agents_nest_only_so_deep(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -268,6 +275,7 @@ async def test_agents_nest_only_so_deep(
     ]
 
 
+@pytest.mark.spec("CHILD-4")
 @pytest.mark.anyio
 async def test_a_child_with_a_form_of_its_own_gets_the_whole_object(
     make_agent: MakeAgent, script: Script, child_tool: ChildTool
@@ -289,6 +297,7 @@ async def test_a_child_with_a_form_of_its_own_gets_the_whole_object(
     assert "'what' is a required property" in bad.text
 
 
+@pytest.mark.spec("CARD-84")
 @pytest.mark.anyio
 @pytest.mark.parametrize("arguments", [{}, {"message": 3}, {"text": "x"}])
 async def test_a_call_without_a_message_is_an_error_result(
@@ -322,11 +331,13 @@ async def test_events_of_a_child_carry_the_call_they_serve(
     ]
 
 
+@pytest.mark.spec("CARD-86", "CHILD-5")
 def test_an_agent_is_no_tool_of_itself(child_tool: ChildTool) -> None:
     with pytest.raises(RunError, match="cannot be a tool of itself"):
         child_tool(PassthroughModel, parent=KID)
 
 
+@pytest.mark.spec("CARD-5", "CARD-83")
 def test_a_tool_is_described_by_description_else_first_paragraph() -> None:
     assert describe(replace(KID, description=" Draws. ")) == "Draws."
     assert describe(KID) == "Draw."

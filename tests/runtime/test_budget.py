@@ -49,6 +49,7 @@ def test_an_answer_charges_tokens_and_the_requests_it_took_besides() -> None:
     assert meter.usage == Usage(10, 5, 2, 1, requests=3)
 
 
+@pytest.mark.spec("TURN-9")
 @pytest.mark.anyio
 async def test_max_requests_holds_over_the_life_of_the_agent(
     make_agent: MakeAgent, script: Script
@@ -72,6 +73,7 @@ async def test_max_total_tokens_stops_before_the_next_request(
         await agent.send("b")
 
 
+@pytest.mark.spec("TURN-9")
 @pytest.mark.anyio
 @pytest.mark.parametrize("parallel", [True, False])
 async def test_max_tool_calls_lets_run_what_is_left_and_no_more(
@@ -95,6 +97,7 @@ async def test_max_tool_calls_lets_run_what_is_left_and_no_more(
     assert "max_tool_calls" in results[2].text
 
 
+@pytest.mark.spec("TURN-9")
 @pytest.mark.anyio
 async def test_a_limit_above_holds_for_what_is_below(make_agent: MakeAgent, script: Script) -> None:
     above = Meter("boss", UsageLimits(max_requests=1))

@@ -48,6 +48,7 @@ async def turn_cancelled_after(agent: LlmAgent, steps: int, *, text: str = "go")
     return not ended
 
 
+@pytest.mark.spec("TURN-7")
 @given(
     steps=st.integers(0, 40),
     parallel=st.booleans(),

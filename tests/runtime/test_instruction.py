@@ -76,6 +76,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
+@pytest.mark.spec("PLACE-2")
 async def test_plain_values(world: World) -> None:
     text = (
         "{{agentName}}|{{agentType}}|{{agentCardPath}}|{{agentCardDir}}|{{workspaceRoot}}|"
@@ -87,11 +88,13 @@ async def test_plain_values(world: World) -> None:
     )
 
 
+@pytest.mark.spec("PLACE-5", "PLACE-6", "PLACE-7")
 async def test_braces_and_unknown_placeholders_stay(world: World) -> None:
     text = 'use {"a": {"b": 1}} and {{user}} and \\{{currentDate}} and {x} }}{{'
     assert await world.instruction(text).render() == text.replace("\\", "")
 
 
+@pytest.mark.spec("PLACE-1")
 async def test_what_comes_out_is_never_expanded_again(world: World) -> None:
     (world.cards / "a.md").write_text("{{env}} {{file:b.md}} \\{{x}}")
     world.pages["https://a.b/c"] = "{{file:/etc/passwd}} {{currentDate}}"
@@ -114,6 +117,7 @@ async def test_two_pieces_never_make_a_placeholder_together(world: World) -> Non
     assert await world.instruction("{{agentSkills}}Date}}").render() == "{{currentDate}}"
 
 
+@pytest.mark.spec("PLACE-3")
 async def test_a_new_day_is_seen(world: World) -> None:
     instruction = world.instruction("{{currentDate}} {{env}}")
     assert (await instruction.render()).count("2026-11-21") == 2
@@ -140,6 +144,7 @@ async def test_a_list_changed_in_place_is_seen(world: World) -> None:
     assert 'name="b"' in await instruction.render()
 
 
+@pytest.mark.spec("PLACE-3")
 async def test_nothing_changed_gives_the_very_same_text(world: World) -> None:
     (world.cards / "a.md").write_text("a")
     everything = "{{currentDate}}{{env}}{{serverInstructions}}{{agents}}{{file:a.md}}"
@@ -162,6 +167,7 @@ async def test_without_providers_blocks_are_empty(world: World) -> None:
         assert f"`{wrong}`" in caught.value.message
 
 
+@pytest.mark.spec("PLACE-4")
 async def test_files_are_looked_up_beside_the_card_then_in_the_workspace(world: World) -> None:
     instruction = world.instruction("[{{file:in/a.md}}]")
     (world.workspace / "in").mkdir()
@@ -230,6 +236,7 @@ def leave_alone(world: World) -> None:
     assert not (world.cards / "a.md").exists()
 
 
+@pytest.mark.spec("PLACE-4")
 @pytest.mark.parametrize("kind", ["file", "file_silent"])
 @pytest.mark.parametrize(
     ("prepare", "name", "message"),

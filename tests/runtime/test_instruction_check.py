@@ -55,6 +55,7 @@ def test_a_good_instruction(tmp_path: Path) -> None:
     assert check_instruction(markdown_card(tmp_path, text), workspace=tmp_path) == ()
 
 
+@pytest.mark.spec("PLACE-5")
 def test_unknown_placeholders(tmp_path: Path) -> None:
     text = (
         "---\ntype: agent\n---\nHi {{current_date}}.\n"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ printable = st.text(
 )
 
 
+@pytest.mark.spec("PLACE-8")
 @given(st.lists(st.tuples(printable, printable), min_size=1, max_size=4))
 def test_blocks_are_read_back_as_they_were_meant(pairs: list[tuple[str, str]]) -> None:
     root = ET.fromstring(agents_block([AgentListing(name, text) for name, text in pairs]))

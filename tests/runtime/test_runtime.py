@@ -175,6 +175,7 @@ async def test_a_person_is_asked_where_the_card_says_so(new_runtime: NewRuntime)
         assert nobody.messages[2].tool_results[0].is_error
 
 
+@pytest.mark.spec("TOOL-6")
 async def test_the_shell_is_there_only_when_asked_for(
     new_runtime: NewRuntime, tmp_path: Path
 ) -> None:
@@ -234,6 +235,7 @@ async def test_turn_hooks_of_a_card_are_called(new_runtime: NewRuntime, tmp_path
         assert (await runtime.default.generate("hi")).text == "HI"
 
 
+@pytest.mark.spec("CARD-55", "HIST-7")
 async def test_messages_of_a_card_are_templates_of_every_instance(
     new_runtime: NewRuntime, tmp_path: Path
 ) -> None:
@@ -267,6 +269,7 @@ async def test_playback_answers_from_the_messages_of_the_card(
         assert answers == ["first", "second", "MESSAGES EXHAUSTED (list size 4) (1 overage)"]
 
 
+@pytest.mark.spec("CARD-67", "PREC-1")
 async def test_the_model_is_chosen_by_override_card_configuration(
     new_runtime: NewRuntime,
 ) -> None:
@@ -291,6 +294,7 @@ async def test_an_unknown_model_is_an_error(new_runtime: NewRuntime) -> None:
             runtime.agent("alice")
 
 
+@pytest.mark.spec("CARD-67")
 async def test_request_params_go_from_caller_over_card_over_configuration(
     new_runtime: NewRuntime, tmp_path: Path
 ) -> None:
@@ -345,6 +349,7 @@ async def test_an_instruction_lists_children_and_servers(
     assert "Say it twice." in seen[0]
 
 
+@pytest.mark.spec("CARD-63", "TOOL-2")
 async def test_filters_hold_when_tools_and_resources_are_used(
     new_runtime: NewRuntime, tmp_path: Path
 ) -> None:
@@ -388,6 +393,7 @@ async def test_a_server_that_asks_for_an_answer_gets_one_of_the_agents_model(
         assert "agent `limited` reached its usage limit" in one.history[2].tool_results[0].text
 
 
+@pytest.mark.spec("TOOL-12")
 async def test_a_server_that_is_down_fails_the_turn_and_is_reported(
     new_runtime: NewRuntime, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.spec("TURN-1")
 async def test_a_turn_appends_the_message_and_its_answer(make_agent: MakeAgent) -> None:
     agent = make_agent(PassthroughModel())
     assert await agent.send("hi") == "hi"
@@ -59,6 +60,7 @@ async def test_the_model_is_given_system_history_and_tools(
     assert [spec.name for spec in seen[1].tools] == ["look"]
 
 
+@pytest.mark.spec("TURN-1")
 async def test_tool_results_go_back_to_the_model_and_into_history(
     make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking, problem_of: ProblemOf
 ) -> None:
@@ -78,6 +80,7 @@ async def test_tool_results_go_back_to_the_model_and_into_history(
     assert result.usage.total_tokens == 30
 
 
+@pytest.mark.spec("TURN-3")
 async def test_calls_of_one_response_run_at_the_same_time_and_answer_in_call_order(
     make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking
 ) -> None:
@@ -100,6 +103,7 @@ async def test_calls_of_one_response_run_at_the_same_time_and_answer_in_call_ord
     assert [result.text for result in agent.history[2].tool_results] == ["a", "b"]
 
 
+@pytest.mark.spec("TURN-4")
 async def test_calls_run_one_after_another_when_asked_to(
     make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking
 ) -> None:
@@ -121,6 +125,7 @@ async def test_calls_run_one_after_another_when_asked_to(
     assert most == 1
 
 
+@pytest.mark.spec("TURN-5")
 @pytest.mark.parametrize("others", [0, 2])
 async def test_a_tool_that_raises_gives_an_error_result_and_a_traceback_in_the_log(
     make_agent: MakeAgent,
@@ -223,6 +228,7 @@ async def test_the_native_form_is_dropped_when_an_id_is_changed(
     assert [one.native for one in agent.history if one.tool_calls] == [{"id": "1"}, None]
 
 
+@pytest.mark.spec("TURN-6")
 async def test_max_iterations_ends_the_turn_and_leaves_a_valid_history(
     make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking, problem_of: ProblemOf
 ) -> None:

@@ -32,6 +32,7 @@ async def peak_of_a_turn(agent: LlmAgent) -> int:
     return sorted(peaks)[2]
 
 
+@pytest.mark.spec("TURN-2")
 @pytest.mark.anyio
 @pytest.mark.parametrize("with_hooks", [False, True])
 async def test_a_turn_copies_nothing_of_a_long_history(

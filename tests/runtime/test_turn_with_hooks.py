@@ -47,6 +47,7 @@ async def work(call: ToolCall, context: ToolContext) -> str:
     return "4"
 
 
+@pytest.mark.spec("TOOL-5")
 async def test_hooks_run_around_requests_and_calls_in_order(
     make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking
 ) -> None:

@@ -11,6 +11,7 @@ def split(text: str) -> Frontmatter | None:
     return split_frontmatter(Source("a.md", text))
 
 
+@pytest.mark.spec("CARD-13", "FILE-4")
 @pytest.mark.parametrize(
     ("text", "yaml", "body", "body_line"),
     [
@@ -32,6 +33,7 @@ def test_anything_else_has_no_frontmatter(text: str) -> None:
     assert split(text) is None
 
 
+@pytest.mark.spec("FILE-4", "FILE-6")
 @pytest.mark.parametrize(
     ("text", "reason", "span"),
     [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.spec("CARD-34", "FILE-3")
 def test_reads_utf8_with_a_mark_and_crlf(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_bytes(b"\xef\xbb\xbf---\r\nname: \xc3\xa9\r\n")
@@ -26,6 +27,7 @@ def test_a_carriage_return_alone_is_kept() -> None:
     assert decode(b"a\rb\r\nc") == "a\rb\nc"
 
 
+@pytest.mark.spec("FILE-2")
 @pytest.mark.parametrize(
     ("data", "looks", "place"),
     [

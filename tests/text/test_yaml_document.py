@@ -19,6 +19,7 @@ def problems(text: str, first_line: int = 1) -> tuple[YamlProblem, ...]:
     return caught.value.problems
 
 
+@pytest.mark.spec("FILE-15")
 @pytest.mark.parametrize(
     ("scalar", "value"),
     [
@@ -71,6 +72,7 @@ def test_merge_keys_are_ordinary_keys() -> None:
     assert parse_yaml("<<: {a: 1}\nb: 2").value == {"<<": {"a": 1}, "b": 2}
 
 
+@pytest.mark.spec("FILE-17")
 @pytest.mark.parametrize(
     ("text", "message", "start"),
     [
@@ -98,6 +100,7 @@ def test_what_cannot_be_read_is_placed(text: str, message: str, start: tuple[int
     assert problem.span.start == Position(*start)
 
 
+@pytest.mark.spec("FILE-16")
 def test_a_duplicate_key_names_the_first() -> None:
     found = problems("a: 1\nb:\n  c: 1\n  'c': 2\na: 3\n", first_line=10)
     assert [problem.kind for problem in found] == ["duplicate-key"] * 2
@@ -114,6 +117,7 @@ def test_duplicates_do_not_hide_the_rest() -> None:
     assert caught.value.document.value == {"a": 1, "b": "3"} | {"b": 3}
 
 
+@pytest.mark.spec("FILE-17")
 def test_aliases_are_bounded() -> None:
     assert parse_yaml("a: &x [1]\nb: *x").value == {"a": [1], "b": [1]}
     laughs = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -98,6 +98,7 @@ async def test_the_mapping_form_makes_turn_hooks(directory: Path) -> None:
     assert answer.text == "HELLO"
 
 
+@pytest.mark.spec("SET-5")
 @pytest.mark.parametrize(
     ("text", "code", "place", "message"),
     [
@@ -178,6 +179,7 @@ def test_a_syntax_error_is_placed_in_the_python_file_and_points_back(directory: 
         assert related.span.start.line == 2
 
 
+@pytest.mark.spec("TRUST-1")
 def test_checking_runs_no_code_and_loading_does(directory: Path) -> None:
     mark = directory / "mark"
     (directory / "marks.py").write_text(f"open({str(mark)!r}, 'w').close()\ndef a(): ...", "utf-8")

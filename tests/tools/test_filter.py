@@ -6,6 +6,7 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.tools.filter import ServerFilter, allows
 
 
+@pytest.mark.spec("CARD-63", "CARD-64")
 @pytest.mark.parametrize(
     ("patterns", "name", "allowed"),
     [

@@ -66,6 +66,7 @@ def property_of(function: Callable[..., object], name: str) -> object:
     return properties[name]
 
 
+@pytest.mark.spec("TOOL-3")
 def test_name_description_and_schema_come_from_the_function() -> None:
     made = FunctionTool(add)
     assert made.spec.name == "add"
@@ -335,6 +336,7 @@ async def test_a_result_a_model_cannot_be_given_is_an_error_result(context: Tool
     assert "`Opaque`" in result.text
 
 
+@pytest.mark.spec("TOOL-3")
 async def test_synchronous_functions_run_beside_the_loop(context: ToolContext) -> None:
     waiting = FunctionTool(lambda: time.sleep(0.2))
     ticks = 0
@@ -354,6 +356,7 @@ async def test_synchronous_functions_run_beside_the_loop(context: ToolContext) -
     assert ticks > 5
 
 
+@pytest.mark.spec("TOOL-3")
 async def test_coroutine_functions_run_on_the_loop(context: ToolContext) -> None:
     async def where() -> bool:
         await anyio.lowlevel.checkpoint()

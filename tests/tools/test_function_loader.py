@@ -37,6 +37,7 @@ def problem(text: str, directory: Path) -> Any:
     return diagnostic
 
 
+@pytest.mark.spec("CARD-68")
 def test_two_directories_have_each_their_own_tools(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(tmp_path / name / "tools.py", f"def who(): return {name!r} + __name__[-6:]")

@@ -98,6 +98,7 @@ def test_hooks_that_can_be_called(tmp_path: Path, text: str, role: Role) -> None
     assert codes(tmp_path, text, "hook", role) == []
 
 
+@pytest.mark.spec("TOOL-8")
 @pytest.mark.parametrize(
     ("text", "role", "expected"),
     [

@@ -40,6 +40,7 @@ def test_a_hooked_tool_looks_like_the_tool() -> None:
     assert (made.source, made.server_name, made.repeatable) == ("function", None, False)
 
 
+@pytest.mark.spec("TOOL-4")
 async def test_the_first_hook_is_the_outermost(context: ToolContext) -> None:
     order: list[str] = []
 
@@ -77,6 +78,7 @@ async def test_a_hook_sees_the_call(context: ToolContext) -> None:
     assert ctx.correlation_id == "r1"
 
 
+@pytest.mark.spec("TOOL-4")
 async def test_a_hook_changes_arguments_and_the_call_keeps_its_own(context: ToolContext) -> None:
     async def double(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
         return await call_next({"a": args["a"] * 2})
@@ -101,6 +103,7 @@ async def test_changed_arguments_are_checked_like_any(context: ToolContext) -> N
     assert "`a`" in result.text
 
 
+@pytest.mark.spec("TOOL-4")
 async def test_a_hook_skips_the_call_or_calls_past_the_others(context: ToolContext) -> None:
     async def skip(ctx: ToolHookContext, args: Any, call_next: CallNext) -> str:
         return "not today"
@@ -211,6 +214,7 @@ class CallableHook:
     async def __call__(self, ctx: object) -> None: ...
 
 
+@pytest.mark.spec("TOOL-8")
 @pytest.mark.parametrize(
     ("function", "parameters", "words"),
     [

@@ -48,6 +48,7 @@ def test_it_is_a_tool_of_the_runtime() -> None:
     )
 
 
+@pytest.mark.spec("TOOL-7")
 async def test_an_answer_in_words(context: ToolContext) -> None:
     person = Person(accept(text="blue"))
     result = await ask(person, context, message="Which colour?")
@@ -78,6 +79,7 @@ async def test_no_answer_is_told(action: Any, words: str, context: ToolContext) 
     assert not result.is_error
 
 
+@pytest.mark.spec("TOOL-7")
 async def test_without_a_person_it_is_an_error_that_says_so(context: ToolContext) -> None:
     result = await ask(None, context, message="Anybody?")
     assert result.is_error

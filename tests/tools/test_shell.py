@@ -102,6 +102,7 @@ async def test_there_is_no_input(tmp_path: Path) -> None:
     assert (await execute(tmp_path, "cat; read line || echo none")).text == "none\n[exit code 0]"
 
 
+@pytest.mark.spec("TOOL-6")
 async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     # The grandchild ignores being asked, and its parent is gone: only killing the group finds it.
     command = "(trap '' TERM; (echo $BASHPID >pid; sleep 60) & sleep 60) & echo begun; sleep 60"
@@ -116,6 +117,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_pa
     assert await ends(await read_pid(tmp_path / "pid"))
 
 
+@pytest.mark.spec("TOOL-6")
 async def test_cancelling_ends_all_it_started(tmp_path: Path) -> None:
     pid = 0
     async with anyio.create_task_group() as tasks:
@@ -171,6 +173,7 @@ async def test_a_process_that_left_the_group_is_not_waited_for(tmp_path: Path) -
     os.kill(await read_pid(tmp_path / "pid"), 9)
 
 
+@pytest.mark.spec("TOOL-6")
 async def test_a_huge_output_is_cut_and_does_not_grow_memory(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result = await execute(tmp_path, "echo first; yes | head -c 100000000; echo last")
@@ -246,6 +249,7 @@ async def test_the_last_line_is_reported_now_and_then(tmp_path: Path) -> None:
     assert told[-1] == (4, "line 4<U+001B>[2J")
 
 
+@pytest.mark.spec("CARD-6", "TOOL-6")
 async def test_commands_of_a_card_run_where_it_says_without_secrets(
     tmp_path: Path, context: ToolContext
 ) -> None:

@@ -15,6 +15,7 @@ hash_like = st.from_regex(r"\A[ab_]{0,60}_[0-9a-f]{10}\Z")
 part = awkward | hash_like | st.sampled_from(["agent", "a" * 64, "a" * 80])
 
 
+@pytest.mark.spec("TOOL-1")
 @pytest.mark.parametrize(
     ("server", "tool", "name"),
     [
@@ -27,11 +28,13 @@ def test_a_name_that_fits_stays_as_it_is(server: str, tool: str, name: str) -> N
     assert server_tool_name(server, tool) == name
 
 
+@pytest.mark.spec("CARD-82")
 def test_an_agents_name_keeps_its_prefix() -> None:
     assert agent_tool_name("NY-Project-Manager") == "agent__NY-Project-Manager"
     assert agent_tool_name("My Agent").startswith("agent__My_Agent_")
 
 
+@pytest.mark.spec("TOOL-1")
 def test_a_long_name_is_cut_and_ends_in_a_hash_that_never_changes() -> None:
     name = server_tool_name("server", "t" * 100)
     assert name == "server__" + "t" * 45 + "_374ec3663a"
@@ -50,6 +53,7 @@ def test_a_server_cannot_take_the_hashed_name_of_another_tool() -> None:
     assert server_tool_name("server", cut.removeprefix("server__")) != cut
 
 
+@pytest.mark.spec("TOOL-1")
 @given(st.lists(st.tuples(part, part), max_size=30))
 def test_names_are_fit_for_providers_and_never_meet(pairs: list[tuple[str, str]]) -> None:
     names: dict[str, tuple[str, ...]] = {}

@@ -39,6 +39,7 @@ class Changing:
         return self.now
 
 
+@pytest.mark.spec("CARD-87")
 def test_the_first_tool_of_a_name_keeps_it_and_the_other_is_reported() -> None:
     first, second = Echo("a"), Echo("a", "mcp", "s")
     reports: list[tuple[Tool, Tool]] = []

@@ -58,6 +58,7 @@ async def test_has_tells_where_there_are_hooks() -> None:
     assert not hooks.has("after_turn_complete")
 
 
+@pytest.mark.spec("TOOL-5")
 async def test_hooks_follow_each_other_and_each_sees_what_the_last_one_made() -> None:
     async def louder(ctx: TurnHookContext) -> None:
         ctx.message = replace(ctx.message, content=(TextContent(ctx.message.text + "!"),))
