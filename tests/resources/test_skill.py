@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.skill import SkillOptions, SkillProvider
+from fast_agent.resources.uri import Uri
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.skill_set import NamePolicy
+
+HEAD = "---\nname: {name}\ndescription: Does {name}.\n---\n# {name}\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "skills"
+    add(root, "code-review", {"references/REFERENCE.md": b"# Reference\n"})
+    add(root, "git-commit-review")
+    return root
+
+
+def add(root: Path, name: str, files: dict[str, bytes] | None = None, head: str = HEAD) -> Path:
+    folder = root / name
+    folder.mkdir(parents=True)
+    skill = name.rpartition("/")[2]
+    (folder / "SKILL.md").write_text(head.format(name=skill), encoding="utf-8")
+    for path, data in (files or {}).items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return folder
+
+
+def serve(
+    *roots: Path, policy: NamePolicy = "frontmatter", list_files: bool = False
+) -> tuple[SkillProvider, list[Diagnostic]]:
+    problems: list[Diagnostic] = []
+    options = SkillOptions(name_policy=policy, list_files=list_files)
+    return SkillProvider(roots, options, report=problems.append), problems
+
+
+def listed(provider: SkillProvider) -> list[str]:
+    provider.look()
+    return [one.uri.text for one in provider.resources()]
+
+
+def read(provider: SkillProvider, uri: str) -> bytes:
+    (content,) = provider.read(Uri.parse(uri))
+    assert content.uri.text == str(Uri.parse(uri))
+    return content.bytes
+
+
+def manifest(provider: SkillProvider, name: str) -> dict[str, tuple[int, str]]:
+    data = json.loads(read(provider, f"skill://{name}/_manifest"))
+    assert data["skill"] == name.rpartition("/")[2]
+    files = cast("list[dict[str, object]]", data["files"])
+    return {
+        cast("str", one["path"]): (cast("int", one["size"]), cast("str", one["hash"]))
+        for one in files
+    }
+
+
+def facts(data: bytes) -> tuple[int, str]:
+    return len(data), f"sha256:{sha256(data).hexdigest()}"
+
+
+def test_lists_the_head_and_the_manifest_of_every_skill(root: Path) -> None:
+    provider, problems = serve(root)
+    assert problems == []
+    assert listed(provider) == [
+        "skill://code-review/SKILL.md",
+        "skill://code-review/_manifest",
+        "skill://git-commit-review/SKILL.md",
+        "skill://git-commit-review/_manifest",
+        "skill://prompt-xml",
+    ]
+    first, second, *_ = provider.resources()
+    assert (first.name, first.description) == ("code-review", "Does code-review.")
+    assert (first.mime_type, second.mime_type) == ("text/markdown", "application/json")
+    assert first.size == (root / "code-review/SKILL.md").stat().st_size
+    assert [one.template for one in provider.templates()] == ["skill://{name}/{+path}"]
+
+
+def test_reads_every_file_and_the_manifest_says_the_same_of_it(root: Path) -> None:
+    provider, _ = serve(root)
+    for name, files in {
+        "code-review": ["SKILL.md", "references/REFERENCE.md"],
+        "git-commit-review": ["SKILL.md"],
+    }.items():
+        assert list(manifest(provider, name)) == files
+        for path in files:
+            data = (root / name / path).read_bytes()
+            assert read(provider, f"skill://{name}/{path}") == data
+            assert manifest(provider, name)[path] == facts(data)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "skill://code-review/references/REFERENC.md",
+        "skill://code-review/references",
+        "skill://code-review",
+        "skill://code-reviev/SKILL.md",
+        "skill://nothing",
+    ],
+)
+def test_what_is_not_there_is_not_found(root: Path, uri: str) -> None:
+    provider, _ = serve(root)
+    with pytest.raises(NotFound) as caught:
+        provider.read(Uri.parse(uri))
+    assert str(root) not in f"{caught.value.message} {caught.value.hint}"
+    if "revie" in uri:
+        assert caught.value.suggestions
+
+
+def test_changes_are_seen_at_once(root: Path) -> None:
+    provider, _ = serve(root)
+    first = provider.revision
+    assert manifest(provider, "code-review")
+    new = root / "code-review/references/NEW.md"
+    new.write_bytes(b"new")
+    assert manifest(provider, "code-review")["references/NEW.md"] == facts(b"new")
+    new.write_bytes(b"old")
+    assert read(provider, "skill://code-review/references/NEW.md") == b"old"
+    assert manifest(provider, "code-review")["references/NEW.md"] == facts(b"old")
+    new.unlink()
+    assert "references/NEW.md" not in manifest(provider, "code-review")
+    with pytest.raises(NotFound):
+        read(provider, "skill://code-review/references/NEW.md")
+    assert provider.revision == first
+    add(root, "third")
+    assert "skill://third/SKILL.md" in listed(provider)
+    assert provider.revision > first
+
+
+def test_a_new_file_reads_before_anything_lists_it(root: Path) -> None:
+    provider, _ = serve(root)
+    (root / "code-review/late.md").write_bytes(b"late")
+    assert read(provider, "skill://code-review/late.md") == b"late"
+    add(root, "fourth")
+    assert read(provider, "skill://fourth/SKILL.md").startswith(b"---\nname: fourth")
+
+
+def test_links_and_pipes_are_not_served(root: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("secret")
+    folder = root / "code-review"
+    (folder / "link.md").symlink_to(secret)
+    (folder / "linked").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe")
+    (folder / ".env").write_text("KEY=1")
+    provider, problems = serve(root)
+    assert list(manifest(provider, "code-review")) == ["SKILL.md", "references/REFERENCE.md"]
+    for path in ("link.md", "linked/secret.md", "pipe", ".env"):
+        with pytest.raises(NotFound):
+            read(provider, f"skill://code-review/{path}")
+    assert {one.code for one in problems} == {"FA762"}
+    assert len(problems) == 3
+
+
+def test_a_file_swapped_for_a_link_is_refused(root: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("secret")
+    provider, _ = serve(root)
+    file = root / "code-review/references/REFERENCE.md"
+    file.unlink()
+    file.symlink_to(secret)
+    with pytest.raises((NotFound, Unavailable)):
+        read(provider, "skill://code-review/references/REFERENCE.md")
+
+
+def test_a_large_file_is_in_the_manifest_and_not_read(root: Path) -> None:
+    data = b"x" * (1 << 20) + b"x"
+    (root / "code-review/big.bin").write_bytes(data)
+    provider, _ = serve(root)
+    (entry,) = [
+        one
+        for one in json.loads(read(provider, "skill://code-review/_manifest"))["files"]
+        if one["path"] == "big.bin"
+    ]
+    size, digest = facts(data)
+    assert entry == {"path": "big.bin", "size": size, "hash": digest, "tooLarge": True}
+    with pytest.raises(TooLarge):
+        read(provider, "skill://code-review/big.bin")
