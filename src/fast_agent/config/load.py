@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
-from fast_agent.config.layer import FileLayer, Place, place_in
+from fast_agent.config.layer_file import read_layer
 from fast_agent.config.overrides import read_overrides
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.reading import Reader, built
 from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
-from fast_agent.diagnostics.config_rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
-from fast_agent.diagnostics.diagnostic import Related
 from fast_agent.errors import ConfigError
-from fast_agent.text.source import SourceError, read_source
-from fast_agent.text.yaml_document import YamlError, parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fast_agent.config.layer import Keys, Layer
+    from fast_agent.config.layer import Keys, Layer, Place
     from fast_agent.config.reading import Tree
     from fast_agent.config.settings import ServerSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.text.source import Source
-    from fast_agent.text.yaml_nodes import YamlProblem
 
 
 def load_settings(
@@ -62,7 +55,9 @@ def load_settings(
     layers: list[Layer] = []
     tree: Tree = {}
     for path, secret in ((found.config, False), (found.secrets, True)):
-        layer = None if path is None else _read_file(path, shown_from, problems, secret=secret)
+        if path is None:
+            continue
+        layer = read_layer(path, shown_path(path, shown_from), problems, secret=secret)
         if layer is not None:
             reader = Reader(layer, layer.directory, environ)
             tree = _merged(tree, reader.tree(SETTINGS, layer.document.value))
@@ -77,33 +72,6 @@ def load_settings(
     if problems:
         raise _refusal(_in_order(problems, layers))
     return _settings(tree, servers, tuple(layers), found.warnings)
-
-
-def _read_file(
-    path: Path, shown_from: Path, problems: list[Diagnostic], *, secret: bool
-) -> FileLayer | None:
-    shown = shown_path(path, shown_from)
-    try:
-        source = read_source(path, shown=shown)
-    except SourceError as error:
-        place = Place(shown, error.span)
-        message = f"the configuration cannot be read: {error.message}"
-        problems.append(place.problem(UNREADABLE_CONFIG, message, error.hint))
-        return None
-    try:
-        document = parse_yaml(source.text)
-    except YamlError as error:
-        problems.extend(_yaml_problem(item, source, secret=secret) for item in error.problems)
-        return None
-    return FileLayer(source, document, path.parent, secret)
-
-
-def _yaml_problem(problem: YamlProblem, source: Source, *, secret: bool) -> Diagnostic:
-    place = place_in(source, problem.span, secret=secret)
-    diagnostic = place.problem(INVALID_CONFIG_YAML, problem.message, problem.hint)
-    if problem.first is None:
-        return diagnostic
-    return replace(diagnostic, related=(Related("first given here", source.path, problem.first),))
 
 
 def _in_order(problems: Sequence[Diagnostic], layers: Sequence[Layer]) -> list[Diagnostic]:

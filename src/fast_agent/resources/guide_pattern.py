@@ -35,14 +35,18 @@ class Pattern:
     parts: tuple[_Part, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Pattern:
+    def parse(cls, text: str, *, stem: bool = False) -> Pattern:
         """Read a pattern; every text is one.
 
         Args:
             text: Names with `/` between them. `**` as a whole name stands for any folders, and for
                 everything below at the end. A `[` that is not closed stands for itself.
+            stem: Whether a text without wildcards also fits names with an extension more.
         """
         names = text.split("/")
+        if stem and not is_pattern(text):
+            last = re.compile(re.escape(names[-1]) + r"(\.[^.]+)?", re.DOTALL)
+            return cls(text, text, (*names[:-1], last))
         if names[-1] == "**":
             names.append("*")
         parts = [
