@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +135,8 @@ class World:
     service: ResourceService
     memory: Memory
     watch: Watch
+    words: list[str]
+    """What the tool says of itself."""
 
     def client(self, *, modern: bool = False) -> Client:
         return Client(self.service, modern=modern)
@@ -151,9 +155,13 @@ def make(limits: Limits | None = None, count: int = 5, tools: bool = True) -> Wo
     def extra(session: Session, params: JsonObject) -> Answer:
         return Answer({"skills": [], "_meta": {"x": 1}}, cacheable=True)
 
-    tool = ServedTool("load", "Load it.", {"type": "object"}, load, title="Load")
+    words = ["Load it."]
+
+    def offered() -> list[ServedTool]:
+        return [ServedTool("load", " ".join(words), {"type": "object"}, load, title="Load")]
+
     addition = Addition(
-        {"skills/list": extra}, {"io.x/skills": {}}, lambda: [tool] if tools else [], "Use load."
+        {"skills/list": extra}, {"io.x/skills": {}}, offered if tools else list, "Use load."
     )
     service = ResourceService(
         Catalog([memory, other], limits or Limits()),
@@ -161,7 +169,7 @@ def make(limits: Limits | None = None, count: int = 5, tools: bool = True) -> Wo
         [addition],
         watch=watch,
     )
-    return World(service, memory, watch)
+    return World(service, memory, watch, words)
 
 
 @pytest.fixture
@@ -420,6 +428,20 @@ def test_small_methods(world: World) -> None:
     assert "\n" not in str(error["message"])
 
 
+def test_log_messages_reach_those_who_asked(world: World) -> None:
+    loud, quiet, silent = world.client(), world.client(), world.client()
+    loud.ask("logging/setLevel", {"level": "debug"})
+    quiet.ask("logging/setLevel", {"level": "error"})
+    world.service.log("warning", "a skill was left out")
+    assert loud.told == [
+        (
+            "notifications/message",
+            {"level": "warning", "logger": "test", "data": "a skill was left out"},
+        )
+    ]
+    assert quiet.told == silent.told == []
+
+
 def test_two_providers_of_one_scheme() -> None:
     with pytest.raises(ValueError, match="one scheme"):
         Catalog([Memory("mem", {}), Memory("mem", {})])
@@ -461,6 +483,29 @@ def test_a_client_that_saw_a_list_hears_when_it_changes(world: World) -> None:
     world.watch.change()
     assert client.told == [("notifications/resources/list_changed", {})]
     assert blind.told == []
+
+
+def test_a_change_that_a_list_noticed_first_is_told_all_the_same(world: World) -> None:
+    client, other = world.client(), world.client()
+    client.ask("resources/list")
+    world.memory.texts["mem://new"] = "new"
+    world.memory.revision += 1
+    assert "mem://new" in uris(other.ask("resources/list"))
+    world.watch.change()
+    world.watch.change()
+    for one in (client, other):
+        assert one.told == [("notifications/resources/list_changed", {})]
+
+
+def test_tools_that_change_are_told(world: World) -> None:
+    client, new = world.client(), world.client(modern=True)
+    client.ask("tools/list")
+    new.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, 1)
+    world.words.append("Or not.")
+    world.watch.change()
+    world.watch.change()
+    assert client.told == [("notifications/tools/list_changed", {})]
+    assert [method for method, _ in new.told[1:]] == ["notifications/tools/list_changed"]
 
 
 def test_listen(world: World) -> None:
@@ -558,3 +603,34 @@ def test_the_bus_hears_everything(world: World) -> None:
     world.memory.lists_differ = True
     world.service.following.refresh()
     assert len(heard) == 1
+
+
+def test_many_clients_come_and_go_while_things_change(world: World) -> None:
+    """The lock is held by nobody for good, and a client that left hears nothing."""
+    stop = threading.Event()
+
+    def change() -> None:
+        n = 0
+        while not stop.is_set():
+            n += 1
+            world.memory.texts["mem://001"] = str(n)
+            world.service.following.refresh()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    heard = 0
+    try:
+        for _ in range(200):
+            client = world.client()
+            client.ask("resources/subscribe", {"uri": "mem://001"})
+            client.ask("resources/list")
+            time.sleep(0.0005)
+            world.service.close(client.session)
+            heard += len(client.told)
+    finally:
+        stop.set()
+        thread.join(5)
+    assert not thread.is_alive()
+    assert heard
+    assert not world.service.following.watching
+    assert not world.service.following.sessions

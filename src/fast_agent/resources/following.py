@@ -34,12 +34,18 @@ class Following:
     Args:
         catalog: What is followed.
         watch: Starts a watcher; None for that of `resources.watch`.
+        tools: Gives the list of tools in a form that can be compared.
     """
 
-    def __init__(self, catalog: Catalog, watch: StartWatch | None) -> None:
+    def __init__(
+        self, catalog: Catalog, watch: StartWatch | None, tools: Callable[[], bytes]
+    ) -> None:
         self.bus = ChangeBus()
         self._catalog = catalog
         self._watch = watch
+        self._tools = tools
+        self._lists: tuple[tuple[int, ...], bytes] | None = None
+        """The catalog's revision and the tools, as clients last heard of them."""
         self._sessions: set[Session] = set()
         self._states: dict[Uri, str] = {}
         """The fingerprint of each followed URI, as clients last heard of it."""
@@ -51,6 +57,12 @@ class Following:
     def watching(self) -> bool:
         """Whether a watcher runs."""
         return self._stop is not None
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The sessions that are open."""
+        with self._lock:
+            return tuple(self._sessions)
 
     def open(self, session: Session) -> Session:
         """Add a session, which hears of changes from now on."""
@@ -174,17 +186,25 @@ class Following:
                 change |= provider.refresh()
             updated: set[Uri] = set()
             for uri, before in self._states.items():
-                now = self._catalog.provider_of(uri).fingerprint(uri)
-                if now != before:
+                state = self._catalog.provider_of(uri).fingerprint(uri)
+                if state != before:
                     updated.add(uri)
-                    self._states[uri] = now
-            change |= Change(frozenset(updated))
-            sessions = tuple(self._sessions)
+                    self._states[uri] = state
+            # A list may have noticed the change before the watcher did, so ask what was last told.
+            revision, tools = now = self._listed()
+            told_revision, told_tools = self._lists or now
+            self._lists = now
+            change |= Change(
+                frozenset(updated), resources=revision != told_revision, tools=tools != told_tools
+            )
         if change:
-            for session in sessions:
+            for session in self.sessions:
                 session.tell(change)
             self.bus.publish(change)
         return change
+
+    def _listed(self) -> tuple[tuple[int, ...], bytes]:
+        return tuple([one.revision for one in self._catalog.providers]), self._tools()
 
     def _served(self, text: str) -> Uri:
         uri = Uri.parse(text)
@@ -239,6 +259,7 @@ class Following:
         if wanted and self._stop is None:
             places = [place for one in self._catalog.providers for place in one.places()]
             if places:
+                self._lists = self._listed()
                 self._stop = (self._watch or _default_watch)(places, self._noticed)
         elif not wanted and self._stop is not None:
             stop, self._stop = self._stop, None

@@ -1,12 +1,9 @@
 """How much a resource, an answer and a client may take."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Bounds that fail loudly; nothing is ever cut to fit.
 
     Args:

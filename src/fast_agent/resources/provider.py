@@ -1,13 +1,16 @@
 """What a source of resources offers: the seam between the core and `internal`, `guide`, `skill`.
 
 A provider answers from an immutable snapshot that it swaps whole, because requests, the watcher
-and the search index ask from several threads.
+and the search index ask from several threads. The small values here and beside it are named tuples:
+making a dataclass costs a millisecond at each start of a server.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from fast_agent.resources.encoding import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,8 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A text that search may index, read only when it is due.
 
     Args:
@@ -114,14 +116,13 @@ class Provider(Protocol):
         """Look at the disk again, because the watcher saw something change below `places()`.
 
         Returns:
-            Whether the lists of resources and of tools differ from those before; `updated` is left
-            empty, since the service compares fingerprints.
+            Nothing, for most providers: the service compares revisions, tools and fingerprints. A
+            provider that knows of a further change says so.
         """
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
+class ToolAnswer(NamedTuple):
     """What a tool call gives: MCP content blocks, and data where there is any."""
 
     content: tuple[JsonObject, ...]
@@ -146,8 +147,7 @@ class ToolAnswer:
         return data if self.structured is None else {**data, "structuredContent": self.structured}
 
 
-@dataclass(frozen=True, slots=True)
-class ServedTool:
+class ServedTool(NamedTuple):
     """A tool that a server of resources offers.
 
     Args:
@@ -184,8 +184,7 @@ def _no_tools() -> Sequence[ServedTool]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(NamedTuple):
     """What a provider adds to a server beside resources.
 
     Args:
@@ -195,7 +194,7 @@ class Addition:
         instructions: A paragraph for the server's `instructions`, or None.
     """
 
-    methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
-    extensions: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+    methods: Mapping[str, Method] = MappingProxyType({})
+    extensions: JsonObject = NOTHING
     tools: Callable[[], Sequence[ServedTool]] = _no_tools
     instructions: str | None = None

@@ -6,7 +6,7 @@ Values keep their JSON bytes once made: a server answers the same entry thousand
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.encoding import encode
 
@@ -66,8 +66,7 @@ class Resource:
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceTemplate:
+class ResourceTemplate(NamedTuple):
     """An entry of `resources/templates/list`; `template` is an RFC 6570 template."""
 
     template: str

@@ -8,8 +8,7 @@ turns a `ResourceError` into an error with `problem.error_object`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.answer import EMPTY, Answer
@@ -34,8 +33,7 @@ _LISTS = frozenset({"resources/list", "resources/templates/list"})
 _MOST_PAGES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
+class ServerInfo(NamedTuple):
     """How the server calls itself.
 
     Args:
@@ -78,7 +76,7 @@ class ResourceService:
         self.catalog = catalog
         self.info = info
         self.additions = tuple(additions)
-        self.following = Following(catalog, watch)
+        self.following = Following(catalog, watch, self._tools_json)
         self._methods: dict[str, Method] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -178,10 +176,23 @@ class ResourceService:
             if isinstance(request_id, (int, str)):
                 self.following.unlisten(session, request_id)
 
+    def log(self, level: str, message: str) -> None:
+        """Tell clients that set a logging level, such as of a skill that was left out.
+
+        Args:
+            level: One of MCP's: `warning`.
+            message: What to say; never an absolute path.
+        """
+        for session in self.following.sessions:
+            session.log(level, self.info.name, message)
+
     def tools(self) -> Sequence[ServedTool]:
         """The tools as they are now, by name."""
         found = {tool.name: tool for addition in self.additions for tool in addition.tools()}
         return tuple(found[name] for name in sorted(found))
+
+    def _tools_json(self) -> bytes:
+        return encode([tool.data for tool in self.tools()])
 
     def _seal(self, answer: Answer, session: Session) -> Answer:
         """Add what the newest protocol wants on every result."""

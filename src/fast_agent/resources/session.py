@@ -95,6 +95,12 @@ class Session:
                 if (spelt := listen.uris.get(uri)) is not None:
                     self.send("notifications/resources/updated", {"uri": spelt, **mark})
 
+    def log(self, level: str, logger: str, message: str) -> None:
+        """Send a log message, where this client asked for ones of its level or below."""
+        if self.level is not None and LEVELS.index(level) >= LEVELS.index(self.level):
+            params: JsonObject = {"level": level, "logger": logger, "data": message}
+            self.send("notifications/message", params)
+
     def _lists(self, params: JsonObject, *, resources: bool, tools: bool) -> None:
         if resources:
             self.send("notifications/resources/list_changed", params)

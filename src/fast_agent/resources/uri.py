@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 2048
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 # Characters that stand for themselves, between a scheme that is lower case and the end.
 _CANONICAL = re.compile(r"[a-z][a-z0-9+.\-]*://[A-Za-z0-9!$&'()*+,;=:@~\-._/]+")
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_BAD_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
+_ESCAPE = rb"%([0-9A-Fa-f]{2})"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LITERAL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!$&'()*+,;=:@~-._"
 _ENCODED = tuple(chr(code) if code in _LITERAL else f"%{code:02X}" for code in range(256))
@@ -107,7 +107,7 @@ class Uri:
             if "" not in segments and "." not in segments and ".." not in segments:
                 return cls(text, scheme, segments)
         scheme, mark, rest = text.partition("://")
-        if not mark or not _SCHEME.fullmatch(scheme):
+        if not mark or not re.fullmatch(_SCHEME, scheme):
             raise InvalidUri(text, "does not begin with a scheme and `://`")
         if "#" in rest:
             raise InvalidUri(text, "has a fragment; write `%23` for the character `#`")
@@ -131,11 +131,11 @@ def _decode(segment: str) -> str:
     """Decode percent escapes once."""
     if "%" not in segment:
         return segment
-    if _BAD_ESCAPE.search(segment):
+    if re.search(_BAD_ESCAPE, segment):
         raise _BadSegmentError("has a `%` that two hexadecimal digits do not follow")
     try:
         raw = segment.encode()
-        return _ESCAPE.sub(lambda match: bytes((int(match[1], 16),)), raw).decode()
+        return re.sub(_ESCAPE, lambda match: bytes((int(match[1], 16),)), raw).decode()
     except UnicodeError:
         raise _BadSegmentError("is not UTF-8 when decoded") from None
 
