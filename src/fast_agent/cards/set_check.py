@@ -11,7 +11,6 @@ from fast_agent.cards.rings import find_rings
 from fast_agent.diagnostics import set_rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
 from fast_agent.text.suggestion import closest
-from fast_agent.text.yaml_writer import write_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -304,12 +303,19 @@ def _replacement(card: Card, name: str, near: str | None, field: str, at: int | 
     written = document.yaml.written((field, *_keys(at)))
     if written not in {name, f"'{name}'", f'"{name}"'}:
         return None  # an alias, a variable, a text of several lines
-    return Fix(span, write_scalar(near))
+    return Fix(span, _written(near))
 
 
 def _key_replacement(card: Card, near: str | None, field: str, key: str) -> Fix | None:
     span = card.span_of(field, key, key=True)
-    return None if near is None or span is None else Fix(span, write_scalar(near))
+    return None if near is None or span is None else Fix(span, _written(near))
+
+
+def _written(name: str) -> str:
+    # Only a wrong card needs the writer, and its patterns take milliseconds to compile.
+    from fast_agent.text.yaml_writer import write_scalar
+
+    return write_scalar(name)
 
 
 def _keys(key: str | int | None) -> tuple[str | int, ...]:

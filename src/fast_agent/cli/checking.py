@@ -57,11 +57,12 @@ class Checking:
     def run(self) -> CheckReport:
         """Check every set the paths stand for."""
         cards: list[CardFact] = []
-        diagnostics: list[Diagnostic] = []
+        diagnostics: dict[Diagnostic, None] = {}
         for paths in self._sets():
             report = self._check(paths)
             cards.extend(report.cards)
-            diagnostics.extend(one for one in report.diagnostics if one not in diagnostics)
+            # A wrong configuration is reported once, however many sets it serves.
+            diagnostics.update(dict.fromkeys(report.diagnostics))
         return CheckReport(tuple(cards), tuple(diagnostics))
 
     def mend(self, report: CheckReport) -> CheckReport:

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fast_agent.messages.file import check_history_file
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,8 +25,10 @@ def history_probe(card: Card, *, workspace: Path | None = None) -> Iterator[Diag
         in the card.
     """
     directory = card.config.directory or workspace
-    if directory is None or card.config.remote is not None:
+    if not card.config.messages or directory is None or card.config.remote is not None:
         return
+    from fast_agent.messages.file import check_history_file
+
     for index, name in enumerate(card.config.messages):
         shown = str(Path(card.path).parent / name) if card.path else None
         for problem in check_history_file(directory / name, shown=shown):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError
-from fast_agent.text.yaml_clean import parse_clean
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
@@ -104,6 +103,9 @@ def parse_yaml(text: str, *, first_line: int = 1) -> YamlDocument:
     Raises:
         YamlError: The text is no YAML, or holds what this project does not read.
     """
+    # Programs without YAML files need not wait for its patterns to be compiled.
+    from fast_agent.text.yaml_clean import parse_clean
+
     value = parse_clean(text)
     if value is not None:
         return YamlDocument(text, first_line, value)
