@@ -46,7 +46,7 @@ def test_every_problem_with_place_caret_and_hint(run: Run, write_card: WriteCard
     assert done.out.count("\n") == 2
 
 
-@pytest.mark.spec("CHECK-2", "CARDS-3")
+@pytest.mark.spec("CHECK-2", "CARDS-3", "CARDS-5")
 def test_json(run: Run, write_card: WriteCard) -> None:
     write_card("ann.md", "default: true", "use_histroy: true", body="Größe 漢字 {{nope}}")
     done = run("check", "ann.md", "--format", "json")

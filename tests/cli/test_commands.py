@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -139,7 +140,7 @@ def test_help(run: Run, spawn: Run) -> None:
     whole = spawn("--help")
     assert whole.code == 0
     for name, summary in COMMANDS.items():
-        assert f"  {name:<7}  {summary}" in whole.out
+        assert re.search(rf"^  {name} +{summary.split()[0]}", whole.out, re.MULTILINE)
         own = run(name, "--help")
         assert own.code == 0
         assert own.out.startswith(f"Usage: fast-agent {name}")

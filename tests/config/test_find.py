@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tests.config.conftest import Place
 
 
+@pytest.mark.spec("CONF-1")
 def test_the_nearest_directory_wins_then_the_preferred_name(place: Place) -> None:
     far = place.write("default_model: far", "../../fastagent.config.yaml")
     middle = place.write("default_model: middle", "../fast-agent.yaml")
@@ -25,6 +26,7 @@ def test_the_nearest_directory_wins_then_the_preferred_name(place: Place) -> Non
     assert settings.sources == (str(far),)
 
 
+@pytest.mark.spec("CONF-1")
 def test_the_home_comes_last(place: Place) -> None:
     place.write("default_model: home", str(place.home / "fastagent.config.yaml"))
     assert place.load().default_model == "home"
@@ -42,6 +44,7 @@ def test_a_second_name_beside_the_first_is_a_warning(place: Place) -> None:
     assert warning.path.endswith("fast-agent.yaml")
 
 
+@pytest.mark.spec("CONF-2")
 @pytest.mark.parametrize("where", ["..", "../..", "home"])
 def test_secrets_are_merged_from_beside_above_or_home(place: Place, where: str) -> None:
     folder = str(place.home) if where == "home" else where

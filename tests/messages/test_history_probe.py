@@ -13,8 +13,6 @@ from fast_agent.text.span import Span
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
 
 @pytest.mark.spec("CARD-15", "CARD-50", "SET-6")
 def test_problems_stand_in_the_card_or_in_the_file(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from urllib.parse import urlsplit
 
 from fast_agent.errors import CardError
 
 TIMEOUT_SECONDS = 20.0
-"""Longest wait for a remote card."""
+"""Longest wait for a remote card, as a whole and for each piece of it."""
 
 MAX_BYTES = 1024 * 1024
 """Largest remote card."""
@@ -30,6 +31,7 @@ def fetch_card(address: str) -> str:
     import httpx2
 
     shown = _without_secrets(address)
+    deadline = monotonic() + TIMEOUT_SECONDS
     try:
         with (
             httpx2.Client(
@@ -42,6 +44,8 @@ def fetch_card(address: str) -> str:
             body = bytearray()
             for chunk in response.iter_bytes():
                 body += chunk
+                if monotonic() > deadline:
+                    raise CardError(f"`{shown}` took longer than {TIMEOUT_SECONDS:g} seconds")
                 if len(body) > MAX_BYTES:
                     raise CardError(f"`{shown}` is larger than {MAX_BYTES // 1024} KiB")
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:

@@ -1,0 +1,107 @@
+"""Fetching cards from a real web server on this machine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fast_agent.errors import CardError
+from fast_agent.registry import remote_card
+from fast_agent.registry.remote_card import MAX_BYTES, fetch_card
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CARD = "---\ntype: agent\n---\nGrüß Gott.\n"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        page = self.path.partition("?")[0]
+        body = CARD.encode("utf-8-sig")
+        if page == "/moved.md":
+            self.send_response(302)
+            self.send_header("Location", "/ann.md")
+            self.end_headers()
+            return
+        if page == "/loop.md":
+            self.send_response(302)
+            self.send_header("Location", "/loop.md")
+            self.end_headers()
+            return
+        if page == "/latin.md":
+            body = CARD.encode("latin-1")
+        if page == "/large.md":
+            body = b"x" * (MAX_BYTES + 1)
+        if page == "/slow.md":
+            time.sleep(0.5)
+        self.send_response(404 if page == "/nope.md" else 200)
+        self.end_headers()
+        if page == "/drip.md":
+            for _ in range(20):
+                self.wfile.write(b"x")
+                time.sleep(0.02)
+            return
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_card_is_fetched_also_from_where_it_moved(site: str) -> None:
+    assert fetch_card(f"{site}/ann.md") == CARD
+    assert fetch_card(f"{site}/moved.md") == CARD
+
+
+@pytest.mark.spec("FILE-13", "FILE-2")
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("nope.md", "answered with status 404"),
+        ("large.md", "is larger than 1024 KiB"),
+        ("latin.md", "is not UTF-8 text"),
+        ("loop.md", "cannot be fetched"),
+    ],
+)
+def test_what_cannot_be_used(site: str, page: str, message: str) -> None:
+    with pytest.raises(CardError, match=message) as raised:
+        fetch_card(f"{site}/{page}")
+    assert f"/{page}" in raised.value.message
+
+
+@pytest.mark.spec("FILE-13")
+def test_a_slow_server_is_given_up_on(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_card, "TIMEOUT_SECONDS", 0.05)
+    with pytest.raises(CardError, match="cannot be fetched"):
+        fetch_card(f"{site}/slow.md")
+    with pytest.raises(CardError, match="took longer than"):
+        fetch_card(f"{site}/drip.md")
+
+
+def test_a_server_that_is_not_there() -> None:
+    with pytest.raises(CardError, match="cannot be fetched") as raised:
+        fetch_card("http://127.0.0.1:9/ann.md")
+    assert raised.value.hint == "check the address and the network"
+
+
+def test_messages_hold_no_secret_of_the_address(site: str) -> None:
+    address = site.replace("http://", "http://ann:hunter2@") + "/nope.md?token=abc"
+    with pytest.raises(CardError) as raised:
+        fetch_card(address)
+    assert "hunter2" not in raised.value.message
+    assert "abc" not in raised.value.message
