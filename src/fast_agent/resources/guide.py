@@ -165,7 +165,10 @@ class GuideProvider:
             if is_textual(media_type(document.name)):
                 stamp = self._search_stamp(document)
                 yield SearchDocument(
-                    document.uri, titles.get(document), stamp, lambda one=document: self._text(one)
+                    document.uri,
+                    titles.get((document.category, document.name)),
+                    stamp,
+                    lambda one=document: self._text(one),
                 )
 
     def places(self) -> Sequence[str]:
@@ -193,7 +196,9 @@ class GuideProvider:
         something else, but not for its size or date alone.
         """
         with self._lock:
-            return Change(resources=self._listing.refresh(self._current()))
+            before = self._index
+            index = self._current()
+            return Change(resources=self._listing.refresh(index, fresh=index is not before))
 
     def diagnostics(self) -> Iterator[Diagnostic]:
         """Find what is doubtful in the tree and in the documents' frontmatter, reading them all."""

@@ -6,7 +6,7 @@ when the file has changed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fast_agent.resources.guide_metadata import Metadata, read_metadata
 from fast_agent.resources.media_type import media_type
@@ -31,6 +31,10 @@ _LOOK_SECONDS = 1.0
 """How often more than that are looked at, unless a directory changes."""
 
 _MARKDOWN = "text/markdown"
+
+
+_Key: TypeAlias = "tuple[str, str]"
+"""A document's category and name."""
 
 
 class _Entry(NamedTuple):
@@ -63,54 +67,49 @@ class GuideListing:
         self._limits = limits
         self._monotonic = monotonic
         self._revision = 1
-        self._index: GuideIndex | None = None
-        self._entries: Mapping[tuple[str, str], _Entry] = {}
+        self._entries: Mapping[_Key, _Entry] = {}
         self._resources: tuple[Resource, ...] | None = None
+        self._known: GuideIndex | None = None
         self._look_at = 0.0
 
     def revision(self, index: GuideIndex) -> int:
         """Give a number that grows when the list does not hold any more."""
-        if self._resources is not None and not self._holds(index):
-            self._revision += 1
-            self._resources = None
+        few = index.count <= _FEW or index is not self._known
+        if self._resources is not None and (few or self._monotonic() >= self._look_at):
+            self._look(index)
         return self._revision
 
     def resources(self, index: GuideIndex) -> Sequence[Resource]:
         """Give the list; the same one until `revision` grows."""
         if self._resources is None:
-            entries: dict[tuple[str, str], _Entry] = {}
-            for document in index.documents():
-                key = document.category, document.name
-                entries[key] = self._entry(document, self._entries.get(key))
-            self._entries = entries
-            self._index = index
-            self._resources = tuple(entry.resource for entry in entries.values())
-            self._look_at = self._monotonic() + _LOOK_SECONDS
-        return self._resources
+            self._look(index)
+        return self._resources or ()
 
-    def refresh(self, index: GuideIndex) -> bool:
+    def refresh(self, index: GuideIndex, *, fresh: bool) -> bool:
         """Look at every document again.
+
+        Args:
+            index: The documents there are now.
+            fresh: Whether the index was made just now, so that its stamps are the files'.
 
         Returns:
             Whether the list differs in more than sizes and dates.
         """
-        before, known = self._resources, self._index
-        if before is None or known is None:
-            self._index = index
+        known = self._known
+        if self._resources is None:  # nobody has asked for the list
+            self._known = index
             return known is not None and known is not index and _keys(known) != _keys(index)
-        self._look_at = 0.0
-        self.revision(index)
-        after = self.resources(index)
-        return after is not before and list(map(_named, after)) != list(map(_named, before))
+        before = self._entries
+        self._look(index, fresh=fresh)
+        return _differ(before, self._entries)
 
-    def titles(self, index: GuideIndex) -> Mapping[Document, str]:
-        """Give the titles of the documents that have one."""
+    def titles(self, index: GuideIndex) -> Mapping[_Key, str]:
+        """Give the titles of the documents that have one, by category and name."""
         self._look(index)
         return {
-            document: entry.resource.title
-            for document in index.documents()
-            if (entry := self._entries.get((document.category, document.name)))
-            and entry.resource.title
+            key: entry.resource.title
+            for key, entry in self._entries.items()
+            if entry.resource.title is not None
         }
 
     def problems(self, index: GuideIndex) -> list[Diagnostic]:
@@ -118,35 +117,29 @@ class GuideListing:
         self._look(index)
         return [problem for entry in self._entries.values() for problem in entry.problems]
 
-    def _look(self, index: GuideIndex) -> None:
-        self._look_at = 0.0
-        self.revision(index)
-        self.resources(index)
+    def _look(self, index: GuideIndex, *, fresh: bool = False) -> None:
+        """Bring the entries up to date; those that are right stay the same objects."""
+        before = self._entries
+        stamp_of = self._folder.stamp
+        entries: dict[_Key, _Entry] = {}
+        same = self._resources is not None
+        for document in index.documents():
+            key = document.category, document.name
+            stamp = document.stamp if fresh else stamp_of(document.path) or document.stamp
+            entry = before.get(key)
+            if entry is None or entry.stamp != stamp:
+                known, entry = entry, self._entry(document, stamp, entry)
+                same = same and known is not None and known.resource is entry.resource
+            entries[key] = entry
+        self._known = index
+        self._look_at = self._monotonic() + _LOOK_SECONDS
+        self._entries = entries
+        if not same or len(entries) != len(before):
+            self._revision += self._resources is not None
+            self._resources = tuple([entry.resource for entry in entries.values()])
 
-    def _holds(self, index: GuideIndex) -> bool:
-        if self._index is not index and not self._same(index):
-            return False
-        now = self._monotonic()
-        if index.count > _FEW and now < self._look_at:
-            return True
-        self._look_at = now + _LOOK_SECONDS
-        stamp = self._folder.stamp
-        entries = self._entries
-        return all(
-            entries[one.category, one.name].stamp == stamp(one.path) for one in index.documents()
-        )
-
-    def _same(self, index: GuideIndex) -> bool:
-        """Whether another index has the same documents."""
-        if _keys(index) != list(self._entries):
-            return False
-        self._index = index
-        return True
-
-    def _entry(self, document: Document, known: _Entry | None) -> _Entry:
-        stamp = self._folder.stamp(document.path) or document.stamp
-        if known is not None and known.stamp == stamp:
-            return known
+    def _entry(self, document: Document, stamp: FileStamp, known: _Entry | None) -> _Entry:
+        """Read a document's frontmatter and make its entry."""
         metadata = Metadata()
         mime_type = media_type(document.name)
         trusted = stamp
@@ -157,10 +150,22 @@ class GuideListing:
                 trusted = found.stamp
             except RefusedFileError:
                 pass  # it is listed all the same; a read says why it cannot be read
-        return _Entry(trusted, _resource(document, stamp, mime_type, metadata), metadata.problems)
+        resource = _resource(document, stamp, mime_type, metadata)
+        if known is not None and known.resource == resource:
+            resource = known.resource  # the same object, so that the list stays the same
+        return _Entry(trusted, resource, metadata.problems)
 
 
-def _keys(index: GuideIndex) -> list[tuple[str, str]]:
+def _differ(before: Mapping[_Key, _Entry], after: Mapping[_Key, _Entry]) -> bool:
+    """Whether two lists differ in more than sizes and dates."""
+    return before.keys() != after.keys() or any(
+        entry.resource is not before[key].resource
+        and _named(entry.resource) != _named(before[key].resource)
+        for key, entry in after.items()
+    )
+
+
+def _keys(index: GuideIndex) -> list[_Key]:
     return [(one.category, one.name) for one in index.documents()]
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 HELP = Uri.of("guide", ("help",))
 
 _KINDS = ("help", "collection", "category", "document")
-_MOST_COMPARED = 200
+_MOST_COMPARED = 100
+_MOST_LONGER = 5  # an extension and a letter
 _MOST_CLOSE = 5
 
 
@@ -193,14 +194,15 @@ def _candidates(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Itera
     for shelf in dict.fromkeys((*shelves, *index.shelves.values())):
         same = [one for one in shelf.names if wanted in one.casefold() and _last(one) == wanted]
         yield from (shelf.documents[one] for one in same[:_MOST_CLOSE])
+    folder, slash, last = name.rpartition("/")
     for shelf in shelves:
-        likely = [
-            one
-            for one in shelf.names
-            if abs(len(one) - len(name)) < 6 and one[:1].casefold() == name[:1].casefold()
+        beside = [
+            one.removeprefix(folder + slash)
+            for one in shelf.beginning(folder + slash)
+            if abs(len(one) - len(name)) <= _MOST_LONGER and "/" not in one[len(folder) + 1 :]
         ]
-        for near in _near(name, likely):
-            yield shelf.documents[near]
+        for near in _near(last, beside):
+            yield shelf.documents[folder + slash + near]
 
 
 def _last(name: str) -> str:
