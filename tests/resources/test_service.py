@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -7,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.answer import Answer
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.changes import Change
+from fast_agent.resources.encoding import encode
 from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import NotFound, TooLarge, error_object
 from fast_agent.resources.provider import Addition, Document, ServedTool, ToolAnswer
@@ -34,6 +38,29 @@ HELLO: JsonObject = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
+
+
+NAMES = st.sampled_from(
+    [
+        "uri",
+        "cursor",
+        "ref",
+        "argument",
+        "context",
+        "arguments",
+        "name",
+        "value",
+        "type",
+        "level",
+        "notifications",
+        "resourceSubscriptions",
+        "resourcesListChanged",
+        "protocolVersion",
+        "capabilities",
+        "clientInfo",
+        "_meta",
+    ]
+)
 
 
 @dataclass
@@ -634,3 +661,46 @@ def test_many_clients_come_and_go_while_things_change(world: World) -> None:
     assert heard
     assert not world.service.following.watching
     assert not world.service.following.sessions
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(["mem://001", "mem://{name}", "name", "ref/resource", "load", "2025-11-25"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(make().service.methods)) | st.text(max_size=5),
+            st.dictionaries(NAMES, JSON, max_size=5),
+            st.booleans(),
+            st.integers(0, 3) | st.text(max_size=2),
+        ),
+        max_size=6,
+    )
+)
+def test_whatever_is_asked_is_answered_or_refused(
+    requests: list[tuple[str, dict[str, JsonValue], bool, int | str]],
+) -> None:
+    world = make(Limits(page=2))
+
+    def send(method: str, params: JsonObject) -> None:
+        encode(params)
+
+    session = world.service.open(send)
+    for method, params, enveloped, request_id in requests:
+        if enveloped:
+            params["_meta"] = META
+        with contextlib.suppress(ResourceError):
+            answer = world.service.answer(session, method, params, request_id)
+            assert answer is None or json.loads(answer.json) is not None
+        world.service.notice(session, "notifications/cancelled", {"requestId": request_id})
+    world.service.close(session)
+    assert not world.service.following.watching
+    assert not world.watch.running
