@@ -80,8 +80,8 @@ def test_no_frontmatter(run: Run) -> None:
     ("text", "places"),
     [
         ("mpc: {}\ndefault_modle: x\n", ["FA303 {f}:1:1", "FA303 {f}:2:1"]),
-        ("mcp:\n  servers:\n    a: {comand: x, url: 'http://a'}\n    b: {url: http://b, env: 3}\n",
-         ["FA303 {f}:3:9", "FA304 {f}:4:29"]),
+        ("mcp:\n  servers:\n    a: {comand: x}\n    b: {url: 3}\n    c: {}\n",
+         ["FA303 {f}:3:9", "FA304 {f}:4:14", "FA306 {f}:5:5"]),
         ("mcp: [\n", ["FA302 {f}:2:1"]),
         ("default_model: a\ndefault_model: b\n", ["FA302 {f}:2:1"]),
         ("default_model: sonet\n", ["FA501 {f}:1:16"]),

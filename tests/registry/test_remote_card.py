@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -39,14 +40,18 @@ class Handler(BaseHTTPRequestHandler):
             body = b"x" * (MAX_BYTES + 1)
         if page == "/slow.md":
             time.sleep(0.5)
+        self.close_connection = True
         self.send_response(404 if page == "/nope.md" else 200)
         self.end_headers()
-        if page == "/drip.md":
-            for _ in range(20):
-                self.wfile.write(b"x")
-                time.sleep(0.02)
-            return
-        self.wfile.write(body)
+        pieces = (body,) if page != "/drip.md" else (b"x",) * 20
+        with suppress(ConnectionError):  # whoever asked may have given up
+            for piece in pieces:
+                self.wfile.write(piece)
+                time.sleep(0.02 if len(pieces) > 1 else 0)
+
+    def finish(self) -> None:
+        with suppress(ConnectionError):
+            super().finish()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass

@@ -117,11 +117,23 @@ def _servers(
         return layers[-1].place(keys, key=key)
 
     for name, values in given.items():
-        server, wrong = make_server(name, values, place)
+        complete = not _told_already(problems, place(("mcp", "servers", name)))
+        server, wrong = make_server(name, values, place, complete=complete)
         problems.extend(wrong)
         if server is not None:
             servers[name] = server
     return MappingProxyType(servers)
+
+
+def _told_already(problems: Sequence[Diagnostic], place: Place) -> bool:
+    """Whether a problem inside a place was told before."""
+    return place.span is not None and any(
+        problem.path == place.path
+        and problem.span is not None
+        and place.span.start <= problem.span.start
+        and problem.span.end <= place.span.end
+        for problem in problems
+    )
 
 
 def _settings(

@@ -27,7 +27,7 @@ class PlaceOf(Protocol):
 
 
 def make_server(
-    name: str, values: Mapping[str, Any], place_of: PlaceOf
+    name: str, values: Mapping[str, Any], place_of: PlaceOf, *, complete: bool = True
 ) -> tuple[ServerSettings | None, list[Diagnostic]]:
     """Make a server of its checked values.
 
@@ -35,11 +35,15 @@ def make_server(
         name: Its key in `mcp.servers`.
         values: Its values, each checked by itself.
         place_of: Finds where a setting is written.
+        complete: Whether `values` is all that was written. Otherwise what is missing may only be
+            misspelt, which was told, and is no problem of its own.
 
     Returns:
         The server, or None and what is wrong.
     """
     problems = list(_problems(name, values, ("mcp", "servers", name), place_of))
+    if not complete and not {"command", "url"} & values.keys():
+        return None, [problem for problem in problems if problem.code != WRONG_SERVER.code]
     if problems:
         return None, problems
     plain = dict(values)
