@@ -6,7 +6,6 @@ when they are asked for and hashed when an inventory is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import RLock
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -17,19 +16,12 @@ from fast_agent.resources.media_type import is_textual, media_type
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
 from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
-from fast_agent.resources.skill_files import DEFAULT_SKILL_LIMITS, HEAD, SkillLimits, SkillRoot
+from fast_agent.resources.skill_files import HEAD, SkillRoot
+from fast_agent.resources.skill_listing import entries, templates
+from fast_agent.resources.skill_naming import build
+from fast_agent.resources.skill_options import DEFAULT_OPTIONS, SkillOptions
 from fast_agent.resources.skill_reads import KeptReads
-from fast_agent.resources.skill_set import (
-    INDEX,
-    MANIFEST,
-    PROMPT,
-    SCHEME,
-    NamePolicy,
-    Skill,
-    SkillSet,
-    build,
-)
-from fast_agent.resources.uri import Uri
+from fast_agent.resources.skill_set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
@@ -38,37 +30,14 @@ if TYPE_CHECKING:
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.skill_snapshot import Hashes, SkillSnapshot
+    from fast_agent.resources.uri import Uri
 
-FILE_TEMPLATE = "skill://{name}/{+path}"
-NESTED_TEMPLATE = "skill://{+skillFilePath}"
 INDEX_SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 _JSON = "application/json"
 _MARKDOWN = "text/markdown"
 _KEPT_BYTES = 2 << 20
 _PATIENCE = 20
 _TRIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class SkillOptions:
-    """How skills are served.
-
-    Args:
-        name_policy: What wrong names lead to.
-        limits: Bounds.
-        list_files: Whether `resources/list` has supporting files too.
-        load_skill: Whether the tools `load_skill` and `read_skill_file` are offered.
-        embed_catalog: Whether the tool says which skills there are.
-    """
-
-    name_policy: NamePolicy = "frontmatter"
-    limits: SkillLimits = DEFAULT_SKILL_LIMITS
-    list_files: bool = False
-    load_skill: bool = True
-    embed_catalog: bool = True
-
-
-DEFAULT_OPTIONS = SkillOptions()
 
 
 class SkillProvider:
@@ -126,31 +95,13 @@ class SkillProvider:
         found = self._resources
         if found is None:
             with self._lock:
-                skills = self._set.skills
-                entries = [one for skill in skills for one in self._entries(skill)]
-                found = self._resources = (*entries, _PROMPT_ENTRY) if skills else ()
+                found = entries(self._set, list_files=self.options.list_files)
+                self._resources = found
         return found
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """How supporting files are named."""
-        if not self._set.skills:
-            return ()
-        template = ResourceTemplate(
-            FILE_TEMPLATE,
-            "skill-file",
-            "A file of a skill",
-            "A supporting file of a skill; `_manifest` as the path lists them all with sizes and"
-            " SHA-256 hashes.",
-        )
-        if not self._set.nested:
-            return (template,)
-        nested = ResourceTemplate(
-            NESTED_TEMPLATE,
-            "nested-skill-file",
-            "A file of any skill",
-            "A file of a skill whose path has several segments.",
-        )
-        return template, nested
+        return templates(self._set)
 
     def look(self) -> bool:
         """Look at the disk now.
@@ -186,7 +137,7 @@ class SkillProvider:
             elif uri.segments == (PROMPT,):
                 return (self._prompt(uri),)
             elif attempt or not self._may_differ(uri, found[0] if found else None):
-                raise NotFound(uri.text, self._close_to(uri, found[0] if found else None))
+                raise NotFound(uri.text, self.close_to(uri))
             self.look()
         raise Unavailable(uri.text, "keeps changing while it is read")
 
@@ -277,23 +228,44 @@ class SkillProvider:
                 return one
         raise Unavailable(uri.text, "keeps changing while it is read")
 
-    def snapshots(self) -> list[SkillSnapshot]:
-        """Take snapshots of all skills, sorted by URI."""
-        self.look()
+    def snapshot_or_none(self, skill: Skill) -> SkillSnapshot | None:
+        """Take a snapshot of a skill of a fresh look; None where it is gone by now."""
         from fast_agent.resources.skill_snapshot import StaleError, take
 
-        taken: list[SkillSnapshot] = []
-        for skill in self._set.skills:
+        try:
+            one = take(skill, self._snapshots.get(skill), self.hashes, self.limits)
+        except (StaleError, RefusedFileError):
             try:
-                one = take(skill, self._snapshots.get(skill), self.hashes, self.limits)
-                self._snapshots[skill] = one
-            except (StaleError, RefusedFileError):
-                try:
-                    one = self.snapshot(skill.uri)
-                except (NotFound, Unavailable):
-                    continue
-            taken.append(one)
-        return taken
+                return self.snapshot(skill.uri)
+            except (NotFound, Unavailable):
+                return None
+        self._snapshots[skill] = one
+        return one
+
+    def fresh(self) -> Sequence[Skill]:
+        """All skills as they are on disk now, sorted by URI."""
+        self.look()
+        return self._set.skills
+
+    def owner(self, uri: Uri) -> tuple[Skill, str] | None:
+        """Find the skill a URI is in, as it is on disk now; the rest is as for `SkillSet.owner`."""
+        found = self._set.owner(uri)
+        if self._may_differ(uri, found[0] if found else None):
+            self.look()
+            found = self._set.owner(uri)
+        return found
+
+    def size_of(self, skill: Skill, path: str) -> int | None:
+        """Give the size of a file; None where a read would not answer it."""
+        stamp = skill.root.folder.stamp(skill.files[path])
+        return None if stamp is None or stamp.size > self._most(path) else stamp.size
+
+    def close_to(self, uri: Uri) -> Sequence[str]:
+        """Give URIs that may have been meant by one that reads nothing."""
+        from fast_agent.resources.skill_completion import close_to
+
+        found = self._set.owner(uri)
+        return close_to(self._set, uri, found[0] if found else None)
 
     def _look_if_due(self) -> None:
         """Look unless that would take more than a small part of the time."""
@@ -333,20 +305,6 @@ class SkillProvider:
             return *skill.listing_key, tuple(skill.files)
         return skill.listing_key
 
-    def _entries(self, skill: Skill) -> Iterator[Resource]:
-        uri = skill.head_uri
-        yield Resource(uri, skill.name, None, skill.description, _MARKDOWN, skill.head.size)
-        if not skill.has_manifest_file:
-            about = f"The files of the skill `{skill.name}` with sizes and SHA-256 hashes."
-            yield Resource(
-                skill.uri.child(MANIFEST), f"{skill.name}/{MANIFEST}", None, about, _JSON
-            )
-        if self.options.list_files:
-            for path in skill.files:
-                if path != HEAD:
-                    uri = skill.file_uri(path)
-                    yield Resource(uri, f"{skill.name}/{path}", None, None, media_type(path))
-
     def _most(self, path: str) -> int:
         """How many bytes a file may have."""
         most = self.limits.core.file_bytes
@@ -377,7 +335,8 @@ class SkillProvider:
         return contents
 
     def _index(self) -> bytes:
-        entries = [one.index_entry() for one in self.snapshots() if one.skill.listed]
+        taken = [self.snapshot_or_none(skill) for skill in self.fresh() if skill.listed]
+        entries = [one.index_entry() for one in taken if one is not None]
         return encode({"$schema": INDEX_SCHEMA, "skills": entries})
 
     def _prompt(self, uri: Uri) -> ResourceContent:
@@ -386,22 +345,8 @@ class SkillProvider:
         self._look_if_due()
         return ResourceContent(uri, "application/xml", prompt_xml(self._set.skills))
 
-    def _close_to(self, uri: Uri, skill: Skill | None) -> Sequence[str]:
-        from fast_agent.resources.skill_completion import close_to
-
-        return close_to(self._set, uri, skill)
-
     def _tool_state(self) -> list[tuple[str, str]]:
         return [(one.path, one.description) for one in self._set.skills]
-
-
-_PROMPT_ENTRY = Resource(
-    Uri.of(SCHEME, (PROMPT,)),
-    PROMPT,
-    None,
-    "All skills as an XML block for a system prompt.",
-    "application/xml",
-)
 
 
 def _text_of(provider: SkillProvider, uri: Uri) -> Callable[[], str | None]:
