@@ -100,6 +100,7 @@ def test_no_such_section() -> None:
     assert "Below" in caught.value.suggestions
     with pytest.raises(Ambiguous) as ambiguous:
         section("guide://a", TEXT, "Linux")
+    assert ambiguous.value.message == "`guide://a § Linux` can mean 2 sections"
     assert ambiguous.value.candidates == ("Guide > Setup > Linux", "Below > More > Linux")
 
 

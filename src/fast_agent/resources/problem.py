@@ -70,14 +70,15 @@ class Ambiguous(ResourceError):  # noqa: N818
 
     Args:
         uri: What was asked for.
-        candidates: The URIs it can mean, sorted; ten are kept.
+        candidates: What it can mean, in order; ten are kept.
+        what: What these are: `resources`, `sections`.
     """
 
-    def __init__(self, uri: str, candidates: Sequence[str]) -> None:
+    def __init__(self, uri: str, candidates: Sequence[str], *, what: str = "resources") -> None:
         self.uri = uri
         self.candidates = tuple(candidates[:_MOST_NAMED])
         super().__init__(
-            f"`{shown(uri)}` can mean {len(candidates)} resources",
+            f"`{shown(uri)}` can mean {len(candidates)} {what}",
             hint=f"ask for one of {_named(self.candidates)}",
         )
 

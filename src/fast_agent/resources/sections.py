@@ -126,7 +126,7 @@ def section(uri: str, text: str, name: str) -> Section:
         exact = [one for one in found if len(one.path) == len(wanted)]
         if len(exact) == 1:
             return exact[0]
-        raise Ambiguous(f"{uri} § {name}", names)
+        raise Ambiguous(f"{uri} § {name}", names, what="sections")
     raise NotFound(name, _closest(name, named), what=f"section of `{uri}` called")
 
 
