@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from guide_parts import Parts
+from guides import documents
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS
 from fast_agent.cards.kinds import (
@@ -164,8 +166,15 @@ def _help(command: click.Command, name: str, parent: click.Context) -> list[str]
     return lines
 
 
-def pages() -> dict[str, str]:
+def files() -> dict[Path, str]:
     """Make every generated file."""
+    embedded = {"settings": config_page, "commands": cli_page, "rules": docs_page}
+    packaged = documents(Parts(kind_words, _default, _records, embedded).all())
+    return {HERE / name: text for name, text in pages().items()} | packaged
+
+
+def pages() -> dict[str, str]:
+    """Make the pages of the reference."""
     return {
         "cards.md": NOTE + cards_page(),
         "configuration.md": NOTE + config_page(),
@@ -180,12 +189,11 @@ def pages() -> dict[str, str]:
 def main() -> None:
     """Write the files, or with `--check` say which are stale."""
     stale: list[str] = []
-    for name, text in pages().items():
-        file = HERE / name
+    for file, text in files().items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
-            stale.append(name)
+            stale.append(file.name)
             if "--check" not in sys.argv:
-                HERE.mkdir(exist_ok=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
     if "--check" in sys.argv and stale:
         sys.exit(f"stale: {', '.join(stale)}; run `make docs`")
