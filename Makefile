@@ -39,7 +39,7 @@ demo: $(DEMO_VENV)/.ready  ## Run a card set on real input: the local model, the
 	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/demo/demo.py
 
 test: weights  ## Set everything up and run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: setup format-check lint types imports docs-check test  ## What a contributor runs before a commit
 
