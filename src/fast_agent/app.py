@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fast_agent.cards.code_card import code_card
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
-from fast_agent.config.home import home_directory
+from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import ConfigError
 from fast_agent.registry.registry import Registry
@@ -69,7 +69,7 @@ class FastAgent:
     ) -> None:
         self.name = name
         self._config_path = None if config_path is None else Path(config_path)
-        self._cwd = Path.cwd() if cwd is None else Path(cwd).resolve()
+        self._cwd = working_directory() if cwd is None else Path(cwd).resolve()
         self._environ = dict(os.environ) if environ is None else dict(environ)
         self._ignore_config = ignore_config
         self._settings: Settings | None = None
@@ -103,7 +103,7 @@ class FastAgent:
             environ=self._environ,
             home=home_directory(self._environ),
             config_path=self._config_path,
-            shown_from=Path.cwd(),
+            shown_from=working_directory(),
         )
         if settings.default_model or settings.model_aliases:
             from fast_agent.models.check import check_settings
@@ -340,9 +340,10 @@ class FastAgent:
         """Give the checks that need no configuration."""
         from fast_agent.messages.history_probe import history_probe
         from fast_agent.runtime.instruction_check import check_instruction
+        from fast_agent.runtime.internal_documents import internal_text
         from fast_agent.tools.card_functions import FunctionCheck
 
-        instructions = partial(check_instruction, workspace=self._cwd)
+        instructions = partial(check_instruction, workspace=self._cwd, internal=internal_text)
         histories = partial(history_probe, workspace=self._cwd)
         return histories, FunctionCheck(self._cwd), instructions
 

@@ -255,3 +255,35 @@ def test_control_characters_do_not_reach_the_terminal(run: Run) -> None:
     again = run(*GO, "--agent", "\x1b[31mred")
     assert again.code == 1
     assert "\x1b" not in again.err
+
+
+@pytest.mark.parametrize("command", [("go", "-m", "hi"), ("check",), ("models",)])
+def test_a_directory_that_is_gone(run: Run, project: Path, command: tuple[str, ...]) -> None:
+    project.rmdir()
+    done = run(*command)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "error: the working directory does not exist any more\nhint: change to one that does\n"
+    )
+
+
+def test_interrupting_a_run_ends_it_quietly(project: Path) -> None:
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    command = [Path(sys.executable).with_name("fast-agent"), "go", "--model", "passthrough"]
+    call = '***CALL_TOOL execute {"command": "touch started; sleep 30"}'
+    process = subprocess.Popen(
+        [*command, "--shell", "-m", call], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 20
+    while not (project / "started").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert out == ""
+    assert "Traceback" not in err

@@ -212,7 +212,11 @@ class TestPrecedence:
         assert "no tool `mine__add`" in run(*options).out
         assert run(*options, "--servers", "mine").out == "3\n"
         unknown = run(*options, "--servers", "mine,othr")
-        assert (unknown.code, unknown.codes) == (1, ["FA206"])
+        assert (unknown.code, unknown.out) == (1, "")
+        assert unknown.err == (
+            "error: --servers names `othr`, which the configuration does not define\n"
+            "hint: did you mean `other`?\n"
+        )
         # A server that no agent needs is not asked, whether it is there or not.
         write_card("ann.md", "servers: [mine]")
         assert run(*options).out == "3\n"
@@ -277,6 +281,14 @@ class TestTools:
         for helper in ("bob", "cid"):
             done = run(*options, "-m", f'***CALL_TOOL agent__{helper} {{"message": "hi {helper}"}}')
             assert (done.code, done.out) == (0, f"hi {helper}\n"), done.err
+
+    def test_cards_as_tools_of_nobody(self, run: Run, write_card: WriteCard) -> None:
+        write_card("ann.md")
+        write_card("bob.md")
+        done = run("go", "--card", "ann.md", "--card-tool", "bob.md", "--agent", "an", *PASS,
+                   "-m", "hi")  # fmt: skip
+        assert (done.code, done.out) == (1, "")
+        assert done.err == "error: there is no agent `an`\nhint: did you mean `ann`?\n"
 
     def test_cards_as_tools_of_a_plain_agent(self, run: Run, write_card: WriteCard) -> None:
         write_card("bob.md")

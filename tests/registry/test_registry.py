@@ -272,3 +272,14 @@ def test_a_file_read_again_by_another_root_is_new_in_both(
     cards = registry.snapshot.load_set.cards
     assert list(cards) == ["anna", "bob"]
     assert cards["anna"].config.instruction == "Changed."
+
+
+def test_an_unknown_receiver_changes_nothing(
+    registry: Registry, write_card: WriteCard, read: Read
+) -> None:
+    main, helper = write_card("main.md"), write_card("helper.md", "tool_only: true")
+    with pytest.raises(CardError, match="there is no agent `man`") as raised:
+        registry.load(read(main, helper), tools={str(helper)}, receiver="man")
+    assert raised.value.hint == "did you mean `main`?"
+    assert registry.snapshot.version == 0
+    assert dict(registry.snapshot.added) == {}

@@ -10,6 +10,7 @@ from fast_agent.app import FastAgent
 from fast_agent.cards.load_set import card_facts, check_set
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
 from fast_agent.config.find import CONFIG_NAMES
+from fast_agent.config.home import working_directory
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Checking:
     def _sets(self) -> Iterator[tuple[str, ...]]:
         """Give the paths of each load-set."""
         if not self._paths:
-            cwd = Path.cwd()
+            cwd = working_directory()
             found = (*auto_loaded(AGENT_CARDS, cwd), *auto_loaded(TOOL_CARDS, cwd))
             if found:
                 yield tuple(map(str, found))
@@ -119,10 +120,10 @@ class Checking:
 def _home_of(path: str) -> Path:
     """Give the directory a set would be run from: where its configuration is looked for."""
     if "://" in path:
-        return Path.cwd()
+        return working_directory()
     directory = Path(path).absolute()
     directory = directory if directory.is_dir() else directory.parent
-    here = Path.cwd()
+    here = working_directory()
     for one in (directory, *directory.parents):
         # The parent of `.fast-agent` is the project that owns it.
         if one.name == _HIDDEN_BUT_OURS:

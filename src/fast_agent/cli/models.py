@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import click
 
@@ -24,8 +23,9 @@ def command(ctx: click.Context) -> None:
 def list_models(output: str = "human") -> None:
     """List short names, providers with their keys, and the weights on this machine."""
     from fast_agent.cli.model_list import model_facts, render_models
+    from fast_agent.config.home import working_directory
 
-    facts = model_facts(Path.cwd(), os.environ)
+    facts = model_facts(working_directory(), os.environ)
     if output == "json":
         import json
 

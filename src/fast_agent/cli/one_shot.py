@@ -14,7 +14,8 @@ from fast_agent.app import FastAgent
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.report import report_diagnostics, report_note
-from fast_agent.errors import HistoryError, ModelError
+from fast_agent.errors import ConfigError, HistoryError, ModelError
+from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +70,8 @@ class OneShot:
         program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
             with faults.kept():
+                self._check_servers(program)
+            with faults.kept():
                 self._load(program)
             with faults.kept():
                 self._check_model(program)
@@ -105,7 +108,7 @@ class OneShot:
             )
 
     def _load(self, program: FastAgent) -> None:
-        granted = [name.strip() for names in self.servers for name in names.split(",")]
+        granted = [name for name in self._servers_named() if name in program.server_names]
         granted += self._add_servers(program)
         auto_agents = auto_loaded(AGENT_CARDS, program.workspace)
         auto_tools = auto_loaded(TOOL_CARDS, program.workspace)
@@ -115,7 +118,7 @@ class OneShot:
         program.load(
             cards=cards,
             tools=(*self.card_tools, *auto_tools),
-            servers=[name for name in granted if name],
+            servers=granted,
             receiver=self.agent,
             multi_card=self.multi_card,
         )
@@ -126,6 +129,19 @@ class OneShot:
         if not self.quiet:
             notes = (*program.settings.warnings, *program.snapshot.notes)
             report_diagnostics(note for note in notes if note.severity == "warning")
+
+    def _servers_named(self) -> list[str]:
+        named = [name.strip() for names in self.servers for name in names.split(",")]
+        return [name for name in named if name]
+
+    def _check_servers(self, program: FastAgent) -> None:
+        for name in self._servers_named():
+            if name not in program.server_names:
+                near = closest(name, program.server_names)
+                raise ConfigError(
+                    f"--servers names `{name}`, which the configuration does not define",
+                    hint=f"did you mean `{near}`?" if near else "define it under `mcp.servers`",
+                )
 
     def _check_model(self, program: FastAgent) -> None:
         if self.model is None:

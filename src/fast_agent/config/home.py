@@ -5,11 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.errors import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOME_VARIABLE: Final = "FAST_AGENT_HOME"
 """Environment variable that names another home directory."""
+
+
+def working_directory() -> Path:
+    """Give the directory the process works in, absolute.
+
+    Raises:
+        ConfigError: It was deleted.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "the working directory does not exist any more", hint="change to one that does"
+        ) from error
 
 
 def home_directory(environ: Mapping[str, str]) -> Path:

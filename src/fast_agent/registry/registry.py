@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.load_set import LoadSet, check_set, default_card
 from fast_agent.errors import CardError
+from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -123,9 +124,12 @@ class Registry:
             roots[root] = load.cards
         roots = _without_repeats(_refreshed(roots, loads))
         added = dict(before.added)
-        if tools or servers:
+        sound = not any(problem.severity == "error" for problem in problems)
+        if sound and (tools or servers):
             children = [card.config.name for root in tools for card in roots.get(root, ())]
             others = [card for root, cards in roots.items() if root not in tools for card in cards]
+            if receiver is not None:
+                _see_that_there_is(receiver, roots)
             _give(others, children, servers, receiver, added)
         unread = tuple(name for load in loads.values() for name in load.unread)
         self._swap(roots, added, problems, unread)
@@ -226,15 +230,23 @@ def _without_repeats(roots: Roots) -> dict[str, tuple[Card, ...]]:
     return kept
 
 
+def _see_that_there_is(name: str, roots: Roots) -> None:
+    names = [card.config.name for cards in roots.values() for card in cards]
+    if name not in names:
+        near = closest(name, names)
+        hint = f"did you mean `{near}`?" if near else "load its card too, or correct the name"
+        raise CardError(f"there is no agent `{name}`", hint=hint)
+
+
 def _give(
-    cards: Sequence[Card],
+    others: Sequence[Card],
     agents: Iterable[str],
     servers: Iterable[str],
     receiver: str | None,
     added: dict[str, Additions],
 ) -> None:
     """Add agents and servers to what the receiver, the default agent unless named, is given."""
-    default = default_card(cards)
+    default = default_card(others)
     if receiver is None:
         if default is None:
             raise CardError(
