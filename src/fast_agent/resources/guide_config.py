@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.diagnostics.guide_rules import (
@@ -20,7 +21,7 @@ from fast_agent.text.safe_file import RefusedFileError, confined_parts
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fast_agent.config.guide import CategorySettings, CollectionSettings, GuideSettings
     from fast_agent.config.layer import Place
@@ -44,14 +45,14 @@ class Category:
         dir: Relative to the docroot, `/` between its parts; empty for the docroot itself.
         patterns: Which documents of it; none for all.
         description: What it is about, or None.
-        place: Where its directory is written.
+        place: Says where its directory is written.
     """
 
     name: str
     dir: str
     patterns: tuple[Pattern, ...]
     description: str | None
-    place: Place
+    place: Callable[[], Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,14 @@ class Member:
         category: The category, or None.
         pattern: A name or pattern inside the category, or None for all of it.
         collection: The collection, or None.
-        place: Where it is written.
+        place: Says where it is written.
     """
 
     text: str
     category: str | None
     pattern: str | None
     collection: str | None
-    place: Place
+    place: Callable[[], Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,18 +163,18 @@ class _Check:
         key = self._name("category", name, self._categories[composed(name)])
         folder = name if settings.dir is None else settings.dir
         keys = ("categories", name) if settings.dir is None else ("categories", name, "dir")
-        place = self._place_of(*keys, key=settings.dir is None)
+        place = partial(self._place_of, *keys, key=settings.dir is None)
         patterns = tuple(
             Pattern.parse(composed(text), stem=True)
             for index, text in enumerate(settings.patterns or ())
-            if self._pattern(text, self._place_of("categories", name, "patterns", index))
+            if self._pattern(text, partial(self._place_of, "categories", name, "patterns", index))
         )
         return Category(key, self._folder(folder, place), patterns, settings.description, place)
 
     def collection(self, name: str, settings: CollectionSettings) -> Collection:
         key = self._name("collection", name, self._collections[composed(name)])
         found = [
-            self._member(text, self._place_of("collections", name, "members", index))
+            self._member(text, partial(self._place_of, "collections", name, "members", index))
             for index, text in enumerate(settings.members)
         ]
         members = tuple(member for member in found if member is not None)
@@ -201,7 +202,7 @@ class _Check:
         shown = " → ".join(f"`{one}`" for one in (*ring, ring[0]))
         message = f"the collection `{ring[0]}` holds itself: {shown}"
         hint = "take one of these members out"
-        self.problems.append(member.place.problem(GUIDE_COLLECTION_LOOP, message, hint))
+        self.problems.append(member.place().problem(GUIDE_COLLECTION_LOOP, message, hint))
 
     def _name(self, kind: str, name: str, same: str) -> str:
         section = "categories" if kind == "category" else "collections"
@@ -213,13 +214,13 @@ class _Check:
         if same != name:
             reason = "equals another name in Unicode's composed form"
         if reason is not None:
-            place = self._place_of(section, name, key=True)
+            place = partial(self._place_of, section, name, key=True)
             message = f"`{name}` cannot name a {kind}: it {reason}"
             hint = "use letters, digits and hyphens"
-            self.problems.append(place.problem(WRONG_GUIDE_NAME, message, hint))
+            self.problems.append(place().problem(WRONG_GUIDE_NAME, message, hint))
         return composed(name)
 
-    def _folder(self, text: str, place: Place) -> str:
+    def _folder(self, text: str, place: Callable[[], Place]) -> str:
         if text.strip("/.") == "" and ".." not in text and not text.startswith("/"):
             return ""
         try:
@@ -227,19 +228,19 @@ class _Check:
         except RefusedFileError as refusal:
             message = f"the directory `{text}` {refusal.message}"
             hint = "name a directory below the docroot, relative to it"
-            self.problems.append(place.problem(WRONG_GUIDE_DIRECTORY, message, hint))
+            self.problems.append(place().problem(WRONG_GUIDE_DIRECTORY, message, hint))
             return ""
 
-    def _pattern(self, text: str, place: Place) -> bool:
+    def _pattern(self, text: str, place: Callable[[], Place]) -> bool:
         names = text.split("/")
         if "\\" not in text and not any(name in {"", ".", ".."} for name in names):
             return True
         message = f"the pattern `{text}` can match no document"
         hint = "write names with single `/` between them, relative to the category's directory"
-        self.problems.append(place.problem(WRONG_GUIDE_PATTERN, message, hint))
+        self.problems.append(place().problem(WRONG_GUIDE_PATTERN, message, hint))
         return False
 
-    def _member(self, text: str, place: Place) -> Member | None:
+    def _member(self, text: str, place: Callable[[], Place]) -> Member | None:
         categories, collections = self._categories, self._collections
         name = composed(text)
         if name in categories:
@@ -259,7 +260,7 @@ class _Check:
             kind = "category" if slash else "category or collection"
             message = f"there is no {kind} `{head}`"
             hint = _hint(head, known, slash + pattern)
-        self.problems.append(place.problem(UNKNOWN_GUIDE_MEMBER, message, hint))
+        self.problems.append(place().problem(UNKNOWN_GUIDE_MEMBER, message, hint))
         return None
 
 

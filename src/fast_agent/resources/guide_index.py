@@ -56,21 +56,25 @@ class Shelf:
     Args:
         category: The category.
         documents: By name.
-        problem: Why none are served, where that is so.
+        problem: Why none are served, where there are too many.
+        missing: Whether the directory is not there.
     """
 
-    __slots__ = ("category", "documents", "names", "problem")
+    __slots__ = ("category", "documents", "missing", "names", "problem")
 
     def __init__(
         self,
         category: Category,
         documents: Mapping[str, Document],
         problem: TooLarge | None = None,
+        *,
+        missing: bool = False,
     ) -> None:
         self.category = category
         self.documents = documents
         self.names = sorted(documents)
         self.problem = problem
+        self.missing = missing
 
     def all(self) -> list[Document]:
         """Give every document, sorted by name."""
@@ -186,18 +190,17 @@ class GuideIndex:
     def empty(self) -> Iterator[Diagnostic]:
         """Find categories and members that hold no document."""
         for name, shelf in self.shelves.items():
-            told = any(one.span == shelf.category.place.span for one in self.problems)
-            if not shelf.names and not told:
+            if not shelf.names and not shelf.missing and shelf.problem is None:
                 message = f"the category `{name}` holds no document"
                 hint = "look at its directory and patterns"
-                yield shelf.category.place.problem(EMPTY_GUIDE_MEMBER, message, hint)
+                yield shelf.category.place().problem(EMPTY_GUIDE_MEMBER, message, hint)
         for collection in self.config.collections.values():
             for member in collection.members:
                 if member.pattern is not None and not self.member(member):
                     message = f"`{member.text}` fits no document now"
                     near = closest(member.pattern, self.shelves[member.category or ""].names[:500])
                     hint = f"did you mean `{member.category}/{near}`?" if near else None
-                    yield member.place.problem(EMPTY_GUIDE_MEMBER, message, hint)
+                    yield member.place().problem(EMPTY_GUIDE_MEMBER, message, hint)
 
     def _members(self, name: str) -> Iterator[Member]:
         """Give the members of a collection and of those inside, each collection once."""

@@ -81,17 +81,17 @@ class _Building:
         if isinstance(tree, TooLarge):
             message = f"the directory of `{category.name}` is too large: {tree.message}"
             hint = "name a directory that holds documents only"
-            self.problems.append(category.place.problem(GUIDE_TREE_TOO_LARGE, message, hint))
+            self.problems.append(category.place().problem(GUIDE_TREE_TOO_LARGE, message, hint))
             return Shelf(category, {}, tree)
         if isinstance(tree, RefusedFileError):
             self._missing(category, tree.message, self._beside())
-            return Shelf(category, {})
+            return Shelf(category, {}, missing=True)
         if category.dir != top and category.dir not in tree.folders:
             reason = next(
                 (one.reason for one in tree.skipped if one.path == category.dir), "does not exist"
             )
             self._missing(category, reason, tree.folders)
-            return Shelf(category, {})
+            return Shelf(category, {}, missing=True)
         return Shelf(category, self._documents(category, tree))
 
     def _walk(self, top: str) -> Tree | TooLarge | RefusedFileError:
@@ -138,7 +138,7 @@ class _Building:
         near = closest(category.dir, folders)
         hint = f"did you mean `{near}`?" if near else "make it, or name another with `dir`"
         message = f"the directory `{category.dir or '.'}` {reason}"
-        self.problems.append(category.place.problem(MISSING_GUIDE_DIRECTORY, message, hint))
+        self.problems.append(category.place().problem(MISSING_GUIDE_DIRECTORY, message, hint))
 
     def _note(self, path: str, reason: str) -> None:
         self._unserved += 1
