@@ -41,6 +41,7 @@ class SkillHead:
         valid: Whether nothing breaks the Agent Skills specification.
         problems: What is wrong, in file order; warnings too.
         size: Bytes of the whole file.
+        name_line: The line that `name` is on, or None where that was not found quickly.
     """
 
     stamp: FileStamp | None
@@ -50,6 +51,7 @@ class SkillHead:
     valid: bool = False
     problems: tuple[Diagnostic, ...] = ()
     size: int = 0
+    name_line: int | None = None
 
 
 def is_name(text: str) -> bool:
@@ -100,6 +102,7 @@ def read_head(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHead:
         not any(problem.severity == "error" for problem in problems),
         problems,
         len(data),
+        _name_line(document),
     )
 
 
@@ -150,6 +153,11 @@ def _document(source: Source) -> YamlDocument:
             ),
         )
     )
+
+
+def _name_line(document: YamlDocument) -> int | None:
+    at = f"\n{document.text}".find("\nname:")
+    return None if at < 0 else document.first_line + document.text.count("\n", 0, at)
 
 
 def _plainly_fine(fields: Mapping[str, JsonValue]) -> bool:

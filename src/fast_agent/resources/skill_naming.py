@@ -75,8 +75,8 @@ class _Builder:
             for skill in skills if len(skills) > 1 else ():
                 from fast_agent.diagnostics.skill_rules import SAME_NAME
 
-                place = skill.root.place(join(skill.folder, HEAD))
-                self._report(SAME_NAME, place, f"{len(skills)} skills are called `{name}`")
+                message = f"{len(skills)} skills are called `{name}`"
+                self._report_head(SAME_NAME, skill.root, skill.folder, message)
         return dict.fromkeys(self.problems)
 
     def _keep(self, skill: Skill) -> None:
@@ -121,9 +121,10 @@ class _Builder:
             from fast_agent.diagnostics.skill_rules import FOLDER_NAME
 
             strict = self._policy == "strict"
-            self._report(
+            self._report_head(
                 FOLDER_NAME,
-                root.place(join(folder, HEAD)),
+                root,
+                folder,
                 f"the skill `{head.name}` is in a folder called `{own}`",
                 f"rename the folder to `{head.name}`",
                 "error" if strict else None,
@@ -140,7 +141,6 @@ class _Builder:
         else:
             inner = folder[len(outer.folder) :].strip("/")
             above = (*outer.uri.segments, *inner.split("/")[:-1])
-        place = root.place(join(folder, HEAD))
         try:
             if not above and is_name(name):
                 uri = Uri(f"{SCHEME}://{name}", SCHEME, (name,))
@@ -149,12 +149,13 @@ class _Builder:
         except InvalidUri as error:
             from fast_agent.diagnostics.skill_rules import NAME
 
-            self._report(NAME, place, f"the skill cannot have a URI: it {error.reason}")
+            message = f"the skill cannot have a URI: it {error.reason}"
+            self._report_head(NAME, root, folder, message)
             return None
         if problem := self._collision(uri, folder, root, outer):
             from fast_agent.diagnostics.skill_rules import COLLISION
 
-            self._report(COLLISION, place, problem, "rename one of them")
+            self._report_head(COLLISION, root, folder, problem, "rename one of them")
             return None
         return uri
 
@@ -207,6 +208,26 @@ class _Builder:
 
         for path, reason in listing.skipped:
             self._report(SKIPPED, root.place(path), reason)
+
+    def _report_head(
+        self,
+        code: str,
+        root: SkillRoot,
+        folder: str,
+        message: str,
+        hint: str | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        """Report something about a skill, at its name."""
+        from fast_agent.diagnostics.diagnostic import Diagnostic
+        from fast_agent.diagnostics.skill_rules import severity_of
+        from fast_agent.text.span import Span
+
+        line = root.heads[folder].name_line
+        span = None if line is None else Span.at(line, 1, 4)
+        path = root.place(join(folder, HEAD))
+        found = Diagnostic(code, message, path, span, severity or severity_of(code), hint)
+        self.problems.append(found)
 
     def _report(
         self,
