@@ -18,6 +18,7 @@ from fast_agent.runtime.instruction import (
     host_platform,
     python_version,
 )
+from fast_agent.runtime.internal_documents import internal_index, internal_text
 from fast_agent.runtime.offered_tools import OfferedTools
 from fast_agent.runtime.placeholder import parse_template
 from fast_agent.runtime.prompt_block import AgentListing
@@ -188,6 +189,8 @@ class LlmBlueprint:
             python=python_version(),
             servers=self._servers.instructions,
             agents=lambda: listed,
+            resources=internal_index,
+            internal=internal_text,
             urls=self._workshop.urls,
         )
         return Instruction(parse_template(config.instruction or ""), config, context)
