@@ -1,21 +1,23 @@
-"""The command `fast-agent`: a table of commands, each imported when it is called."""
+"""The command `fast-agent`.
+
+A server of resources over stdio is started by a host at every launch, so that one command is begun
+without the library that reads command lines; all others go through `cli.command_table`.
+"""
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING
 
-import click
-
-from fast_agent import __version__
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from click import Group as _Group
 
 COMMANDS = {
     "go": "Run an agent from cards, or without any.",
     "check": "Report every problem of cards, and mend what can be mended.",
+    "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
     "models": "List models; fetch and remove local ones.",
@@ -25,58 +27,33 @@ COMMANDS = {
 """The commands in the order of the help, each with its one-line summary."""
 
 
-class CommandTable(click.Group):
-    """A group whose commands live in modules of their names."""
+def __getattr__(name: str) -> _Group:
+    """Give `cli`, the whole command, to those who want to look at it."""
+    if name == "cli":
+        from fast_agent.cli.command_table import cli
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name the commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command, or None where there is none of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = import_module(f"fast_agent.cli.{cmd_name}").command
-        return command if isinstance(command, click.Command) else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command, with a suggestion where there is none of that name."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from fast_agent.text.suggestion import closest
-
-            near = closest(args[0], COMMANDS)
-            hint = f"did you mean `{near}`?" if near else "`fast-agent --help` lists the commands"
-            ctx.fail(f"there is no command `{args[0]}`; {hint}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the table without importing a command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.command(
-    cls=CommandTable,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.version_option(__version__, message="%(version)s")
-def cli() -> None:
-    """Agents written as text.
-
-    Cards (.md and .yaml files) become agents with models, tools and MCP servers. `fast-agent new`
-    writes a first set; `fast-agent go` runs it.
-    """
+        return cli
+    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit status 0, 1 (it failed) or 2 (wrong usage)."""
-    from fast_agent.errors import FastAgentError
-
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    serves = given[:2] == ["resources", "serve"]
     try:
-        cli.main(args=None if arguments is None else list(arguments), prog_name="fast-agent")
-    except FastAgentError as error:
+        if serves:
+            from fast_agent.cli.resources_fast import serve_plainly
+
+            if serve_plainly(given[2:]):
+                return
+        from fast_agent.cli.command_table import cli
+
+        cli.main(args=given, prog_name="fast-agent")
+    except Exception as error:
+        from fast_agent.errors import FastAgentError
+
+        if not isinstance(error, FastAgentError):
+            raise
         from fast_agent.cli.report import report_error
 
         report_error(error)

@@ -1,0 +1,55 @@
+"""The table of commands, each imported when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from fast_agent import __version__
+from fast_agent.cli.main import COMMANDS
+
+
+class CommandTable(click.Group):
+    """A group whose commands live in modules of their names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Name the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command, or None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"fast_agent.cli.{cmd_name}").command
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, with a suggestion where there is none of that name."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from fast_agent.text.suggestion import closest
+
+            near = closest(args[0], COMMANDS)
+            hint = f"did you mean `{near}`?" if near else "`fast-agent --help` lists the commands"
+            ctx.fail(f"there is no command `{args[0]}`; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the table without importing a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=CommandTable,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="%(version)s")
+def cli() -> None:
+    """Agents written as text.
+
+    Cards (.md and .yaml files) become agents with models, tools and MCP servers. `fast-agent new`
+    writes a first set; `fast-agent go` runs it.
+    """

@@ -1,0 +1,121 @@
+"""What `fast-agent resources` prints: resources, contents, hits and problems."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from fast_agent.diagnostics.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.catalog import Listing
+    from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+    from fast_agent.resources.search import Hit
+
+_MOST_COMPLETIONS = 100
+
+
+def listing_json(listing: Listing) -> str:
+    """Give the lists with MCP's field names."""
+    return _json(
+        {
+            "resources": [one.data for one in listing.resources],
+            "resourceTemplates": [one.data for one in listing.templates],
+        }
+    )
+
+
+def listing_text(listing: Listing) -> str:
+    """Give one line for each resource and template, then what it is."""
+    lines = [_entry(one.uri.text, one) for one in listing.resources]
+    if listing.templates:
+        lines += ["", "templates:"] if lines else ["templates:"]
+        lines += [_entry(one.template, one) for one in listing.templates]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def contents_json(contents: Iterable[ResourceContent]) -> str:
+    """Give contents as `resources/read` answers them."""
+    return _json({"contents": [one.data for one in contents]})
+
+
+def hits_json(hits: Iterable[Hit]) -> str:
+    """Give what a search found, the best first."""
+    return _json(
+        {
+            "hits": [
+                {
+                    "uri": hit.uri,
+                    "title": hit.title,
+                    "heading": hit.heading,
+                    "snippet": hit.snippet,
+                    "tokens": hit.tokens,
+                    "score": round(hit.score, 4),
+                }
+                for hit in hits
+            ]
+        }
+    )
+
+
+def hits_text(hits: Iterable[Hit]) -> str:
+    """Give what a search found: the URI and section, and the words around."""
+    lines: list[str] = []
+    for hit in hits:
+        section = f"  § {visible(hit.heading)}" if hit.heading else ""
+        lines += [f"{visible(hit.uri)}{section}", f"    {visible(hit.snippet)}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def completion_json(values: Sequence[str]) -> str:
+    """Give values as `completion/complete` answers them."""
+    return _json(
+        {
+            "values": values[:_MOST_COMPLETIONS],
+            "total": len(values),
+            "hasMore": len(values) > _MOST_COMPLETIONS,
+        }
+    )
+
+
+def completion_text(values: Iterable[str]) -> str:
+    """Give values, one a line."""
+    return "".join(f"{visible(value)}\n" for value in values)
+
+
+def write_diagnostics(found: Sequence[Diagnostic], output: str) -> None:
+    """Print problems: for people on standard error, for programs on standard output.
+
+    Args:
+        found: The problems.
+        output: `human`, `json` or `sarif`.
+    """
+    if output == "json":
+        from fast_agent.diagnostics.render_json import render_json
+
+        sys.stdout.write(render_json((), found))
+    elif output == "sarif":
+        from fast_agent import __version__
+        from fast_agent.diagnostics.render_sarif import render_sarif
+
+        sys.stdout.write(render_sarif((), found, version=__version__))
+    else:
+        from fast_agent.cli.report import wants_color
+        from fast_agent.diagnostics.render_human import render_human, summarize
+
+        text = render_human(found, color=wants_color(sys.stderr))
+        sys.stderr.write(text or f"{summarize(found)}\n")
+
+
+def _entry(name: str, one: Resource | ResourceTemplate) -> str:
+    about = one.description or one.title
+    return visible(name) + (f"  {visible(' '.join(about.split()))}" if about else "")
+
+
+def _json(value: object) -> str:
+    # ASCII escapes keep lone surrogates and bidirectional controls out of a terminal.
+    return json.dumps(value, indent=2)

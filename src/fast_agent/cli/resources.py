@@ -1,0 +1,210 @@
+"""`fast-agent resources` and its commands."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fast_agent.cli.resource_options import ROOTS, SERVE, roots_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fast_agent.cli.resource_options import Option
+    from fast_agent.resources.roots import OpenRoots
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+_FORMAT = click.option(
+    "--format",
+    "output",
+    type=click.Choice(["human", "json"]),
+    default="human",
+    show_default=True,
+)
+
+
+def _with(options: Sequence[Option]) -> Callable[[_Function], _Function]:
+    """Add the options of a table to a command."""
+
+    def add(function: _Function) -> _Function:
+        for one in reversed(options):
+            if one.switch:
+                decorate = click.option(one.flag, is_flag=True, help=one.about)
+            else:
+                decorate = click.option(
+                    one.flag,
+                    type=click.Choice(one.choices) if one.choices else str,
+                    metavar=one.metavar,
+                    multiple=one.many,
+                    default=() if one.many else one.default,
+                    show_default=one.default is not None,
+                    help=one.about,
+                )
+            function = decorate(function)
+        return function
+
+    return add
+
+
+@click.group()
+def command() -> None:
+    """Serve, list, read, search and check resources: skills, guides, packaged documents.
+
+    Without --skills, --guide and --internal it is the skills and the guide of this directory, and
+    the packaged documents.
+    """
+
+
+@command.command()
+@_with(SERVE)
+def serve(**values: Any) -> None:
+    """Serve resources to MCP clients.
+
+    Over stdio, the client starts this command and stops it. Over HTTP the address is
+    http://ADDRESS:PORT/mcp; other machines reach it only where --host says so.
+    """
+    if values["transport"] == "stdio":
+        from fast_agent.cli.resources_fast import serve_values
+
+        serve_values(values)
+    else:
+        from fast_agent.cli.resources_http import serve_over_http
+
+        serve_over_http(values)
+
+
+@command.command("list")
+@_with(ROOTS)
+@_FORMAT
+def list_(output: str, **values: Any) -> None:
+    """List the resources, and the templates of those that are not listed."""
+    from fast_agent.cli.resource_output import listing_json, listing_text
+
+    listing = _open(values).catalog.listing()
+    if output == "json":
+        click.echo(listing_json(listing))
+    else:
+        click.echo(listing_text(listing), nl=False)
+
+
+@command.command()
+@click.argument("uri")
+@_with(ROOTS)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["raw", "json"]),
+    default="raw",
+    show_default=True,
+    help="The bytes as they are, or what an MCP client gets.",
+)
+def read(uri: str, output: str, **values: Any) -> None:
+    """Write what a URI reads to standard output."""
+    from fast_agent.cli.resource_output import contents_json
+
+    contents = _open(values).catalog.read(uri)
+    if output == "json":
+        click.echo(contents_json(contents))
+        return
+    for content in contents:
+        click.echo(content.bytes, nl=False)
+
+
+@command.command()
+@click.argument("query", nargs=-1, required=True)
+@_with(ROOTS)
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@_FORMAT
+def search(query: tuple[str, ...], limit: int, output: str, **values: Any) -> None:
+    """Find sections of documents by words.
+
+    Exit status: 0 something was found, 1 nothing was.
+    """
+    from fast_agent.cli.resource_output import hits_json, hits_text
+    from fast_agent.resources.search import SearchIndex
+
+    index = SearchIndex(_open(values).catalog)
+    try:
+        hits = index.search(" ".join(query), limit)
+    finally:
+        index.close()
+    if output == "json":
+        click.echo(hits_json(hits))
+    else:
+        click.echo(hits_text(hits), nl=False)
+    if not hits:
+        sys.exit(1)
+
+
+@command.command()
+@click.argument("template")
+@click.argument("argument")
+@click.argument("value", default="")
+@_with(ROOTS)
+@click.option(
+    "--given", multiple=True, metavar="NAME=VALUE", help="Another argument, already chosen."
+)
+@_FORMAT
+def complete(
+    template: str,
+    argument: str,
+    value: str,
+    given: tuple[str, ...],
+    output: str,
+    **values: Any,
+) -> None:
+    """Complete an ARGUMENT of a TEMPLATE, of which VALUE is written so far."""
+    from fast_agent.cli.resource_output import completion_json, completion_text
+
+    chosen: dict[str, str] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"`--given {one}` is not of the form NAME=VALUE")
+        chosen[name] = text
+    found = _open(values).catalog.complete(template, argument, value, chosen)
+    if output == "json":
+        click.echo(completion_json(found))
+    else:
+        click.echo(completion_text(found), nl=False)
+
+
+@command.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@_with(ROOTS)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["human", "json", "sarif"]),
+    default="human",
+    show_default=True,
+)
+def check(paths: tuple[str, ...], output: str, **values: Any) -> None:
+    """Report what is wrong or doubtful in skills and guides.
+
+    Each PATH is a directory of skills, a skill, a guide's file, or a directory that has one.
+
+    Exit status: 0 no errors, 1 errors, 2 wrong usage.
+    """
+    from fast_agent.cli.resource_checking import check_roots, split_paths
+    from fast_agent.cli.resource_output import write_diagnostics
+
+    skills, guides = split_paths(paths)
+    values["skills"] = (*values["skills"], *skills)
+    if paths and not values["skills"] and values["guide"] is None:
+        values["guide"], guides = guides[0], guides[1:]
+    found = check_roots(roots_of(values), guides)
+    write_diagnostics(found, output)
+    if any(one.severity == "error" for one in found):
+        sys.exit(1)
+
+
+def _open(values: dict[str, Any]) -> OpenRoots:
+    from fast_agent.cli.report import report_note
+
+    return roots_of(values).open(
+        report=lambda found: report_note(f"{found.severity}: {found.path}: {found.message}")
+    )

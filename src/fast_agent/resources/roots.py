@@ -1,0 +1,142 @@
+"""Which skills, guides and documents a server or a command offers, and the service over them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.limits import DEFAULT_LIMITS
+from fast_agent.resources.service import ResourceService, ServerInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.guide import GuideProvider
+    from fast_agent.resources.limits import Limits
+    from fast_agent.resources.provider import Addition, Provider
+    from fast_agent.resources.skill import SkillProvider
+    from fast_agent.resources.skill_set import NamePolicy
+
+SKILL_FOLDERS = (".fast-agent/skills", ".agents/skills", ".claude/skills")
+"""Where the skills of a project are, below its directory."""
+
+_GUIDE_FILE = ".guide.yaml"
+
+
+class ResourceRoots(NamedTuple):
+    """What is to be offered.
+
+    Args:
+        skills: Directories that hold skills, or are one.
+        guide: A directory of documents or a guide's file; None for none.
+        internal: Whether the documents that come with this project are offered.
+        name_policy: What a skill's wrong name leads to.
+        list_files: Whether lists name supporting files of skills too.
+        load_skill: Whether the tool `load_skill` is offered.
+        embed_catalog: Whether that tool's description names the skills.
+    """
+
+    skills: tuple[str, ...] = ()
+    guide: str | None = None
+    internal: bool = False
+    name_policy: NamePolicy = "frontmatter"
+    list_files: bool = False
+    load_skill: bool = True
+    embed_catalog: bool = True
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was named."""
+        return not self.skills and self.guide is None and not self.internal
+
+    def or_those_of(self, directory: str) -> ResourceRoots:
+        """Take what belongs to a directory and the internal documents, where nothing was named."""
+        if not self.empty:
+            return self
+        folders = (f"{directory}/{folder}" for folder in SKILL_FOLDERS)
+        return self._replace(
+            skills=tuple(folder for folder in folders if os.path.isdir(folder)),  # noqa: PTH112
+            guide=directory if os.path.isfile(f"{directory}/{_GUIDE_FILE}") else None,  # noqa: PTH113
+            internal=True,
+        )
+
+    def open(
+        self,
+        limits: Limits = DEFAULT_LIMITS,
+        report: Callable[[Diagnostic], None] | None = None,
+    ) -> OpenRoots:
+        """Look at the disk and make the providers.
+
+        Args:
+            limits: What they keep to.
+            report: Told what is wrong with skills; None for the log.
+
+        Raises:
+            ConfigError: The guide is missing or wrong.
+        """
+        skill = self._skill_provider(limits, report) if self.skills else None
+        guide = self._guide_provider(limits) if self.guide is not None else None
+        providers: list[Provider] = [one for one in (skill, guide) if one is not None]
+        if self.internal:
+            from fast_agent.resources.internal import InternalProvider
+
+            providers.append(InternalProvider())
+        additions = () if skill is None else _skill_additions(skill)
+        return OpenRoots(Catalog(providers, limits), additions, skill, guide)
+
+    def _skill_provider(
+        self, limits: Limits, report: Callable[[Diagnostic], None] | None
+    ) -> SkillProvider:
+        from fast_agent.resources.skill import SkillProvider
+        from fast_agent.resources.skill_files import SkillLimits
+        from fast_agent.resources.skill_options import SkillOptions
+
+        options = SkillOptions(
+            name_policy=self.name_policy,
+            limits=SkillLimits(core=limits),
+            list_files=self.list_files,
+            load_skill=self.load_skill,
+            embed_catalog=self.embed_catalog,
+        )
+        return SkillProvider(self.skills, options, report=report)
+
+    def _guide_provider(self, limits: Limits) -> GuideProvider:
+        from pathlib import Path
+
+        from fast_agent.resources.guide import GuideProvider
+        from fast_agent.resources.guide_file import load_guide
+
+        return GuideProvider(load_guide(Path(self.guide or ".")), limits)
+
+
+class OpenRoots(NamedTuple):
+    """What is offered.
+
+    Args:
+        catalog: All of it.
+        additions: What a server offers beside resources.
+        skill: The provider of skills, or None.
+        guide: The provider of guides, or None.
+    """
+
+    catalog: Catalog
+    additions: Sequence[Addition]
+    skill: SkillProvider | None
+    guide: GuideProvider | None
+
+    def service(self, name: str, version: str) -> ResourceService:
+        """Make the service over it.
+
+        Args:
+            name: How the server calls itself.
+            version: The project's.
+        """
+        return ResourceService(self.catalog, ServerInfo(name, version), self.additions)
+
+
+def _skill_additions(skill: SkillProvider) -> Sequence[Addition]:
+    from fast_agent.resources.skill_methods import skill_addition
+
+    return (skill_addition(skill),)

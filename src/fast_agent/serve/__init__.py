@@ -1,0 +1,1 @@
+"""Serving: resources and agents over MCP's network transport."""

@@ -1,0 +1,195 @@
+"""The SDK edge: the SDK's low-level server in front of the resource service.
+
+The SDK brings the transports (streamable HTTP, streams in memory) and settles which protocol a
+client speaks. One middleware answers every request from the service, before the SDK looks at it,
+so that this edge and the stdio edge say the same, and nothing is validated and copied three times.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import mcp_types as types
+from anyio import to_thread
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from fast_agent.errors import ResourceError
+from fast_agent.resources.encoding import NOTHING
+from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, error_object
+from fast_agent.resources.session import MODERN_VERSIONS, Session
+from fast_agent.serve.mailbox import Mailbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from anyio.abc import TaskGroup
+    from mcp.server.connection import Connection
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.session import ServerSession
+
+    from fast_agent.resources.answer import Answer
+    from fast_agent.resources.service import ResourceService
+    from fast_agent.serve.mailbox import Notification
+    from fast_agent.text.json_value import JsonObject
+
+    Context = ServerRequestContext[TaskGroup, Any]
+
+MOST_STREAMS = 1000
+"""Most `subscriptions/listen` streams of all clients together."""
+
+_SESSION = "fast-agent session"
+_LISTEN = "subscriptions/listen"
+_QUICK = frozenset(
+    {
+        "initialize",
+        "server/discover",
+        "ping",
+        "logging/setLevel",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    }
+)
+"""What is answered in the event loop; the rest may hash files, search, or wait for a lock."""
+
+_NOTIFICATIONS: dict[str, type[types.ServerNotification]] = {
+    "notifications/resources/updated": types.ResourceUpdatedNotification,
+    "notifications/resources/list_changed": types.ResourceListChangedNotification,
+    "notifications/tools/list_changed": types.ToolListChangedNotification,
+    "notifications/subscriptions/acknowledged": types.SubscriptionsAcknowledgedNotification,
+}
+
+
+class ResourceServer:
+    """Serves a resource service with the SDK's transports.
+
+    Args:
+        service: Answers.
+
+    Attributes:
+        sdk: The SDK's server: `run` it over streams, or mount its `streamable_http_app`.
+    """
+
+    def __init__(self, service: ResourceService) -> None:
+        self._service = service
+        self._streams: set[Mailbox] = set()
+        self.sdk: Server[TaskGroup] = Server(
+            service.info.name,
+            version=service.info.version,
+            title=service.info.title,
+            lifespan=_task_group,
+        )
+        self.sdk.middleware = [self._serve]
+
+    def end_streams(self) -> None:
+        """Let every open `subscriptions/listen` stream end with its result."""
+        for mailbox in self._streams:
+            mailbox.close()
+
+    async def _serve(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is None:
+            return await call_next(ctx)
+        params = cast("JsonObject", ctx.params or NOTHING)
+        session: Session | None = None
+        try:
+            if ctx.protocol_version in MODERN_VERSIONS:
+                if ctx.method == _LISTEN:
+                    return await self._listen(ctx, params)
+                session = Session(_no_send)
+            else:
+                session = self._session_of(ctx)
+            answer = await self._answer(session, ctx, params)
+        except ResourceError as problem:
+            era = "modern" if session is None else session.era
+            raise _mcp_error(error_object(problem, era)) from None
+        except Exception:  # a task boundary: the server outlives a request it cannot answer
+            logging.getLogger(__name__).exception("could not answer `%s`", ctx.method)
+            raise MCPError(INTERNAL_ERROR, "internal error") from None
+        return dict(answer.data) if answer is not None else {}
+
+    async def _answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
+        ask = partial(self._service.answer, session, ctx.method, params, ctx.request_id)
+        return ask() if ctx.method in _QUICK else await to_thread.run_sync(ask)
+
+    def _session_of(self, ctx: Context) -> Session:
+        """The session of a client that opened with a handshake."""
+        connection = _connection(ctx.session)
+        known = connection.state.get(_SESSION)
+        if isinstance(known, Session):
+            return known
+        mailbox = Mailbox()
+        session = self._service.open(mailbox.put)
+        scope = anyio.CancelScope()
+        connection.state[_SESSION] = session
+        connection.exit_stack.callback(scope.cancel)
+        connection.exit_stack.push_async_callback(to_thread.run_sync, self._service.close, session)
+        ctx.lifespan_context.start_soon(_deliver, mailbox, ctx.session, scope)
+        return session
+
+    async def _listen(self, ctx: Context, params: JsonObject) -> HandlerResult:
+        """Answer `subscriptions/listen`, whose notifications go out until the client leaves."""
+        if len(self._streams) >= MOST_STREAMS:
+            raise RequestRefused(INTERNAL_ERROR, f"there are {MOST_STREAMS} streams open already")
+        mailbox = Mailbox()
+        self._streams.add(mailbox)
+        session = self._service.open(mailbox.put)
+
+        async def send(notification: Notification) -> None:
+            await ctx.session.send_notification(
+                _typed(notification), related_request_id=ctx.request_id
+            )
+
+        last: list[Answer] = []
+        try:
+            await self._answer(session, ctx, params)
+            await mailbox.deliver(send)
+        finally:
+            self._streams.discard(mailbox)
+            with anyio.CancelScope(shield=True):
+                ended = await to_thread.run_sync(self._service.close, session)
+                last.extend(answer for _, answer in ended)
+        return dict(last[0].data)
+
+
+@asynccontextmanager
+async def _task_group(server: Server[TaskGroup]) -> AsyncGenerator[TaskGroup]:  # noqa: ARG001
+    """Hold the tasks that send notifications; they end with the server."""
+    async with anyio.create_task_group() as group:
+        yield group
+        group.cancel_scope.cancel()
+
+
+async def _deliver(mailbox: Mailbox, session: ServerSession, scope: anyio.CancelScope) -> None:
+    async def send(notification: Notification) -> None:
+        try:
+            await session.send_notification(_typed(notification))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            scope.cancel()  # the client has gone
+
+    with scope:
+        await mailbox.deliver(send)
+
+
+def _connection(session: ServerSession) -> Connection:
+    """The client's connection, which the SDK does not hand out but to its own."""
+    return session._connection  # noqa: SLF001
+
+
+def _typed(notification: Notification) -> types.ServerNotification:
+    model = _NOTIFICATIONS[notification.method]
+    return model.model_validate(
+        {"method": notification.method, "params": dict(notification.params)}
+    )
+
+
+def _mcp_error(error: JsonObject) -> MCPError:
+    return MCPError(cast("int", error["code"]), str(error["message"]), error.get("data"))
+
+
+def _no_send(method: str, params: JsonObject) -> None:
+    """Pass over a notification to a client that opened no stream."""
