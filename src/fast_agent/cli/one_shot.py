@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,12 @@ class OneShot:
         elif messages is not None:
             import anyio
 
-            anyio.run(self._ask, program, messages, shape)
+            from fast_agent.cli.progress import Progress
+
+            progress = Progress(quiet=self.quiet, stream=self.output == "human" and shape is None)
+            # Standard output is for the answer; what tools print goes where progress does.
+            with redirect_stdout(sys.stderr):
+                anyio.run(self._ask, program, messages, shape, progress)
 
     @property
     def _dumps(self) -> bool:
@@ -222,11 +228,9 @@ class OneShot:
         program: FastAgent,
         messages: tuple[tuple[Message, ...], Message],
         shape: OutputShape | None,
+        progress: Progress,
     ) -> None:
-        from fast_agent.cli.progress import Progress
-
         earlier, message = messages
-        progress = Progress(quiet=self.quiet, stream=self.output == "human" and shape is None)
         async with program.run(
             model=self.model,
             shell=self.shell,
@@ -261,7 +265,7 @@ class OneShot:
         if self.output == "json":
             from fast_agent.cli.structured import answer_facts
 
-            click.echo(answer_facts(agent.name, result, app.usage))
+            progress.print_facts(answer_facts(agent.name, result, app.usage))
         else:
             progress.print_answer(result.text)
         if result.stop_reason not in {"endTurn", "stopSequence"}:

@@ -19,6 +19,8 @@ _WIDTH = 100
 class Progress:
     """Shows a run: the answer on standard output, everything else on standard error.
 
+    Standard output is what it is when this is made.
+
     Args:
         quiet: Show nothing but the answer.
         stream: Show the answer as it comes, where standard output is a terminal.
@@ -26,14 +28,18 @@ class Progress:
 
     def __init__(self, *, quiet: bool, stream: bool) -> None:
         self._quiet = quiet
-        self._stream = stream and sys.stdout.isatty()
+        self._out = sys.stdout
+        self._stream = stream and self._out.isatty()
         self._streamed = ""
-        self._turn: str | None = None
 
     @property
     def listener(self) -> Listener | None:
         """What to give the agents; None where nothing is to be shown."""
         return None if self._quiet and not self._stream else self._tell
+
+    def print_facts(self, facts: str) -> None:
+        """Print the facts of the answer instead of its text."""
+        click.echo(facts, file=self._out)
 
     def note(self, text: str) -> None:
         """Tell something a person should know."""
@@ -43,11 +49,11 @@ class Progress:
     def print_answer(self, text: str) -> None:
         """Print the answer, unless it was shown as it came."""
         if self._streamed and self._streamed.strip() == text.strip():
-            click.echo("")
+            click.echo("", file=self._out)
             return
         if self._streamed:
-            click.echo("")
-        click.echo(text)
+            click.echo("", file=self._out)
+        click.echo(text, file=self._out)
 
     def _tell(self, event: Event) -> None:
         from fast_agent.runtime.events import (
@@ -62,7 +68,7 @@ class Progress:
             case TextStreamed(origin=origin, text=text) if origin.parent_call_id is None:
                 if self._stream:
                     self._streamed += text
-                    click.echo(text, nl=False)
+                    click.echo(text, file=self._out, nl=False)
             case ToolStarted(origin=origin, call=call):
                 self._end_line()
                 arguments = _shortened(json.dumps(dict(call.arguments), ensure_ascii=False))
@@ -78,7 +84,7 @@ class Progress:
 
     def _end_line(self) -> None:
         if self._streamed and not self._streamed.endswith("\n"):
-            click.echo("")
+            click.echo("", file=self._out)
         self._streamed = ""
 
 
