@@ -10,10 +10,12 @@ from fast_agent.text.suggestion import closest
 from fast_agent.tools.filter import ServerFilter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.mcp.pool import ServerPool
+    from fast_agent.mcp.skills import ServerSkills
     from fast_agent.mcp.toolset import McpToolset
     from fast_agent.messages.content import Content
 
@@ -59,6 +61,19 @@ class AgentServers:
     def instructions(self) -> tuple[ServerInstructions, ...]:
         """Give what the servers say about their use; nothing before they are open."""
         return self._instructions
+
+    def skills(self, clock: Callable[[], float]) -> list[ServerSkills]:
+        """Give the skills of each server; none is listed yet.
+
+        Args:
+            clock: Seconds that never go back.
+        """
+        if self._pool is None:
+            return []
+        from fast_agent.mcp.skills import ServerSkills
+
+        pool = self._pool
+        return [ServerSkills(pool.connection(name), self._allowed, clock) for name in self.names]
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
         """Read a resource of one of the servers.

@@ -10,6 +10,7 @@ from fast_agent.cards.request_params import NO_PARAMS
 from fast_agent.errors import CardError
 from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.agent_servers import AgentServers
+from fast_agent.runtime.agent_skills import AgentSkills
 from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
 from fast_agent.runtime.child_history import routing_of
 from fast_agent.runtime.instruction import (
@@ -36,11 +37,13 @@ if TYPE_CHECKING:
     from fast_agent.models.create import ModelFactory
     from fast_agent.models.selection import Selection
     from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.placeholder import Template
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.runtime.url_text import UrlTexts
     from fast_agent.tools.card_functions import CardFunctions
     from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Tool
 
 MAX_ITERATIONS = 99
@@ -82,6 +85,8 @@ class Workshop:
         scope: Where turns stand that nothing else started.
         model_of: Says which model a card's agent asks.
         clone: Makes an instance of a card by name: (name, messages or None).
+        gate: Gives what asks before a skill of a server is used, the same at every call; None
+            where there are no servers.
     """
 
     cards: Mapping[str, Card]
@@ -94,6 +99,7 @@ class Workshop:
     scope: Scope
     model_of: Callable[[str], Selection]
     clone: Callable[[str, Iterable[Message] | None], Agent]
+    gate: Callable[[], SkillGate] | None = None
 
 
 Builder: TypeAlias = Callable[["Card", Workshop], Blueprint]
@@ -131,7 +137,12 @@ class LlmBlueprint:
         self._templates = templates_of(config, around.workspace)
         directory = config.directory or around.workspace
         self._servers = AgentServers(config, workshop.pool, directory)
-        self._instruction = self._read_instruction()
+        template = parse_template(config.instruction or "")
+        self._skills = AgentSkills(
+            config, workshop.settings.skills, around, self._servers, template, workshop.gate
+        )
+        self._fixed = self._skills.gated(self._fixed)
+        self._instruction = self._read_instruction(template)
         self._tools = None if config.agents else self._offer(())
 
     @property
@@ -167,7 +178,7 @@ class LlmBlueprint:
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)
-        return OfferedTools(self._config.name, tools, self._servers, self._tool_hooks)
+        return OfferedTools(self._config.name, tools, self._servers, self._tool_hooks, self._skills)
 
     def _children(self) -> Iterable[Tool]:
         config, workshop = self._config, self._workshop
@@ -179,7 +190,7 @@ class LlmBlueprint:
 
             yield agent_tool(workshop.cards[name].config, clone, crew, routing_of(config, name))
 
-    def _read_instruction(self) -> Instruction:
+    def _read_instruction(self, template: Template) -> Instruction:
         config, around = self._config, self._workshop.surroundings
         listed = tuple([self._listing(name) for name in dict.fromkeys(config.agents)])
         context = InstructionContext(
@@ -189,11 +200,12 @@ class LlmBlueprint:
             python=python_version(),
             servers=self._servers.instructions,
             agents=lambda: listed,
+            skills=self._skills.block,
             resources=internal_index,
             internal=internal_text,
             urls=self._workshop.urls,
         )
-        return Instruction(parse_template(config.instruction or ""), config, context)
+        return Instruction(template, config, context)
 
     def _listing(self, name: str) -> AgentListing:
         child = self._workshop.cards[name].config

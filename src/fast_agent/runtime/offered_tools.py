@@ -48,14 +48,22 @@ class OfferedTools:
         tools: Tools that stay.
         servers: The servers whose tools come after those.
         hooks: Hooks around every call, the outermost first.
+        skills: The tools for skills, which come last.
     """
 
     def __init__(
-        self, agent: str, tools: Iterable[Tool], servers: AgentServers, hooks: Sequence[Hook]
+        self,
+        agent: str,
+        tools: Iterable[Tool],
+        servers: AgentServers,
+        hooks: Sequence[Hook],
+        skills: Toolset | None = None,
     ) -> None:
         self._agent = agent
         self._servers = servers
         toolsets: Iterable[Toolset] = servers.toolsets
+        if skills is not None:
+            toolsets = (*servers.toolsets, skills)
         if hooks:
             toolsets = [HookedToolset(toolset, hooks) for toolset in toolsets]
         self._toolbox = Toolbox(hooked(tools, hooks), tuple(toolsets), self._report)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.skill_gate import SkillGate
 
 BUILDERS: Mapping[str, Builder] = MappingProxyType({"agent": LlmBlueprint})
 """How cards are built, by type."""
@@ -68,6 +69,7 @@ class Runtime:
         self._models = ModelFactory(settings, around.environ)
         self._loader: FunctionLoader | None = None
         self._pool = self._new_pool()
+        self._gate: SkillGate | None = None
         self._workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
@@ -79,6 +81,7 @@ class Runtime:
             scope=Scope(meters=(self._meter,), listener=around.listener, charges=self._charges),
             model_of=self.model_of,
             clone=self.clone,
+            gate=None if self._pool is None else self._skill_gate,
         )
         self._blueprints: dict[str, Blueprint] = {}
         self._agents: dict[str, Agent] = {}
@@ -225,6 +228,17 @@ class Runtime:
 
             self._loader = FunctionLoader(self._surroundings.workspace)
         return self._loader
+
+    def _skill_gate(self) -> SkillGate:
+        if self._gate is None:
+            from fast_agent.config.home import home_directory
+            from fast_agent.resources.skill_approvals import FILE, SkillApprovals
+            from fast_agent.tools.skill_gate import SkillGate
+
+            around = self._surroundings
+            approvals = SkillApprovals(home_directory(around.environ) / FILE)
+            self._gate = SkillGate(around.human, approvals)
+        return self._gate
 
     def _card(self, name: str) -> Card:
         card = self._load_set.cards.get(name)

@@ -1,0 +1,131 @@
+"""Agent skills: what one card's agent may load, from its directories and its servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.config.settings import SkillsSettings
+    from fast_agent.resources.skill_catalog import NamedSkill, SkillCatalog, SkillSource
+    from fast_agent.runtime.agent_servers import AgentServers
+    from fast_agent.runtime.placeholder import Template
+    from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skill_tools import SkillTools
+    from fast_agent.tools.tool import Tool
+
+USUAL_DIRECTORIES = (".fast-agent/skills", ".claude/skills", ".agents/skills")
+"""Where skills are looked for below the workspace, where nothing else is said."""
+
+RUNS_COMMANDS = frozenset({"execute"})
+"""Tools of the runtime by which a skill's text could have something run on this machine."""
+
+
+class AgentSkills:
+    """The skills of a card; instances share them.
+
+    Where there are no directories and no servers, nothing of skills is imported.
+
+    Args:
+        config: The card.
+        settings: The section `skills` of the configuration.
+        around: What the program gives.
+        servers: The card's servers.
+        template: The card's instruction; where it does not hold the skills, a tool tells of them.
+        gate: Gives what asks before a skill of a server is used; None where there are no servers.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        settings: SkillsSettings,
+        around: Surroundings,
+        servers: AgentServers,
+        template: Template,
+        gate: Callable[[], SkillGate] | None,
+    ) -> None:
+        self._directories, self._optional = directories_of(config, settings, around.workspace)
+        self._servers = servers
+        self._clock = around.monotonic
+        self._in_prompt = any(
+            getattr(segment, "name", None) == "agentSkills" for segment in template.segments
+        )
+        self._gate = gate
+        self._catalog: SkillCatalog | None = None
+        self._tools: SkillTools | None = None
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now: none where there is no skill."""
+        if self._tools is None:
+            if not self._servers.names and not any(map(_is_there, self._directories)):
+                return ()
+            self._tools = self._make()
+        return await self._tools.tools()
+
+    def block(self) -> str:
+        """Give the block of a prompt as of the last look at the tools."""
+        return "" if self._catalog is None else self._catalog.block()
+
+    def gated(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+        """Have the person asked before commands run beside skills of servers.
+
+        Args:
+            tools: Tools of the runtime.
+        """
+        gate = self._gate
+        if gate is None:
+            return tuple(tools)
+        from fast_agent.tools.skill_gate import GatedTool
+
+        return tuple(
+            [GatedTool(tool, gate()) if tool.spec.name in RUNS_COMMANDS else tool for tool in tools]
+        )
+
+    def _make(self) -> SkillTools:
+        from fast_agent.resources.local_skills import LocalSkills
+        from fast_agent.resources.skill_catalog import SkillCatalog
+        from fast_agent.tools.skill_tools import SkillTools
+
+        sources: list[SkillSource] = []
+        if self._directories:
+            sources.append(LocalSkills(self._directories, optional=self._optional))
+        sources += self._servers.skills(self._clock)
+        self._catalog = SkillCatalog(sources, self._gate().admit if self._gate else _admit)
+        return SkillTools(self._catalog, describe=not self._in_prompt)
+
+
+def directories_of(
+    config: AgentConfig, settings: SkillsSettings, workspace: Path
+) -> tuple[tuple[str, ...], bool]:
+    """Say where a card's skills are looked for on this machine.
+
+    Args:
+        config: The card. One from a web address names no directories here.
+        settings: The section `skills` of the configuration.
+        workspace: Where the usual directories are.
+
+    Returns:
+        The directories, absolute, and whether they may be missing without a word.
+    """
+    if config.skills is not None:
+        if config.remote is not None:
+            return (), True
+        start = config.directory or workspace
+        return tuple([str(start / name) for name in config.skills]), False
+    if settings.directories is not None:
+        return tuple(map(str, settings.directories)), False
+    return tuple([str(workspace / name) for name in USUAL_DIRECTORIES]), True
+
+
+async def _admit(_skill: NamedSkill, _agent: str) -> None:
+    """Let every skill through: without servers they are all of this machine."""
+
+
+def _is_there(directory: str) -> bool:
+    import os
+
+    return os.path.isdir(directory)  # noqa: PTH112  (a turn asks this every time)

@@ -1,0 +1,168 @@
+"""Consent to what skills of servers do: that one is loaded, and that commands run beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from fast_agent.resources.skill_entry import SkillError
+from fast_agent.resources.skill_text import folded_line, summary
+from fast_agent.tools.human import HumanRequest
+from fast_agent.tools.result import error_result
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.models.model import ToolSpec
+    from fast_agent.resources.skill_approvals import SkillApprovals, Standing
+    from fast_agent.resources.skill_catalog import NamedSkill
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.human import Human
+    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+
+MAX_COMMAND = 2_000
+
+_YES = {"type": "string", "enum": ["yes", "no"]}
+
+
+class SkillGate:
+    """Asks the person; one for all agents, as what a skill says may travel between them.
+
+    Args:
+        human: The way to the person; None where there is nobody.
+        approvals: What was approved before.
+    """
+
+    def __init__(self, human: Human | None, approvals: SkillApprovals) -> None:
+        self._human = human
+        self._approvals = approvals
+        self._acting: dict[tuple[bool, str, str], str] = {}
+        self._asking = anyio.Lock()
+
+    @property
+    def acting(self) -> tuple[str, ...]:
+        """The skills of servers that were loaded, for people."""
+        return tuple(self._acting.values())
+
+    async def admit(self, skill: NamedSkill, agent: str) -> None:
+        """Let an agent have the text of a skill.
+
+        A skill of a directory is let through. For one of a server the person is asked, once for
+        the files it has; where there is nobody to ask, its text may be had, as no text permits
+        anything, unless the person approved other files of it.
+
+        Raises:
+            SkillError: The person does not want it, or has to be asked and cannot be.
+        """
+        if skill.local:
+            return
+        async with self._asking:
+            standing = self._approvals.standing(skill.label, skill.entry)
+            if standing != "approved":
+                await self._ask(skill, agent, standing)
+            self._acting[skill.key] = f"`{skill.entry.name}` of server `{skill.label}`"
+
+    async def allows(self, call: ToolCall, agent: str) -> bool:
+        """Say whether a command may run although a skill of a server was loaded."""
+        if not self._acting:
+            return True
+        if self._human is None:
+            return False
+        async with self._asking:
+            command = summary(str(call.arguments.get("command", call.arguments)), MAX_COMMAND)
+            return await self._agrees(
+                f"agent `{agent}` has loaded {', '.join(self.acting)}, which is from outside, and"
+                f" wants to run:\n{command}",
+                agent,
+                "run",
+            )
+
+    async def _ask(self, skill: NamedSkill, agent: str, standing: Standing) -> None:
+        if self._human is None:
+            if standing == "changed":
+                raise SkillError(
+                    f"the skill `{skill.name}` of server `{skill.label}` changed since it was"
+                    " approved; it needs approval again, and there is no person to ask",
+                    hint="go on without it",
+                )
+            return
+        if not await self._agrees(_question(skill, agent, standing), agent, "load"):
+            if standing == "changed":
+                self._approvals.revoke(skill.label, skill.entry)
+            raise SkillError(
+                f"the person does not want the skill `{skill.name}` of server `{skill.label}`",
+                hint="go on without it",
+            )
+        self._approvals.approve(skill.label, skill.entry)
+
+    async def _agrees(self, message: str, agent: str, key: str) -> bool:
+        if self._human is None:
+            return False
+        form: JsonObject = {"type": "object", "properties": {key: _YES}, "required": [key]}
+        request = HumanRequest(message=message, agent_name=agent, schema=form)
+        answer = await self._human.ask(request)
+        return answer.action == "accept" and (answer.content or {}).get(key) == "yes"
+
+
+class GatedTool:
+    """A tool that runs commands, asked about once a skill of a server was loaded.
+
+    Args:
+        tool: The tool.
+        gate: Asks.
+    """
+
+    __slots__ = ("_gate", "_tool")
+
+    def __init__(self, tool: Tool, gate: SkillGate) -> None:
+        self._tool = tool
+        self._gate = gate
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the model sees it."""
+        return self._tool.spec
+
+    @property
+    def source(self) -> ToolSource:
+        """Where it comes from."""
+        return self._tool.source
+
+    @property
+    def server_name(self) -> str | None:
+        """The MCP server it belongs to, or None."""
+        return self._tool.server_name
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be called again when a crash left its outcome unknown."""
+        return self._tool.repeatable
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Do the work where it is allowed; an error result where it is not."""
+        if await self._gate.allows(call, context.agent_name):
+            return await self._tool.call(call, context)
+        return error_result(
+            call.id,
+            f"`{self.spec.name}` was not run: {', '.join(self._gate.acting)} is from outside, and"
+            " no person allowed the command",
+        )
+
+
+def _question(skill: NamedSkill, agent: str, standing: Standing) -> str:
+    entry = skill.entry
+    if standing == "changed":
+        first = "changed since it was approved and needs approval again"
+    else:
+        first = "was not approved yet"
+    if entry.files is None:
+        inventory = "its server makes its files as they are asked for, so that none can be checked"
+    else:
+        size = sum(file.size or 0 for file in entry.files.values())
+        inventory = f"{len(entry.files)} files, {size:,} bytes"
+    return (
+        f"agent `{agent}` wants to load the skill `{entry.name}` of server `{skill.label}`"
+        f" (`{folded_line(entry.uri)}`), which {first}\n"
+        f"it says of itself: {summary(entry.description)}\n"
+        f"{inventory}; its text would be read as untrusted, and would permit nothing"
+    )

@@ -1,0 +1,240 @@
+"""The tools `load_skill` and `read_skill_file`, offered where an agent may have skills."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import FastAgentError
+from fast_agent.messages.content import ImageContent, TextContent
+from fast_agent.messages.message import ToolResult
+from fast_agent.models.model import ToolSpec
+from fast_agent.resources.media_type import media_type
+from fast_agent.resources.skill_entry import SkillError, path_in
+from fast_agent.resources.skill_text import (
+    origin_attributes,
+    summary,
+    wrapped_file,
+    wrapped_skill,
+)
+from fast_agent.tools.result import error_result, said
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.resources.skill_catalog import NamedSkill, SkillCatalog
+    from fast_agent.text.json_value import JsonValue
+    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+
+LOAD = "load_skill"
+READ = "read_skill_file"
+MAX_CHARACTERS = 60_000
+"""Most characters of one answer; the rest is read by `offset`."""
+
+MAX_ENUM = 100
+MAX_REMEMBERED = 1_000
+
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+class SkillTools:
+    """The two tools; none where there can be no skill.
+
+    Args:
+        catalog: The agent's skills.
+        describe: Whether the tool says what each skill is for, as nothing else does.
+    """
+
+    def __init__(self, catalog: SkillCatalog, *, describe: bool) -> None:
+        self._catalog = catalog
+        self._describe = describe
+        self._made_of: object = None
+        self._tools: tuple[Tool, ...] = ()
+        self._given: OrderedDict[tuple[object, ...], None] = OrderedDict()
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now; the same sequence while the skills are the same."""
+        skills = await self._catalog.look()
+        unlisted = await self._catalog.has_unlisted()
+        made_of = (skills, unlisted)
+        if self._made_of is None or self._made_of != made_of:
+            self._made_of = made_of
+            self._tools = self._make(skills, unlisted=unlisted)
+        return self._tools
+
+    async def load(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Answer `load_skill`."""
+        name = call.arguments.get("name")
+        if not isinstance(name, str):
+            return error_result(call.id, "`name` must be the name of a skill, as a string")
+        try:
+            skill, data = await self._catalog.load(name, context.agent_name)
+            text = decoded(data, "SKILL.md")
+        except FastAgentError as problem:
+            return error_result(call.id, said(problem))
+        if self._already_given(skill, data, context):
+            note = f"the skill `{skill.name}` was loaded above in this turn and has not changed"
+            return ToolResult(call.id, (TextContent(note),))
+        entry = skill.entry
+        others = None
+        if entry.files is not None:
+            others = [path for path in entry.files if path != "SKILL.md"]
+        body = part_of(body_of(text), 0, "SKILL.md")
+        origin = origin_attributes(skill.label, entry.uri, local=skill.local)
+        wrapped = wrapped_skill(skill.name, origin, body, others, local=skill.local)
+        return ToolResult(call.id, (TextContent(wrapped),))
+
+    async def read(self, call: ToolCall, _context: ToolContext) -> ToolResult:
+        """Answer `read_skill_file`."""
+        name, path = call.arguments.get("skill"), call.arguments.get("path")
+        offset = call.arguments.get("offset", 0)
+        if not isinstance(name, str) or not isinstance(path, str):
+            return error_result(call.id, "`skill` and `path` must be strings")
+        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+            return error_result(call.id, "`offset` must be a number of characters")
+        try:
+            skill, file, data = await self._catalog.read(name, path)
+            inner = path_in(skill.entry.head.uri, file.uri) or path
+            origin = origin_attributes(skill.label, file.uri.text, local=skill.local)
+            kind = media_type(inner)
+            if kind in _IMAGES:
+                about = wrapped_file(skill.name, inner, origin, "the image below", local=True)
+                image = ImageContent(b64encode(data).decode(), kind)
+                return ToolResult(call.id, (TextContent(about), image))
+            text = part_of(decoded(data, inner), offset, inner)
+        except FastAgentError as problem:
+            return error_result(call.id, said(problem))
+        wrapped = wrapped_file(skill.name, inner, origin, text, local=skill.local)
+        return ToolResult(call.id, (TextContent(wrapped),))
+
+    def _already_given(self, skill: NamedSkill, data: bytes, context: ToolContext) -> bool:
+        """Whether the same text stands in the same turn; in another it may be out of sight."""
+        key = (context.turn_id, skill.key, hash(data))
+        known = key in self._given
+        self._given[key] = None
+        if len(self._given) > MAX_REMEMBERED:
+            self._given.popitem(last=False)
+        return known
+
+    def _make(self, skills: Sequence[NamedSkill], *, unlisted: bool) -> tuple[Tool, ...]:
+        if not skills and not unlisted:
+            return ()
+        names = [skill.name for skill in skills]
+        name: dict[str, JsonValue] = {"type": "string", "description": "The name of a skill."}
+        if unlisted:
+            name["description"] = "The name of a skill, or the URI of its `SKILL.md`."
+        elif len(names) <= MAX_ENUM:
+            name["enum"] = list(names)
+        about = "Read the instructions of a skill, when what it is for fits the task."
+        if self._describe and skills:
+            lines = [_line(skill) for skill in skills[:MAX_ENUM]]
+            about = "\n".join([about, "The skills, with what they say of themselves:", *lines])
+        load = ToolSpec(LOAD, about, _object({"name": name}, "name"))
+        read = ToolSpec(
+            READ,
+            "Read a file of a skill that was loaded, by its path as `load_skill` lists it.",
+            _object(
+                {
+                    "skill": {"type": "string", "description": "The name of the skill."},
+                    "path": {"type": "string", "description": "The file's path in the skill."},
+                    "offset": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "Characters to pass over, to read on in a long file.",
+                    },
+                },
+                "skill",
+                "path",
+            ),
+        )
+        return SkillTool(load, self), SkillTool(read, self)
+
+
+class SkillTool:
+    """One of the two tools.
+
+    Args:
+        spec: How the model sees it.
+        tools: What answers it.
+    """
+
+    __slots__ = ("_spec", "_tools")
+
+    def __init__(self, spec: ToolSpec, tools: SkillTools) -> None:
+        self._spec = spec
+        self._tools = tools
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the model sees it."""
+        return self._spec
+
+    @property
+    def source(self) -> ToolSource:
+        """Always `runtime`."""
+        return "runtime"
+
+    @property
+    def server_name(self) -> str | None:
+        """Always None: skills of several servers are read by one tool."""
+        return None
+
+    @property
+    def repeatable(self) -> bool:
+        """Always True: reading changes nothing."""
+        return True
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Read a skill, or a file of one."""
+        answer = self._tools.load if self._spec.name == LOAD else self._tools.read
+        return await answer(call, context)
+
+
+def decoded(data: bytes, path: str) -> str:
+    """Decode the text of a file.
+
+    Raises:
+        SkillError: It is no text.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        kind = media_type(path)
+        raise SkillError(f"`{path}` is no text ({kind}, {len(data):,} bytes)") from None
+
+
+def body_of(text: str) -> str:
+    """Give what stands below the frontmatter."""
+    from fast_agent.text.frontmatter import FrontmatterError, split_frontmatter
+    from fast_agent.text.source import Source
+
+    try:
+        found = split_frontmatter(Source("SKILL.md", text))
+    except FrontmatterError:
+        return text
+    return text if found is None else found.body
+
+
+def part_of(text: str, offset: int, path: str) -> str:
+    """Cut a text that is long, and say how to get the rest."""
+    end = offset + MAX_CHARACTERS
+    if len(text) <= end:
+        return text[offset:]
+    rest = f"[{len(text) - end:,} characters follow; read `{path}` on at offset {end}]"
+    return f"{text[offset:end]}\n{rest}"
+
+
+def _object(properties: dict[str, JsonValue], *required: str) -> dict[str, JsonValue]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _line(skill: NamedSkill) -> str:
+    server = "" if skill.local else f" (server {skill.label}, untrusted)"
+    return f"- {skill.name}{server}: {summary(skill.entry.description)}"

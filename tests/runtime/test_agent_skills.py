@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fast_agent.cards.agent_config import AgentConfig
+from fast_agent.cards.card import Card
+from fast_agent.cards.load_set import LoadSet
+from fast_agent.config.settings import McpSettings, ServerSettings, Settings, SkillsSettings
+from fast_agent.runtime.agent import LlmAgent
+from fast_agent.runtime.agent_skills import directories_of
+from fast_agent.runtime.runtime import Runtime
+from fast_agent.runtime.surroundings import Surroundings
+from fast_agent.tools.human import HumanAnswer, HumanRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.anyio
+
+SERVER = Path(__file__).parent.parent / "mcp" / "servers" / "skills.py"
+INSTRUCTION = "Be brief.\n{{agentSkills}}"
+
+
+def write_skill(root: Path, name: str, about: str = "Use it.", body: str = "Do it well.") -> Path:
+    folder = root / name
+    folder.mkdir(parents=True)
+    text = f"---\nname: {name}\ndescription: {about}\n---\n{body}\n"
+    (folder / "SKILL.md").write_text(text, encoding="utf-8")
+    return folder
+
+
+class Person:
+    """A person who answers every question alike and remembers them."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+        self.asked: list[HumanRequest] = []
+
+    async def ask(self, request: HumanRequest) -> HumanAnswer:
+        self.asked.append(request)
+        assert request.schema is not None
+        properties = request.schema["properties"]
+        assert isinstance(properties, dict)
+        return HumanAnswer(action="accept", content=dict.fromkeys(properties, self.answer))
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path: Path) -> Callable[..., Runtime]:
+    def make(
+        *, settings: Settings | None = None, person: Person | None = None, **fields: Any
+    ) -> Runtime:
+        config = AgentConfig(name="alice", instruction=INSTRUCTION, model="passthrough")
+        config = replace(config, source=tmp_path / "alice.md", **fields)
+        around = Surroundings(
+            workspace=tmp_path, environ={"FAST_AGENT_HOME": str(tmp_path / "home")}, human=person
+        )
+        return Runtime(LoadSet.of([Card(config, "alice.md")]), settings or Settings(), around)
+
+    return make
+
+
+def with_server(*arguments: str) -> Settings:
+    server = ServerSettings(
+        name="web", transport="stdio", command=sys.executable, args=(str(SERVER), *arguments)
+    )
+    return Settings(mcp=McpSettings(servers={"web": server}))
+
+
+async def call(runtime: Runtime, tool: str, arguments: str) -> str:
+    return await runtime.default.send(f"***CALL_TOOL {tool} {arguments}")
+
+
+async def prompt_of(runtime: Runtime) -> tuple[str, list[str]]:
+    agent = runtime.default
+    assert isinstance(agent, LlmAgent)
+    table = await agent._setup.tools.table()
+    return await agent._setup.render(), list(table)
+
+
+async def test_skills_of_the_usual_directories_are_in_the_prompt_and_can_be_loaded(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    write_skill(tmp_path / ".claude" / "skills", "code-review", "Review a <change>.")
+    folder = write_skill(tmp_path / ".agents" / "skills", "plan", "Plan work.", "Read `a.md`.")
+    (folder / "a.md").write_text("step one")
+    async with run() as runtime:
+        prompt, tools = await prompt_of(runtime)
+        assert '<skill name="code-review">Review a &lt;change&gt;.</skill>' in prompt
+        assert '<skill name="plan">Plan work.</skill>' in prompt
+        assert tools == ["load_skill", "read_skill_file"]
+        assert "not loaded" in await call(
+            runtime, "read_skill_file", '{"skill": "plan", "path": "a.md"}'
+        )
+        loaded = await call(runtime, "load_skill", '{"name": "plan"}')
+        assert loaded == (
+            '<skill_content name="plan" server="local" trust="local">\nRead `a.md`.\n'
+            "<skill_files>\na.md\n</skill_files>\n</skill_content>"
+        )
+        read = await call(runtime, "read_skill_file", '{"skill": "plan", "path": "a.md"}')
+        assert read.splitlines()[1] == "step one"
+        assert "no skill `plam`" in await call(runtime, "load_skill", '{"name": "plam"}')
+
+
+async def test_without_skills_there_is_neither_block_nor_tool(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    async with run() as runtime:
+        assert await prompt_of(runtime) == ("Be brief.\n", [])
+        # A skill that comes later is there at the next turn, and one that goes is gone.
+        folder = write_skill(tmp_path / ".fast-agent" / "skills", "late")
+        prompt, tools = await prompt_of(runtime)
+        assert 'name="late"' in prompt
+        assert tools == ["load_skill", "read_skill_file"]
+        (folder / "SKILL.md").unlink()
+        assert await prompt_of(runtime) == ("Be brief.\n", [])
+
+
+async def test_a_card_names_its_directories_or_none(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    write_skill(tmp_path / ".claude" / "skills", "usual")
+    write_skill(tmp_path / "own", "mine")
+    write_skill(tmp_path / "set", "configured")
+    settings = Settings(skills=SkillsSettings(directories=(tmp_path / "set",)))
+    for fields, names in (
+        ({}, ["usual"]),
+        ({"skills": ("own",)}, ["mine"]),
+        ({"skills": ()}, []),
+        ({"settings": settings}, ["configured"]),
+        ({"settings": settings, "skills": ("own",)}, ["mine"]),
+    ):
+        async with run(**fields) as runtime:
+            prompt, _ = await prompt_of(runtime)
+            assert re.findall('name="(.*?)"', prompt) == names
+
+
+async def test_a_card_from_elsewhere_names_no_directories_here(tmp_path: Path) -> None:
+    config = AgentConfig(name="far", skills=("/etc",), remote="https://example.com/far.md")
+    assert directories_of(config, SkillsSettings(), tmp_path) == ((), True)
+
+
+async def test_without_the_placeholder_the_tool_tells_of_the_skills(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    write_skill(tmp_path / ".claude" / "skills", "plan", "Plan work.")
+    async with run(instruction="Be brief.") as runtime:
+        agent = runtime.default
+        assert isinstance(agent, LlmAgent)
+        spec = (await agent._setup.tools.table())["load_skill"].spec
+        assert "- plan: Plan work." in spec.description
+    async with run() as runtime:
+        agent = runtime.default
+        assert isinstance(agent, LlmAgent)
+        spec = (await agent._setup.tools.table())["load_skill"].spec
+        assert "Plan work." not in spec.description
+
+
+async def test_a_skill_for_people_only_is_not_offered(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    folder = write_skill(tmp_path / ".claude" / "skills", "deploy")
+    text = "---\nname: deploy\ndescription: d\ndisable-model-invocation: true\n---\nGo\n"
+    (folder / "SKILL.md").write_text(text)
+    async with run() as runtime:
+        assert await prompt_of(runtime) == ("Be brief.\n", [])
+
+
+async def test_an_edited_skill_is_read_as_it_is_now(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    folder = write_skill(tmp_path / ".claude" / "skills", "plan")
+    (folder / "a.md").write_text("one")
+    async with run() as runtime:
+        assert "Do it well." in await call(runtime, "load_skill", '{"name": "plan"}')
+        (folder / "a.md").write_text("another")
+        read = await call(runtime, "read_skill_file", '{"skill": "plan", "path": "a.md"}')
+        assert "another" in read
