@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import signal
 import socket
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import FrameType
 
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -24,6 +27,7 @@ _MOST_BODY = 4 << 20
 _MOST_CONNECTIONS = 2000
 _GRACE_SECONDS = 2
 _SHORTEST_TOKEN = 16
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class HttpSettings(NamedTuple):
@@ -171,6 +175,16 @@ async def serve_http(
     import uvicorn
 
     class Stoppable(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            """End in good order, instead of dying of the signal once all is done."""
+            before = {one: signal.signal(one, self.handle_exit) for one in _SIGNALS}
+            try:
+                yield
+            finally:
+                for one, handler in before.items():
+                    signal.signal(one, handler)
+
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             server.end_streams()
             super().handle_exit(sig, frame)
