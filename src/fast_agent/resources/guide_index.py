@@ -196,11 +196,19 @@ class GuideIndex:
                 yield shelf.category.place().problem(EMPTY_GUIDE_MEMBER, message, hint)
         for collection in self.config.collections.values():
             for member in collection.members:
-                if member.pattern is not None and not self.member(member):
+                if self._fits_nothing(member):
                     message = f"`{member.text}` fits no document now"
-                    near = closest(member.pattern, self.shelves[member.category or ""].names[:500])
+                    near = closest(
+                        member.pattern or "", self.shelves[member.category or ""].names[:500]
+                    )
                     hint = f"did you mean `{member.category}/{near}`?" if near else None
                     yield member.place().problem(EMPTY_GUIDE_MEMBER, message, hint)
+
+    def _fits_nothing(self, member: Member) -> bool:
+        if member.category is None or member.pattern is None:
+            return False
+        shelf = self.shelves[member.category]
+        return not (shelf.missing or shelf.problem or self.member(member))
 
     def _members(self, name: str) -> Iterator[Member]:
         """Give the members of a collection and of those inside, each collection once."""

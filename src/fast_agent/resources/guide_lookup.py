@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.guide_pattern import Pattern, is_pattern
-from fast_agent.resources.problem import Ambiguous, NotFound
+from fast_agent.resources.problem import Ambiguous, NotFound, TooLarge
 from fast_agent.resources.uri import Uri
 from fast_agent.text.suggestion import closest
 
@@ -76,7 +76,7 @@ def _collection(index: GuideIndex, uri: Uri, name: str) -> Sequence[Document]:
             [*(_text(kind, name) for kind in also), *(_text("collection", one) for one in near)],
             what="collection",
         )
-    return _some(_collected(index, name), uri)
+    return _some(_collected(index, uri, name), uri)
 
 
 def _category(index: GuideIndex, uri: Uri, name: str, document: str) -> Sequence[Document]:
@@ -92,8 +92,7 @@ def _category(index: GuideIndex, uri: Uri, name: str, document: str) -> Sequence
             ],
             what="category",
         )
-    if shelf.problem is not None:
-        raise shelf.problem
+    _check_size(shelf.problem, uri)
     if not document:
         return _some(shelf.all(), uri)
     if is_pattern(document):
@@ -116,11 +115,10 @@ def _document(index: GuideIndex, uri: Uri, context: str, name: str) -> Document:
         close = [_text("document", one, name) for one in near]
         raise NotFound(uri.text, close, what="category or collection")
     if shelf is not None:
-        if shelf.problem is not None:
-            raise shelf.problem
+        _check_size(shelf.problem, uri)
         if (one := _only(shelf.named(name), uri)) is not None:
             return one
-    collected = _collected(index, context) if context in index.config.collections else ()
+    collected = _collected(index, uri, context) if context in index.config.collections else ()
     exact = [one for one in collected if one.name == name]
     if (
         one := _only(exact or [one for one in collected if _stem(one.name) == name], uri)
@@ -137,10 +135,14 @@ def _document(index: GuideIndex, uri: Uri, context: str, name: str) -> Document:
     )
 
 
-def _collected(index: GuideIndex, name: str) -> Sequence[Document]:
-    problem = index.too_large(name)
+def _check_size(problem: TooLarge | None, uri: Uri) -> None:
+    """Refuse what cannot be told in full: a part of it would pass for the whole."""
     if problem is not None:
-        raise problem
+        raise TooLarge(uri.text, problem.count, problem.limit, unit=problem.unit)
+
+
+def _collected(index: GuideIndex, uri: Uri, name: str) -> Sequence[Document]:
+    _check_size(index.too_large(name), uri)
     return index.collection(name)
 
 
@@ -164,8 +166,10 @@ def _stem(name: str) -> str:
 def _forms(index: GuideIndex, kind: str, rest: Sequence[str]) -> Iterator[str]:
     """Guess which form of URI was meant."""
     near = closest(kind, _KINDS)
+    if near == "document" and len(rest) == 1:
+        near = "category" if rest[0] in index.shelves else "collection"
     if near == "help":
-        yield HELP.text
+        pass
     elif near is not None and rest:
         yield _text(near, *rest)
     elif near == "collection":

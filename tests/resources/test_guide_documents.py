@@ -1,0 +1,535 @@
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.guide import GuideProvider
+from fast_agent.resources.guide_file import load_guide
+from fast_agent.resources.guide_metadata import read_metadata
+from fast_agent.resources.limits import Limits
+from fast_agent.resources.problem import NotFound
+from fast_agent.resources.search import SearchIndex
+from fast_agent.resources.service import ResourceService, ServerInfo
+from fast_agent.resources.uri import Uri
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fast_agent.resources.session import Session
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+META: JsonObject = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+GUIDE = """\
+categories: { howto: { dir: guides }, api: {}, both: {} }
+collections: { start: { members: [howto/install] }, both: { members: [api] } }
+"""
+INSTALL = """\
+---
+title: Install it
+description: How to install
+why: Comes first
+priority: 0.9
+audience: [user, assistant]
+type: guide
+tags: [setup, linux]
+owner: me
+---
+# Heading
+"""
+
+
+def write(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write(
+        tmp_path,
+        {
+            ".guide.yaml": GUIDE,
+            "guides/install.md": INSTALL,
+            "guides/use.md": "\ufeff\n# Use it #\n\ntext",
+            "guides/plain.txt": "plain",
+            "api/ref.md": "no heading",
+            "api/what?.md": "question",
+            "both/own.md": "own",
+        },
+    )
+
+
+def provider(root: Path, limits: Limits | None = None) -> GuideProvider:
+    return GuideProvider(load_guide(root, "docs"), limits or Limits())
+
+
+def settle(root: Path) -> None:
+    """Make every date old, so that none is too recent to be trusted."""
+    for folder, _, files in os.walk(root):
+        for name in (*files, "."):
+            os.utime(os.path.join(folder, name), (1_600_000_000, 1_600_000_000))  # noqa: PTH118
+
+
+def listed(guide: GuideProvider) -> dict[str, JsonObject]:
+    return {one.uri.text: one.data for one in guide.resources()}
+
+
+def ask(service: ResourceService, session: Session, method: str, **params: JsonValue) -> Any:
+    answer = service.answer(session, method, {"_meta": META, **params}, 1)
+    assert answer is not None
+    return json.loads(answer.json)
+
+
+@pytest.mark.spec("GUIDE-1", "GUIDE-34", "GUIDE-35", "GUIDE-36")
+def test_documents_are_listed_with_what_they_say_of_themselves(root: Path) -> None:
+    settle(root)
+    found = listed(provider(root))
+    assert found["guide://document/howto/install.md"] == {
+        "uri": "guide://document/howto/install.md",
+        "name": "howto/install.md",
+        "title": "Install it",
+        "description": "How to install",
+        "mimeType": "text/markdown",
+        "size": len(INSTALL),
+        "annotations": {
+            "audience": ("user", "assistant"),
+            "priority": 0.9,
+            "lastModified": "2020-09-13T12:26:40Z",
+        },
+        "_meta": {"why": "Comes first", "type": "guide", "tags": ("setup", "linux")},
+    }
+    assert found["guide://document/howto/use.md"]["title"] == "Use it"
+    assert "title" not in found["guide://document/api/ref.md"]
+    assert found["guide://document/howto/plain.txt"]["mimeType"] == "text/plain"
+    assert found["guide://document/howto/plain.txt"]["size"] == 5
+
+
+@pytest.mark.spec("GUIDE-4")
+def test_help_is_a_resource_and_the_other_forms_are_templates(root: Path) -> None:
+    guide = provider(root)
+    assert listed(guide)["guide://help"]["mimeType"] == "text/markdown"
+    assert sorted(one.template for one in guide.templates()) == [
+        "guide://category/{name}",
+        "guide://category/{name}/{+docId}",
+        "guide://collection/{id}",
+        "guide://document/{context}/{+docId}",
+    ]
+
+
+@pytest.mark.spec("GUIDE-1", "GUIDE-36")
+def test_pages(root: Path) -> None:
+    limits = Limits(page=3)
+    catalog = Catalog([provider(root, limits)], limits)
+    service = ResourceService(catalog, ServerInfo("test", "1"))
+    session = service.open(lambda _method, _params: None)
+    uris: list[str] = []
+    cursor: str | None = None
+    for _ in range(3):
+        given = {} if cursor is None else {"cursor": cursor}
+        page = ask(service, session, "resources/list", **given)
+        uris += [one["uri"] for one in page["resources"]]
+        cursor = page.get("nextCursor")
+    assert cursor is None
+    assert uris == sorted(uris)
+    assert len(uris) == 7
+    for uri in uris:
+        contents = ask(service, session, "resources/read", uri=uri)["contents"]
+        assert [one["uri"] for one in contents] == [uri]
+
+
+@pytest.mark.spec("GUIDE-37")
+def test_broken_frontmatter(root: Path) -> None:
+    text = '---\ntitle: "Broken\npriority: 1\n---\n# Heading\n'
+    write(root, {"guides/broken.md": text})
+    guide = provider(root)
+    (content,) = guide.read(Uri.parse("guide://document/howto/broken.md"))
+    assert content.text == text
+    assert listed(guide)["guide://document/howto/broken.md"]["title"] == "Heading"
+    (problem,) = [one for one in guide.diagnostics() if one.code == "FA781"]
+    assert problem.path == "docs/guides/broken.md"
+    assert problem.span is not None
+    assert problem.span.start.line == 2
+    assert problem.source_line == 'title: "Broken'
+
+
+@pytest.mark.spec("GUIDE-37")
+@pytest.mark.parametrize(
+    ("frontmatter", "code", "message", "line"),
+    [
+        ("title: [a]", "FA782", "`title` is no text", 2),
+        ("a: 1\npriority: high", "FA782", "`priority` is no number from 0 to 1", 3),
+        ("priority: 2", "FA782", "`priority` is no number from 0 to 1", 2),
+        ("priority: true", "FA782", "`priority` is no number from 0 to 1", 2),
+        ("audience: everyone", "FA782", "`audience` holds `everyone`, which", 2),
+        ("audience: 3", "FA782", "`audience` is no list of texts", 2),
+        ("tags: [a, 1]", "FA782", "`tags` is no list of texts", 2),
+        ("- a", "FA781", "the frontmatter cannot be read: it is no mapping", 2),
+        ("just words", "FA781", "the frontmatter cannot be read: it is no mapping", 2),
+        ("a: 1\na: 2", "FA781", "the frontmatter cannot be read: ", 3),
+        ("a: &a [1]\nb: !!python/object x", "FA781", "the frontmatter cannot be read: ", 3),
+    ],
+)
+def test_wrong_metadata(frontmatter: str, code: str, message: str, line: int) -> None:
+    (problem,) = read_metadata(f"---\n{frontmatter}\n---\n".encode(), "a.md").problems
+    assert (problem.code, problem.severity) == (code, "warning")
+    assert problem.message.startswith(message)
+    assert problem.span is not None
+    assert problem.span.start.line == line
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "problems"),
+    [
+        ("", None, 0),
+        ("words\n# Later", None, 0),
+        ("#hashtag", None, 0),
+        ("# One\r\n# Two", "One", 0),
+        ("---\n---\n# Below\n", "Below", 0),
+        ("---\ntitle:\n---\n# Below\n", "Below", 0),
+        ("\ufeff---\r\ntitle: Above\r\n---\r\n# Below\r\n", "Above", 0),
+        ("---\nnever closed\n", None, 1),
+        ("---\ntitle: " + "a: &x [" * 50 + "\n---\n", None, 1),
+        ("\xff", None, 0),
+    ],
+)
+def test_titles(text: str, title: str | None, problems: int) -> None:
+    data = text.encode("latin-1") if text == "\xff" else text.encode()
+    metadata = read_metadata(data, "a.md")
+    assert metadata.title == title
+    assert len(metadata.problems) == problems
+
+
+def test_an_alias_bomb_is_refused_quickly() -> None:
+    bomb = "a0: &a0 [x, x]\n" + "".join(
+        f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 30)
+    )
+    start = time.perf_counter()
+    (problem,) = read_metadata(f"---\n{bomb}---\n".encode(), "a.md").problems
+    assert problem.code == "FA781"
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.spec("GUIDE-38")
+@pytest.mark.parametrize(
+    ("template", "argument", "value", "given", "expected"),
+    [
+        ("guide://collection/{id}", "id", "", {}, ["both", "start"]),
+        ("guide://collection/{id}", "id", "S", {}, ["start"]),
+        ("guide://category/{name}", "name", "", {}, ["api", "both", "howto"]),
+        ("guide://category/{name}", "name", "o", {}, ["both", "howto"]),
+        (
+            "guide://category/{name}/{+docId}",
+            "docId",
+            "",
+            {"name": "howto"},
+            ["install.md", "plain.txt", "use.md"],
+        ),
+        ("guide://category/{name}/{+docId}", "docId", "ref", {"name": "howto"}, []),
+        ("guide://category/{name}/{+docId}", "docId", "ref", {"name": "api"}, ["ref.md"]),
+        ("guide://category/{name}/{+docId}", "docId", "", {"name": "start"}, []),
+        ("guide://category/{name}/{+docId}", "docId", "ref", {}, ["ref.md"]),
+        ("guide://category/{name}/{+docId}", "name", "h", {"docId": "x"}, ["howto", "both"]),
+        (
+            "guide://document/{context}/{+docId}",
+            "context",
+            "",
+            {},
+            ["api", "both", "howto", "start"],
+        ),
+        ("guide://document/{context}/{+docId}", "docId", "", {"context": "start"}, ["install.md"]),
+        (
+            "guide://document/{context}/{+docId}",
+            "docId",
+            "",
+            {"context": "both"},
+            ["own.md", "ref.md", "what%3F.md"],
+        ),
+        ("guide://document/{context}/{+docId}", "docId", "u", {"context": "howto"}, ["use.md"]),
+    ],
+)
+def test_completions(
+    root: Path, template: str, argument: str, value: str, given: dict[str, str], expected: list[str]
+) -> None:
+    assert [*provider(root).complete(template, argument, value, given)] == expected
+
+
+def test_what_cannot_be_completed(root: Path) -> None:
+    for template, argument in (("guide://collection/{id}", "name"), ("guide://x/{y}", "y")):
+        with pytest.raises(NotFound):
+            list(provider(root).complete(template, argument, "", {}))
+
+
+@pytest.mark.spec("GUIDE-38")
+def test_what_is_completed_reads(root: Path) -> None:
+    guide = provider(root)
+    template = "guide://document/{context}/{+docId}"
+    for context in guide.complete(template, "context", "", {}):
+        for name in guide.complete(template, "docId", "", {"context": context}):
+            uri = Uri.parse(template.replace("{context}", context).replace("{+docId}", name))
+            assert guide.read(uri)
+
+
+def test_the_revision_stays_while_nothing_changes(root: Path) -> None:
+    settle(root)
+    guide = provider(root)
+    before = guide.revision
+    resources = guide.resources()
+    assert guide.revision == before
+    assert guide.resources()[1] is resources[1]
+    os.utime(root / "guides", (1_700_000_000, 1_700_000_000))
+    assert guide.revision == before
+    assert not guide.refresh()
+
+
+@pytest.mark.parametrize(
+    "change", ["edit", "remove", "add", "rename", "make a folder", "touch", "nothing"]
+)
+def test_the_revision_grows_when_the_list_differs(root: Path, change: str) -> None:
+    settle(root)
+    guide = provider(root)
+    revision = guide.revision
+    before = listed(guide)
+    match change:
+        case "edit":
+            write(root, {"guides/use.md": "# Used"})
+        case "remove":
+            (root / "guides" / "use.md").unlink()
+        case "add":
+            write(root, {"guides/more.md": "more"})
+        case "rename":
+            (root / "api" / "ref.md").rename(root / "api" / "reference.md")
+        case "make a folder":
+            (root / "both" / "deep").mkdir()
+        case "touch":
+            os.utime(root / "api" / "ref.md", (5, 5))
+        case _:
+            pass
+    grown = guide.revision > revision
+    assert grown == (change not in {"make a folder", "nothing"})
+    assert grown == (listed(guide) != before)
+    assert listed(guide) == listed(provider(root))
+
+
+def test_an_edit_in_the_same_moment_is_seen(root: Path) -> None:
+    guide = provider(root)
+    for number in range(20):
+        write(root, {"guides/use.md": f"# Use {number:02}"})
+        assert guide.revision
+        assert listed(guide)["guide://document/howto/use.md"]["title"] == f"Use {number:02}"
+        write(root, {f"guides/new{number}.md": "new"})
+        assert guide.read(Uri.parse(f"guide://category/howto/new{number}"))[0].text == "new"
+
+
+def test_a_large_root_is_looked_at_once_a_second(tmp_path: Path) -> None:
+    write(tmp_path, {f"d/{n:04}.md": f"# T{n}" for n in range(1001)})
+    settle(tmp_path)
+    now = [100.0]
+    guide = GuideProvider(load_guide(tmp_path), monotonic=lambda: now[0])
+    listed(guide)
+    revision = guide.revision
+    write(tmp_path, {"d/0500.md": "# Other"})
+    assert guide.revision == revision
+    assert guide.read(Uri.parse("guide://document/d/0500.md"))[0].text == "# Other"
+    now[0] += 1.01
+    assert guide.revision > revision
+    assert listed(guide)["guide://document/d/0500.md"]["title"] == "Other"
+    write(tmp_path, {"d/new.md": "new"})
+    assert guide.revision > revision + 1
+
+
+@pytest.mark.spec("GUIDE-39")
+@pytest.mark.parametrize(
+    ("uri", "change", "other"),
+    [
+        ("guide://document/howto/use.md", "guides/use.md", "guides/plain.txt"),
+        ("guide://category/howto/use", "guides/use.md", "guides/plain.txt"),
+        ("guide://category/howto", "guides/plain.txt", "api/ref.md"),
+        ("guide://category/howto", "guides/new/more.md", "api/new.md"),
+        ("guide://category/howto/*.txt", "guides/more.txt", "guides/more.md"),
+        ("guide://collection/both", "api/ref.md", "both/own.md"),
+        ("guide://collection/both", "api/new.md", "guides/new.md"),
+        ("guide://document/howto/later.md", "guides/later.md", "guides/sooner.md"),
+        ("guide://help", "guides/later.md", "guides/use.md"),
+    ],
+)
+def test_fingerprints(root: Path, uri: str, change: str, other: str) -> None:
+    settle(root)
+    guide = provider(root)
+    followed = Uri.parse(uri)
+    before = guide.fingerprint(followed)
+    write(root, {other: "other"})
+    guide.refresh()
+    assert guide.fingerprint(followed) == before
+    write(root, {change: "changed"})
+    guide.refresh()
+    after = guide.fingerprint(followed)
+    assert after != before
+    write(root, {change: "CHANGED"})
+    guide.refresh()
+    assert (guide.fingerprint(followed) == after) == (uri == "guide://help")
+    os.utime(root / change, (9, 9))
+    (root / change).unlink()
+    guide.refresh()
+    assert guide.fingerprint(followed) != after
+
+
+def test_a_touch_changes_no_single_document(root: Path) -> None:
+    settle(root)
+    guide = provider(root)
+    uri = Uri.parse("guide://document/howto/use.md")
+    before = guide.fingerprint(uri)
+    os.utime(root / "guides" / "use.md", (9, 9))
+    assert guide.fingerprint(uri) == before
+
+
+def test_what_reads_nothing_has_no_fingerprint(root: Path) -> None:
+    guide = provider(root)
+    write(root, {"guides/use.txt": ""})
+    for uri in (
+        "guide://document/howto/no",
+        "guide://category/howto/use",
+        "guide://no",
+        "guide://collection/x",
+    ):
+        assert guide.fingerprint(Uri.parse(uri)) == ""
+
+
+@pytest.mark.spec("GUIDE-39")
+def test_the_list_has_changed_when_a_document_comes_or_is_called_something_else(
+    root: Path,
+) -> None:
+    settle(root)
+    guide = provider(root)
+    guide.refresh()
+    assert not guide.refresh()
+    write(root, {"guides/first.md": "x"})
+    assert guide.refresh().resources  # nobody has listed them yet
+    listed(guide)
+    write(root, {"guides/first.md": "y longer"})
+    assert not guide.refresh().resources
+    write(root, {"guides/first.md": "# Now with a title"})
+    assert guide.refresh().resources
+    (root / "guides" / "first.md").unlink()
+    assert guide.refresh().resources
+
+
+@pytest.mark.spec("GUIDE-39")
+def test_clients_hear_of_changes(root: Path) -> None:
+    service = ResourceService(Catalog([provider(root)]), ServerInfo("test", "1"))
+    heard: list[tuple[str, str]] = []
+    changed = threading.Event()
+
+    def send(method: str, params: JsonObject) -> None:
+        heard.append((method, str(params.get("uri"))))
+        changed.set()
+
+    session = service.open(send)
+    uris = ["guide://document/howto/use.md", "guide://category/howto", "guide://category/api"]
+    service.answer(
+        session,
+        "subscriptions/listen",
+        {"_meta": META, "notifications": {"resourceSubscriptions": uris}},
+        7,
+    )
+    time.sleep(0.2)
+    heard.clear()
+    changed.clear()
+    write(root, {"guides/use.md": "changed"})
+    assert changed.wait(3)
+    deadline = time.monotonic() + 3
+    while len(heard) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert {uri for _, uri in heard} == set(uris[:2])
+    service.close(session)
+
+
+def test_places(root: Path) -> None:
+    real = os.path.realpath(root)
+    assert sorted(provider(root).places()) == [f"{real}/{one}" for one in ("api", "both", "guides")]
+    (root / "both" / "own.md").unlink()
+    (root / "both").rmdir()
+    guide = provider(root)
+    assert guide.places() == (real,)
+    write(root, {"both/later.md": "later"})
+    assert guide.refresh() is not None
+    assert guide.read(Uri.parse("guide://category/both"))[0].text == "later"
+
+
+@pytest.mark.spec("GUIDE-3", "GUIDE-40")
+def test_search(root: Path) -> None:
+    (root / "api" / "pic.png").write_bytes(b"\xff question")
+    catalog = Catalog([provider(root)])
+    index = SearchIndex(catalog)
+    assert [hit.uri for hit in index.search("question")] == ["guide://document/api/what%3F.md"]
+    assert {hit.title for hit in index.search("install")} == {"Install it"}
+    write(root, {"guides/new.md": "a question of names"})
+    index.refresh()
+    found = {hit.uri for hit in index.search("question")}
+    assert found == {"guide://document/api/what%3F.md", "guide://document/howto/new.md"}
+    for hit in found:
+        assert "question" in str(catalog.read(hit)[0].text)
+    assert found <= set(catalog.listing().uris)
+
+
+def test_stamps_of_search_documents(root: Path) -> None:
+    guide = provider(root)
+    settle(root)
+    before = {one.uri: one.stamp for one in guide.documents()}
+    assert {one.uri: one.stamp for one in guide.documents()} == before
+    write(root, {"guides/use.md": "1"})
+    after = {one.uri: one.stamp for one in guide.documents()}
+    assert [uri.text for uri in after if after[uri] != before[uri]] == [
+        "guide://document/howto/use.md"
+    ]
+    (root / "guides" / "use.md").write_bytes(b"\xff")
+    texts = {one.uri.text: one.text for one in guide.documents()}
+    assert texts["guide://document/howto/use.md"]() is None
+    assert texts["guide://document/howto/plain.txt"]() == "plain"
+
+
+def test_several_threads(root: Path) -> None:
+    guide = provider(root)
+    faults: list[BaseException] = []
+    stop = time.monotonic() + 0.5
+
+    def work(number: int) -> None:
+        try:
+            while time.monotonic() < stop:
+                if number == 0:
+                    write(root, {"guides/coming.md": "x"})
+                    guide.refresh()
+                    (root / "guides" / "coming.md").unlink()
+                else:
+                    assert guide.revision
+                    assert len(guide.resources()) in {7, 8}
+                    assert guide.read(Uri.parse("guide://category/howto"))
+                    guide.fingerprint(Uri.parse("guide://category/howto"))
+        except BaseException as fault:  # noqa: BLE001
+            faults.append(fault)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+def test_tuples_are_lists_on_the_wire(root: Path) -> None:
+    found = [json.loads(one.json) for one in provider(root).resources()]
+    install = cast("dict[str, Any]", next(one for one in found if "_meta" in one))
+    assert install["_meta"]["tags"] == ["setup", "linux"]
+    assert install["annotations"]["audience"] == ["user", "assistant"]
