@@ -42,6 +42,9 @@ _MARKDOWN = "text/markdown"
 _SAMPLES = 3
 _RECENT_NS = 50_000_000
 
+_HELP_ENTRY = Resource(
+    HELP, "help", "How to read this guide", "Its URIs, contents and formats.", _MARKDOWN
+)
 _TEMPLATES = (
     ResourceTemplate(
         CATEGORY, "category", "Category", "All documents of a category; see `guide://help`."
@@ -112,10 +115,7 @@ class GuideProvider:
     def resources(self) -> Sequence[Resource]:
         """Every document under its canonical URI, and `guide://help`."""
         with self._lock:
-            help_entry = Resource(
-                HELP, "help", "How to read this guide", "Its URIs, contents and formats.", _MARKDOWN
-            )
-            return (help_entry, *self._listing.resources(self._current()))
+            return (_HELP_ENTRY, *self._listing.resources(self._current()))
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """The four forms of URI that have arguments."""

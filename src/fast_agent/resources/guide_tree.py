@@ -44,8 +44,8 @@ def build_index(
         limits: What bounds the tree.
         clock: Nanoseconds since 1970, as the file system counts them.
     """
-    building = _Building(config, folder, limits)
     sure = clock() - _RECENT_NS
+    building = _Building(config, folder, limits)
     shelves = {name: building.shelf(one) for name, one in config.categories.items()}
     states = {path: folder_state(path) for path in building.places()}
     # The clock of a file system ticks slowly: a directory that has just changed may change again
