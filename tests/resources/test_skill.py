@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.problem import InvalidUri, NotFound, TooLarge, Unavailable
 from fast_agent.resources.skill import SkillOptions, SkillProvider
 from fast_agent.resources.uri import Uri
 
@@ -73,6 +74,7 @@ def facts(data: bytes) -> tuple[int, str]:
     return len(data), f"sha256:{sha256(data).hexdigest()}"
 
 
+@pytest.mark.spec("SEED-SKILL-1", "SEED-SKILL-4", "SEED-SKILL-7", "SEED-SKILL-8")
 def test_lists_the_head_and_the_manifest_of_every_skill(root: Path) -> None:
     provider, problems = serve(root)
     assert problems == []
@@ -90,6 +92,92 @@ def test_lists_the_head_and_the_manifest_of_every_skill(root: Path) -> None:
     assert [one.template for one in provider.templates()] == ["skill://{name}/{+path}"]
 
 
+def test_a_closed_root_is_told_and_nothing_else_is_lost(root: Path, tmp_path: Path) -> None:
+    provider, problems = serve(tmp_path / "missing", root)
+    assert [one.code for one in problems] == ["FA766"]
+    assert len(listed(provider)) == 5
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "skill://code-review/../git-commit-review/SKILL.md",
+        "skill://code-review/%2e%2e/git-commit-review/SKILL.md",
+        "skill://code-review/references%2FREFERENCE.md",
+        "skill://code-review//SKILL.md",
+        "skill://code-review/SKILL.md#x",
+        "skill://code-review/SKILL.md?x",
+        "skill://code-review/SKILL%00.md",
+    ],
+)
+@pytest.mark.spec("SEED-SKILL-14")
+def test_no_uri_leads_out(root: Path, uri: str) -> None:
+    provider, _ = serve(root)
+    with pytest.raises(InvalidUri):
+        Catalog([provider]).read(uri)
+
+
+@pytest.mark.parametrize(
+    "uri", ["SKILL://code-review/SKILL.md", "skill://code%2Dreview/%53KILL.md"]
+)
+def test_other_spellings_of_a_uri_read_the_same(root: Path, uri: str) -> None:
+    provider, _ = serve(root)
+    (content,) = Catalog([provider]).read(uri)
+    assert content.uri.text == "skill://code-review/SKILL.md"
+
+
+def test_search_finds_what_is_text(root: Path) -> None:
+    (root / "code-review/logo.png").write_bytes(b"\xff\x00")
+    provider, _ = serve(root)
+    documents = {one.uri.text: one for one in provider.documents()}
+    assert list(documents) == [
+        "skill://code-review/SKILL.md",
+        "skill://code-review/references/REFERENCE.md",
+        "skill://git-commit-review/SKILL.md",
+    ]
+    reference = documents["skill://code-review/references/REFERENCE.md"]
+    assert reference.text() == "# Reference\n"
+    (root / "code-review/references/REFERENCE.md").write_text("# More\n")
+    stamps = {one.uri.text: one.stamp for one in provider.documents()}
+    assert stamps[reference.uri.text] != reference.stamp
+    assert stamps["skill://code-review/SKILL.md"] == documents["skill://code-review/SKILL.md"].stamp
+
+
+def test_listing_files_is_a_choice(root: Path) -> None:
+    provider, _ = serve(root, list_files=True)
+    assert "skill://code-review/references/REFERENCE.md" in listed(provider)
+    first = provider.revision
+    (root / "code-review/new.md").write_text("new")
+    assert "skill://code-review/new.md" in listed(provider)
+    assert provider.revision > first
+
+
+def test_looking_takes_a_small_part_of_the_time(root: Path) -> None:
+    clock = [10**18]
+
+    def now() -> int:
+        clock[0] += 1_000_000  # each question costs a millisecond
+        return clock[0]
+
+    provider = SkillProvider([root], report=lambda _problem: None, now=now)
+    looks = 0
+    look = provider.look
+
+    def counted() -> bool:
+        nonlocal looks
+        looks += 1
+        return look()
+
+    provider.look = counted  # pyright: ignore[reportAttributeAccessIssue]
+    for _ in range(1000):
+        assert provider.revision
+    assert 1 <= looks <= 10
+    add(root, "late")
+    clock[0] += 10**9
+    assert provider.revision == 2
+
+
+@pytest.mark.spec("SEED-SKILL-4", "SEED-SKILL-9")
 def test_reads_every_file_and_the_manifest_says_the_same_of_it(root: Path) -> None:
     provider, _ = serve(root)
     for name, files in {
@@ -150,6 +238,7 @@ def test_a_new_file_reads_before_anything_lists_it(root: Path) -> None:
     assert read(provider, "skill://fourth/SKILL.md").startswith(b"---\nname: fourth")
 
 
+@pytest.mark.spec("SEED-SKILL-14")
 def test_links_and_pipes_are_not_served(root: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.md"
     secret.write_text("secret")
@@ -178,6 +267,7 @@ def test_a_file_swapped_for_a_link_is_refused(root: Path, tmp_path: Path) -> Non
         read(provider, "skill://code-review/references/REFERENCE.md")
 
 
+@pytest.mark.spec("SEED-SKILL-16")
 def test_a_large_file_is_in_the_manifest_and_not_read(root: Path) -> None:
     data = b"x" * (1 << 20) + b"x"
     (root / "code-review/big.bin").write_bytes(data)
