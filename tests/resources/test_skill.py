@@ -168,7 +168,7 @@ def test_looking_takes_a_small_part_of_the_time(root: Path) -> None:
         looks += 1
         return look()
 
-    provider.look = counted  # pyright: ignore[reportAttributeAccessIssue]
+    provider.look = counted
     for _ in range(1000):
         assert provider.revision
     assert 1 <= looks <= 10

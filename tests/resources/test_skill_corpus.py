@@ -24,6 +24,7 @@ from fast_agent.resources.uri import Uri
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.text.json_value import JsonObject
 
 CORPUS = Path(__file__).parent.parent / "corpus/skills"
@@ -44,6 +45,10 @@ def good(tmp_path: Path) -> Path:
     (folder / "deep/er/est").mkdir(parents=True)
     (folder / "deep/er/est/last.md").write_text("last\n")
     return root
+
+
+def refuse(problem: Diagnostic) -> None:
+    pytest.fail(f"{problem.path}: {problem.message}")
 
 
 def caller(provider: SkillProvider) -> Callable[..., Any]:
@@ -110,7 +115,7 @@ def agree(call: Callable[..., Any], provider: SkillProvider, root: Path) -> int:
 
 @pytest.mark.spec("S6", "S7", "S8", "SEED-SKILL-18")
 def test_inventories_reads_and_disk_agree(good: Path) -> None:
-    provider = SkillProvider([good], report=pytest.fail)
+    provider = SkillProvider([good], report=refuse)
     call = caller(provider)
     on_disk = sum(len(files) for _, _, files in os.walk(good))
     nested = 2  # the files of `inner` are those of `team` as well
@@ -121,7 +126,7 @@ def test_inventories_reads_and_disk_agree(good: Path) -> None:
 @pytest.mark.spec("SEED-SKILL-2", "SEED-SKILL-3")
 @pytest.mark.parametrize("list_files", [False, True])
 def test_every_listed_uri_reads(good: Path, list_files: bool) -> None:
-    provider = SkillProvider([good], SkillOptions(list_files=list_files), report=pytest.fail)
+    provider = SkillProvider([good], SkillOptions(list_files=list_files), report=refuse)
     call = caller(provider)
     listed = call("resources/list")["resources"]
     assert len(listed) > (40 if list_files else 20)
@@ -234,7 +239,7 @@ def test_any_tree_is_served_byte_for_byte(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         files.append(file)
-    provider = SkillProvider([root], report=pytest.fail)
+    provider = SkillProvider([root], report=refuse)
     call = caller(provider)
     assert agree(call, provider, root) == len(files) + 1
     for file in files[:2]:

@@ -47,7 +47,9 @@ def check_roots(roots: ResourceRoots, more_guides: Sequence[str] = ()) -> list[D
     if roots.skills:
         opened = roots._replace(guide=None, internal=False).open(report=found.append)
         if opened.skill is not None:
-            found = list(opened.skill.skills.problems)
+            from fast_agent.resources.skill_check import check_provider
+
+            found = check_provider(opened.skill)
     guides = [*([roots.guide] if roots.guide is not None else ()), *more_guides]
     for guide in guides:
         found += _guide_problems(roots, guide)
