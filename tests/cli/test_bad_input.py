@@ -238,6 +238,12 @@ def test_wrong_usage_is_status_2(run: Run, arguments: tuple[str, ...]) -> None:
     assert "Error: " in done.err
 
 
+def test_wrong_usage_does_not_hide_what_else_is_wrong(run: Run, write_card: WriteCard) -> None:
+    write_card("x.md", "modle: y")
+    done = run("go", "--card", "x.md", "--model", "passthrough", "-m", "  ")
+    assert (done.code, done.out, done.codes) == (1, "", ["FA101"])
+
+
 @pytest.mark.parametrize("path", [".", "nope/deeper", "x" * 300 + ".md"])
 def test_paths_that_cannot_be(run: Run, path: str) -> None:
     for option in ("--card", "--prompt-file", "--config-path", "--json-schema", "--results"):
@@ -280,6 +286,7 @@ def test_interrupting_a_run_ends_it_quietly(project: Path) -> None:
     )
     deadline = time.monotonic() + 20
     while not (project / "started").exists():
+        assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

@@ -173,6 +173,11 @@ class TestSets:
         assert run("check", "cards").codes == []
         assert run("go", "--card", "cards", "--model", "passthrough", "-m", "hi").code == 0
 
+    def test_a_card_of_a_project_is_checked_in_it(self, run: Run, write_card: WriteCard) -> None:
+        path = write_card("project/.fast-agent/agent-cards/ann.md", body="{{file:notes.md}}")
+        Path("project/notes.md").write_text("Be brief.")
+        assert run("check", path).codes == []
+
     def test_a_wrong_configuration_hides_no_other_problem(
         self, run: Run, write_card: WriteCard
     ) -> None:
@@ -207,6 +212,14 @@ def test_check_and_go_refuse_the_same(
     assert checked.code == gone.code == 1
     assert gone.out == ""
     assert checked.err == gone.err
+
+
+def test_a_card_that_cannot_be_read_is_not_called_unknown(run: Run, write_card: WriteCard) -> None:
+    write_card("ann.md", "agents: [bob]")
+    Path("bob.md").write_text("---\nname: bob\n")
+    assert run("check", ".").codes == ["FA112"]
+    gone = run("go", "--card", ".", "--model", "passthrough", "-m", "hi")
+    assert gone.codes == ["FA112"]
 
 
 def test_json_of_nothing(run: Run) -> None:

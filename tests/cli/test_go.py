@@ -182,6 +182,12 @@ class TestPrecedence:
         assert run("go", "--card", "own.md", "-m", "hi").out == "card\n"
         assert run("go", "--card", "own.md", *flag, "-m", "hi").out == "flag\n"
 
+    def test_a_configuration_that_is_named(self, run: Run, project: Path) -> None:
+        (project / "fastagent.config.yaml").write_text("default_model: nope.nope")
+        (project / "own.yaml").write_text("default_model: passthrough")
+        for option in ("--config-path", "-c"):
+            assert run("go", option, "own.yaml", "-m", "hi").out == "hi\n"
+
     @pytest.mark.spec("PREC-2")
     def test_a_model_of_the_command_line_is_for_children_too(
         self, run: Run, write_card: WriteCard
@@ -346,6 +352,9 @@ class TestTools:
         (project / ".fast-agent/agent-cards").mkdir(parents=True)
         (project / ".fast-agent/agent-cards/notes.txt").touch()
         assert run("go", *PASS, "-m", "hi").out == "hi\n"
+        (project / "bob.md").write_text("---\ntool_only: true\n---\nHi.")
+        call = '***CALL_TOOL agent__bob {"message": "hi bob"}'
+        assert run("go", "--card-tool", "bob.md", *PASS, "-m", call).out == "hi bob\n"
 
     @pytest.mark.spec("CARD-68", "TOOL-3")
     def test_functions_start_at_the_card(self, run: Run, write_card: WriteCard) -> None:

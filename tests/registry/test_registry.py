@@ -283,3 +283,13 @@ def test_an_unknown_receiver_changes_nothing(
     assert raised.value.hint == "did you mean `main`?"
     assert registry.snapshot.version == 0
     assert dict(registry.snapshot.added) == {}
+
+
+def test_a_receiver_whose_card_is_wrong_is_not_called_unknown(
+    registry: Registry, write_card: WriteCard, read: Read, tmp_path: Path
+) -> None:
+    (tmp_path / "main.md").write_text("---\nname: main\n")
+    helper = write_card("tools/helper.md", "tool_only: true")
+    with pytest.raises(CardError) as raised:
+        registry.load(read(tmp_path, helper), tools={str(helper)}, receiver="main")
+    assert [found.code for found in raised.value.diagnostics] == ["FA112"]
