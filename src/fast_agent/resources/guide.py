@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources import guide_completion
 from fast_agent.resources.changes import Change
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.guide_help import (
-    CATEGORY,
-    CATEGORY_DOCUMENT,
-    COLLECTION,
-    DOCUMENT,
-    help_page,
-)
+from fast_agent.resources.guide_forms import HELP, HELP_ENTRY, MARKDOWN, TEMPLATES
 from fast_agent.resources.guide_listing import GuideListing
-from fast_agent.resources.guide_lookup import HELP, find, find_exact
+from fast_agent.resources.guide_lookup import find, find_exact
 from fast_agent.resources.guide_tree import build_index
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.media_type import is_textual, media_type
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
 from fast_agent.resources.provider import Document as SearchDocument
-from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.resource import ResourceContent
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
@@ -35,37 +29,12 @@ if TYPE_CHECKING:
     from fast_agent.resources.guide_index import Document, GuideIndex
     from fast_agent.resources.limits import Limits
     from fast_agent.resources.multipart import Part
+    from fast_agent.resources.resource import Resource, ResourceTemplate
     from fast_agent.resources.uri import Uri
     from fast_agent.text.safe_file import FileBytes, FileStamp
 
-_MARKDOWN = "text/markdown"
 _SAMPLES = 3
 _RECENT_NS = 50_000_000
-
-_HELP_ENTRY = Resource(
-    HELP, "help", "How to read this guide", "Its URIs, contents and formats.", _MARKDOWN
-)
-_TEMPLATES = (
-    ResourceTemplate(
-        CATEGORY, "category", "Category", "All documents of a category; see `guide://help`."
-    ),
-    ResourceTemplate(
-        CATEGORY_DOCUMENT,
-        "category-document",
-        "Documents of a category",
-        "A document of a category by name, with or without its extension, or all that a pattern"
-        " (`*`, `**`, `%3F`, `[abc]`) fits.",
-    ),
-    ResourceTemplate(
-        COLLECTION, "collection", "Collection", "All documents of a collection; see `guide://help`."
-    ),
-    ResourceTemplate(
-        DOCUMENT,
-        "document",
-        "Document",
-        "One document by the name of its category or collection and its own.",
-    ),
-)
 
 
 class GuideProvider:
@@ -115,11 +84,11 @@ class GuideProvider:
     def resources(self) -> Sequence[Resource]:
         """Every document under its canonical URI, and `guide://help`."""
         with self._lock:
-            return (_HELP_ENTRY, *self._listing.resources(self._current()))
+            return (HELP_ENTRY, *self._listing.resources(self._current()))
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """The four forms of URI that have arguments."""
-        return _TEMPLATES
+        return TEMPLATES
 
     def read(self, uri: Uri) -> Sequence[ResourceContent]:
         """Read a document, several as one multipart content, or the help page.
@@ -137,7 +106,7 @@ class GuideProvider:
                     raise self._problem(document, refusal) from refusal
         index = self._current()
         if uri == HELP:
-            return (ResourceContent(HELP, _MARKDOWN, text=help_page(index, self._limits)),)
+            return (ResourceContent(HELP, MARKDOWN, text=self._help(index)),)
         documents = find(index, uri)
         if len(documents) > 1:
             return (self._multipart(uri, documents),)
@@ -154,21 +123,19 @@ class GuideProvider:
         Raises:
             NotFound: The template has no such argument.
         """
-        return guide_completion.complete(self._current(), template, argument, value, given)
+        from fast_agent.resources.guide_completion import complete
+
+        return complete(self._current(), template, argument, value, given)
 
     def documents(self) -> Iterator[SearchDocument]:
         """Every document that is text, under its canonical URI."""
         with self._lock:
-            index = self._current()
-            titles = self._listing.titles(index)
-        for document in index.documents():
+            found = list(self._listing.entries(self._current()))
+        now = self._clock()
+        for document, entry, stamp in found:
             if is_textual(media_type(document.name)):
-                stamp = self._search_stamp(document)
                 yield SearchDocument(
-                    document.uri,
-                    titles.get((document.category, document.name)),
-                    stamp,
-                    lambda one=document: self._text(one),
+                    entry.uri, entry.title, _search_stamp(stamp, now), partial(self._text, document)
                 )
 
     def places(self) -> Sequence[str]:
@@ -180,7 +147,7 @@ class GuideProvider:
         try:
             index = self._current()
             if uri == HELP:
-                return _digest(help_page(index, self._limits).encode())
+                return _digest(self._help(index).encode())
             documents = find(index, uri)
         except ResourceError:
             return ""
@@ -208,6 +175,11 @@ class GuideProvider:
         yield from index.problems
         yield from index.empty()
         yield from problems
+
+    def _help(self, index: GuideIndex) -> str:
+        from fast_agent.resources.guide_help import help_page
+
+        return help_page(index, self._limits)
 
     def _current(self) -> GuideIndex:
         """The index, made anew where a directory has changed."""
@@ -290,19 +262,17 @@ class GuideProvider:
             self._digests[document.path] = known
         return stamp.mtime_ns // 1_000_000_000, known[1]
 
-    def _search_stamp(self, document: Document) -> str:
-        stamp = self._stamp(document)
-        if stamp is None:
-            return ""
-        now = self._clock()
-        unsure = f" {now}" if now - stamp.mtime_ns < _RECENT_NS else ""
-        return f"{stamp.inode} {stamp.size} {stamp.mtime_ns}{unsure}"
-
     def _text(self, document: Document) -> str | None:
         try:
             return self._read(document).data.decode()
         except (RefusedFileError, UnicodeDecodeError):
             return None
+
+
+def _search_stamp(stamp: FileStamp, now: int) -> str:
+    """Write a state as text; one that is too recent to be trusted is like no other."""
+    unsure = f" {now}" if now - stamp.mtime_ns < _RECENT_NS or stamp.mtime_ns < 0 else ""
+    return f"{stamp.inode} {stamp.size} {stamp.mtime_ns}{unsure}"
 
 
 def _digest(data: bytes) -> str:

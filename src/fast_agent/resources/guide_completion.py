@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.guide_help import CATEGORY, CATEGORY_DOCUMENT, COLLECTION, DOCUMENT
+from fast_agent.resources.guide_forms import CATEGORY, CATEGORY_DOCUMENT, COLLECTION, DOCUMENT
 from fast_agent.resources.problem import NotFound
 
 if TYPE_CHECKING:

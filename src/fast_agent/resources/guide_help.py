@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fast_agent.resources.guide_forms import (
+    CATEGORY,
+    CATEGORY_DOCUMENT,
+    COLLECTION,
+    DOCUMENT,
+    HELP,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fast_agent.resources.guide_index import Document, GuideIndex
     from fast_agent.resources.limits import Limits
 
-COLLECTION = "guide://collection/{id}"
-CATEGORY = "guide://category/{name}"
-CATEGORY_DOCUMENT = "guide://category/{name}/{+docId}"
-DOCUMENT = "guide://document/{context}/{+docId}"
-
 _FORMS = (
-    ("guide://help", "this page"),
+    (HELP.text, "this page"),
     (COLLECTION, "all documents of a collection"),
     (CATEGORY, "all documents of a category"),
     (CATEGORY_DOCUMENT, "a document of a category, or all that a pattern fits"),

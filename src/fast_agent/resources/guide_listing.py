@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fast_agent.resources.guide_metadata import Metadata, read_metadata
+from fast_agent.resources.guide_forms import MARKDOWN
 from fast_agent.resources.media_type import media_type
 from fast_agent.resources.resource import Resource
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.folder import Folder
     from fast_agent.resources.guide_config import GuideConfig
     from fast_agent.resources.guide_index import Document, GuideIndex
+    from fast_agent.resources.guide_metadata import Metadata
     from fast_agent.resources.limits import Limits
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.safe_file import FileStamp
@@ -29,8 +30,6 @@ _FEW = 1000
 
 _LOOK_SECONDS = 1.0
 """How often more than that are looked at, unless a directory changes."""
-
-_MARKDOWN = "text/markdown"
 
 
 _Key: TypeAlias = "tuple[str, str]"
@@ -103,14 +102,16 @@ class GuideListing:
         self._look(index, fresh=fresh)
         return _differ(before, self._entries)
 
-    def titles(self, index: GuideIndex) -> Mapping[_Key, str]:
-        """Give the titles of the documents that have one, by category and name."""
+    def entries(self, index: GuideIndex) -> Iterator[tuple[Document, Resource, FileStamp]]:
+        """Give every document with its entry and its state, as they are now.
+
+        The time of a stamp is negative where the file has only just changed.
+        """
         self._look(index)
-        return {
-            key: entry.resource.title
-            for key, entry in self._entries.items()
-            if entry.resource.title is not None
-        }
+        entries = self._entries
+        for document in index.documents():
+            entry = entries[document.category, document.name]
+            yield document, entry.resource, entry.stamp
 
     def problems(self, index: GuideIndex) -> list[Diagnostic]:
         """Give what is wrong with the documents' frontmatter."""
@@ -140,10 +141,12 @@ class GuideListing:
 
     def _entry(self, document: Document, stamp: FileStamp, known: _Entry | None) -> _Entry:
         """Read a document's frontmatter and make its entry."""
+        from fast_agent.resources.guide_metadata import Metadata, read_metadata
+
         metadata = Metadata()
         mime_type = media_type(document.name)
         trusted = stamp
-        if mime_type == _MARKDOWN:
+        if mime_type == MARKDOWN:
             try:
                 found = self._folder.read(document.path, self._limits.file_bytes)
                 metadata = read_metadata(found.data, f"{self._config.shown}/{document.path}")

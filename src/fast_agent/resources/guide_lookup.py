@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fast_agent.resources.guide_forms import HELP
 from fast_agent.resources.guide_pattern import Pattern, is_pattern
 from fast_agent.resources.problem import Ambiguous, NotFound, TooLarge
 from fast_agent.resources.uri import Uri
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fast_agent.resources.guide_index import Document, GuideIndex, Shelf
-
-HELP = Uri.of("guide", ("help",))
 
 _KINDS = ("help", "collection", "category", "document")
 _MOST_COMPARED = 100
