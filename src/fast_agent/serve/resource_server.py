@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.encoding import NOTHING
+from fast_agent.resources.opening import unknown_method
 from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, error_object
 from fast_agent.resources.session import MODERN_VERSIONS, Session
 from fast_agent.serve.mailbox import Mailbox
@@ -98,6 +99,8 @@ class ResourceServer:
         session: Session | None = None
         try:
             if ctx.protocol_version in MODERN_VERSIONS:
+                if ctx.method == "initialize":  # over HTTP; in streams the SDK refuses it itself
+                    raise unknown_method(ctx.method)
                 if ctx.method == _LISTEN:
                     return await self._listen(ctx, params)
                 session = Session(_no_send)
