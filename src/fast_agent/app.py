@@ -7,9 +7,8 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fast_agent.cards.code_card import code_card
 from fast_agent.cards.load import load_cards
@@ -18,12 +17,19 @@ from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import ConfigError
 from fast_agent.registry.registry import Registry
+from fast_agent.runtime.card_probes import card_probes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.cards.agent_config import ChildHistory, FunctionRef, HistorySource
+    from fast_agent.cards.agent_config import (
+        CardType,
+        ChildHistory,
+        FunctionRef,
+        HistorySource,
+    )
+    from fast_agent.cards.agent_fields import AgentFields
     from fast_agent.cards.load import CardLoad
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
@@ -200,8 +206,38 @@ class FastAgent:
             CardError: A field is wrong, or the name is taken.
         """
         fields = {key: value for key, value in locals().items() if key not in _NOT_FIELDS}
+        return self._add("agent", name, instruction, fields, child_history)
+
+    def smart(
+        self,
+        name: str = "smart",
+        instruction: str = "Help with what you are asked.",
+        **fields: Unpack[AgentFields],
+    ) -> Callable[[F], F]:
+        """Add an agent of type `smart`, which writes, checks and runs cards; usable as a decorator.
+
+        Args:
+            name: Its name, unique in the program.
+            instruction: What is put below the packaged system prompt.
+            **fields: The same as those of `agent`.
+
+        Raises:
+            CardError: A field is wrong, or the name is taken.
+        """
+        given: dict[str, Any] = dict(fields)
+        child_history = given.pop("child_history", None)
+        return self._add("smart", name, instruction, given, child_history)
+
+    def _add(
+        self,
+        card_type: CardType,
+        name: str,
+        instruction: str,
+        fields: dict[str, Any],
+        child_history: Mapping[str, ChildHistory] | None,
+    ) -> Callable[[F], F]:
         own_params = _own_params(fields)
-        card = code_card("agent", name, instruction, fields)
+        card = code_card(card_type, name, instruction, fields)
         config = card.config
         if own_params is not None:
             config = replace(config, request_params=own_params)
@@ -281,6 +317,7 @@ class FastAgent:
         human: Human | None = None,
         listener: Listener | None = None,
         notify: Callable[[str], None] = log.warning,
+        trust_cards: bool = False,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -291,6 +328,7 @@ class FastAgent:
             human: The way to a person, or None.
             listener: Hears of the events of every turn, or None.
             notify: Told what a person should know, such as a fallback model; one line each.
+            trust_cards: Whether cards that a smart agent reaches by their path may run code.
 
         Raises:
             CardError: The agents do not agree with each other.
@@ -311,6 +349,7 @@ class FastAgent:
             shell=shell,
             human=human,
             listener=listener,
+            trust_cards=trust_cards,
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)
@@ -331,21 +370,11 @@ class FastAgent:
             settings = self.settings
         except ConfigError:
             return self._plain_probes()
-        from fast_agent.models.check import model_probe
-
-        models = model_probe(settings, self._environ, cwd=self._cwd, ready=False)
-        return (*self._plain_probes(), models)
+        return card_probes(self._cwd, settings, self._environ)
 
     def _plain_probes(self) -> tuple[Probe, ...]:
         """Give the checks that need no configuration."""
-        from fast_agent.messages.history_probe import history_probe
-        from fast_agent.runtime.instruction_check import check_instruction
-        from fast_agent.runtime.internal_documents import internal_text
-        from fast_agent.tools.card_functions import FunctionCheck
-
-        instructions = partial(check_instruction, workspace=self._cwd, internal=internal_text)
-        histories = partial(history_probe, workspace=self._cwd)
-        return histories, FunctionCheck(self._cwd), instructions
+        return card_probes(self._cwd, None, self._environ)
 
     @property
     def server_names(self) -> tuple[str, ...]:
@@ -379,7 +408,7 @@ def _unchanged(function: F) -> F:
 
 def _own_params(fields: dict[str, Any]) -> RequestParams | None:
     """Take a ready value of request parameters out of `fields`; a mapping is left to the check."""
-    value = fields["request_params"]
+    value = fields.get("request_params")
     if value is None or isinstance(value, Mapping):
         return None
     del fields["request_params"]

@@ -125,7 +125,7 @@ async def test_an_unknown_agent_is_an_error_with_a_suggestion(new_runtime: NewRu
         assert caught.value.hint == "did you mean `alice`?"
 
 
-@pytest.mark.parametrize("kind", ["chain", "parallel", "router", "MAKER", "smart"])
+@pytest.mark.parametrize("kind", ["chain", "parallel", "router", "MAKER"])
 async def test_a_type_this_version_does_not_run_is_named(
     new_runtime: NewRuntime, kind: CardType
 ) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.url_text import UrlTexts
     from fast_agent.tools.card_functions import CardFunctions
     from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Tool
 
@@ -85,6 +86,7 @@ class Workshop:
         scope: Where turns stand that nothing else started.
         model_of: Says which model a card's agent asks.
         clone: Makes an instance of a card by name: (name, messages or None).
+        shelf: Gives the documents agents may look up, the same at every call.
         gate: Gives what asks before a skill of a server is used, the same at every call; None
             where there are no servers.
     """
@@ -99,6 +101,7 @@ class Workshop:
     scope: Scope
     model_of: Callable[[str], Selection]
     clone: Callable[[str, Iterable[Message] | None], Agent]
+    shelf: Callable[[], ResourceShelf]
     gate: Callable[[], SkillGate] | None = None
 
 
@@ -107,11 +110,13 @@ Builder: TypeAlias = Callable[["Card", Workshop], Blueprint]
 
 
 class LlmBlueprint:
-    """The blueprint of a card of type `agent`.
+    """The blueprint of a card of type `agent`, or of one that asks a model like it.
 
     Args:
         card: The card.
         workshop: What it is made with.
+        tools: Further tools.
+        instruction: The instruction, where it is not the card's own.
 
     Raises:
         CardError: A function or hook it names cannot be used.
@@ -120,7 +125,14 @@ class LlmBlueprint:
         RunError: It asks for what this version does not do.
     """
 
-    def __init__(self, card: Card, workshop: Workshop) -> None:
+    def __init__(
+        self,
+        card: Card,
+        workshop: Workshop,
+        *,
+        tools: Iterable[Tool] = (),
+        instruction: str | None = None,
+    ) -> None:
         config, around = card.config, workshop.surroundings
         self._config = config
         self._workshop = workshop
@@ -131,13 +143,15 @@ class LlmBlueprint:
         self._fixed: tuple[Tool, ...] = (
             *(functions.tools if functions else ()),
             *own_tools(config, workshop.settings, around),
+            *(workshop.shelf().tools if config.resource_tools else ()),
+            *tools,
         )
         self._tool_hooks = functions.tool_hooks if functions else ()
         self._turn_hooks = functions.turn_hooks if functions else None
         self._templates = templates_of(config, around.workspace)
         directory = config.directory or around.workspace
         self._servers = AgentServers(config, workshop.pool, directory)
-        template = parse_template(config.instruction or "")
+        template = parse_template(config.instruction or "" if instruction is None else instruction)
         self._skills = AgentSkills(
             config, workshop.settings.skills, around, self._servers, template, workshop.gate
         )

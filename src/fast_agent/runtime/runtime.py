@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.pool import ServerPool, ServerReport
+    from fast_agent.mcp.resources import ServerResources
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
     from fast_agent.models.selection import Selection
@@ -33,9 +35,17 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
 
-BUILDERS: Mapping[str, Builder] = MappingProxyType({"agent": LlmBlueprint})
+
+def _smart(card: Card, workshop: Workshop) -> Blueprint:
+    from fast_agent.runtime.smart_agent import smart_blueprint
+
+    return smart_blueprint(card, workshop)
+
+
+BUILDERS: Mapping[str, Builder] = MappingProxyType({"agent": LlmBlueprint, "smart": _smart})
 """How cards are built, by type."""
 
 
@@ -49,6 +59,7 @@ class Runtime:
         settings: The configuration.
         surroundings: What the program gives; None gives what a plain program has.
         builders: How cards are built, by type.
+        scope: Where its turns stand when another agent started them; None at the top.
     """
 
     def __init__(
@@ -58,8 +69,10 @@ class Runtime:
         surroundings: Surroundings | None = None,
         *,
         builders: Mapping[str, Builder] = BUILDERS,
+        scope: Scope | None = None,
     ) -> None:
         around = surroundings or Surroundings()
+        outer = scope or Scope(listener=around.listener)
         self._load_set = load_set
         self._settings = settings
         self._surroundings = around
@@ -68,6 +81,7 @@ class Runtime:
         self._charges = Charges()
         self._models = ModelFactory(settings, around.environ)
         self._loader: FunctionLoader | None = None
+        self._shelf: ResourceShelf | None = None
         self._pool = self._new_pool()
         self._gate: SkillGate | None = None
         self._workshop = Workshop(
@@ -78,7 +92,8 @@ class Runtime:
             models=self._models,
             loader=self._function_loader,
             urls=UrlTexts(fetch_text, around.monotonic),
-            scope=Scope(meters=(self._meter,), listener=around.listener, charges=self._charges),
+            scope=replace(outer, meters=(self._meter, *outer.meters), charges=self._charges),
+            shelf=self._resource_shelf,
             model_of=self.model_of,
             clone=self.clone,
             gate=None if self._pool is None else self._skill_gate,
@@ -105,6 +120,8 @@ class Runtime:
         finally:
             if self._loader is not None:
                 self._loader.close()
+            if self._shelf is not None:
+                self._shelf.close()
             await self._stack.__aexit__(exc_type, exc, traceback)
         if problem is not None and exc is None:
             raise problem
@@ -122,10 +139,19 @@ class Runtime:
             RunError: There is none.
             FastAgentError: Its card cannot be run.
         """
+        return self.agent(self.default_name)
+
+    @property
+    def default_name(self) -> str:
+        """The name of the agent a person talks to first.
+
+        Raises:
+            RunError: There is none.
+        """
         name = self._load_set.default
         if name is None:
             raise RunError("there is no agent to talk to", hint="load a card without `tool_only`")
-        return self.agent(name)
+        return name
 
     @property
     def usage(self) -> Usage:
@@ -192,6 +218,23 @@ class Runtime:
             servers.update(dict.fromkeys(self._blueprint(name).servers))
         return () if self._pool is None else await self._pool.open(tuple(servers))
 
+    def server_resources(self, name: str) -> tuple[ServerResources, ...]:
+        """Give the resources of a card's servers as its agent may use them.
+
+        Args:
+            name: The card's name.
+
+        Raises:
+            FastAgentError: The card cannot be run.
+        """
+        if self._pool is None:
+            return ()
+        from fast_agent.tools.filter import ServerFilter
+
+        pool, allowed = self._pool, ServerFilter.of(self._card(name).config)
+        servers = self._blueprint(name).servers
+        return tuple([pool.resources(server, allowed) for server in servers])
+
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Say how every server stands."""
         return () if self._pool is None else self._pool.reports()
@@ -239,6 +282,17 @@ class Runtime:
             approvals = SkillApprovals(home_directory(around.environ) / FILE)
             self._gate = SkillGate(around.human, approvals)
         return self._gate
+
+    def _resource_shelf(self) -> ResourceShelf:
+        """Give the documents agents may look up, made when one first may."""
+        if self._shelf is None:
+            from fast_agent.resources.catalog import Catalog
+            from fast_agent.resources.internal import InternalProvider
+            from fast_agent.tools.resource_tools import ResourceShelf
+
+            catalog = Catalog((InternalProvider(), *self._surroundings.providers))
+            self._shelf = ResourceShelf(catalog)
+        return self._shelf
 
     def _card(self, name: str) -> Card:
         card = self._load_set.cards.get(name)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.resources.provider import Provider
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
     from fast_agent.tools.human import Human
@@ -49,6 +50,8 @@ class Surroundings:
         now: The clock, in local time.
         monotonic: A clock that only goes forward, in seconds.
         max_depth: Deepest nesting of agents as tools.
+        providers: Resources that the resource tools offer besides the packaged documents.
+        trust_cards: Whether cards that a smart agent reaches by their path may run code.
     """
 
     workspace: Path = field(default_factory=Path.cwd)
@@ -64,3 +67,5 @@ class Surroundings:
     now: Callable[[], datetime] = _local_now
     monotonic: Callable[[], float] = time.monotonic
     max_depth: int = MAX_DEPTH
+    providers: tuple[Provider, ...] = ()
+    trust_cards: bool = False

@@ -1,0 +1,191 @@
+"""Card reach: loading, checking and running cards that a model names by their path."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.card_files import Candidate, list_directory
+from fast_agent.cards.load import CardLoad, load_cards
+from fast_agent.cards.load_set import check_set
+from fast_agent.config.home import from_home, home_directory
+from fast_agent.diagnostics.card_rules import UNSET_VARIABLE
+from fast_agent.errors import CardError, ToolError
+from fast_agent.registry.registry import Registry
+from fast_agent.runtime.card_probes import card_probes
+from fast_agent.runtime.reached_card import Grounds, code_problems, file_problems
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    from fast_agent.cards.card import Card
+    from fast_agent.config.settings import Settings
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.runtime.runtime import Runtime
+    from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.surroundings import Surroundings
+
+AGENT_CARDS = "agent-cards"
+TOOL_CARDS = "tool-cards"
+
+
+class CardReach:
+    """The cards a smart agent can reach: those in the workspace, and those of the home directory.
+
+    Unless the surroundings trust them, cards see no environment variables, run no code, open no
+    connections of their own, and name no files outside these places.
+
+    Args:
+        settings: The configuration.
+        around: What the program gives.
+    """
+
+    def __init__(self, settings: Settings, around: Surroundings) -> None:
+        self._settings = settings
+        self._around = around
+        self.home = home_directory(around.environ)
+        places = (around.workspace, self.home / AGENT_CARDS, self.home / TOOL_CARDS)
+        self._grounds = Grounds(places)
+        self._servers = (*settings.mcp.servers, *(server.name for server in around.servers))
+        self._probes = card_probes(around.workspace, settings, around.environ)
+
+    @property
+    def workspace(self) -> Path:
+        """Where relative paths start."""
+        return self._around.workspace
+
+    @property
+    def max_depth(self) -> int:
+        """Deepest nesting of agents."""
+        return self._around.max_depth
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment as cards that are only looked at see it: names, each for itself."""
+        return {name: f"${{{name}}}" for name in self._around.environ}
+
+    def locate(self, text: str) -> Path:
+        """Find what a model calls a card.
+
+        Args:
+            text: A path of a file or a directory, relative to the workspace, or below the home
+                directory's cards.
+
+        Returns:
+            The path, absolute, without links.
+
+        Raises:
+            ToolError: It is an address, or leads elsewhere; whether there is something is not told.
+        """
+        if "://" in text:
+            raise ToolError("cards are reached by a path here, not by an address")
+        if not text.strip() or not text.isprintable():
+            raise ToolError("`agent_card_path` is no path")
+        path = self.workspace / from_home(text, self._around.environ)
+        if not self._grounds.holds(path):
+            raise ToolError(
+                f"`{text}` is not in the workspace or among the cards of the home directory",
+                hint="give a path relative to the workspace; hidden files are left alone",
+            )
+        return path.resolve()
+
+    def shown(self, path: Path) -> str:
+        """Write a path as a model should name it."""
+        workspace = self.workspace.resolve()
+        return str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)
+
+    def check(self, path: Path) -> tuple[CardLoad, tuple[Diagnostic, ...]]:
+        """Check the cards of a path, as `fast-agent check` does; nothing is run.
+
+        Args:
+            path: From `locate`.
+
+        Returns:
+            The cards, and every problem.
+        """
+        around = self._around
+        environ = around.environ if around.trust_cards else self.variables
+        load = self._load(path, environ)
+        return load, (*load.diagnostics, *self.problems(load.cards, load.unread))
+
+    def problems(self, cards: Sequence[Card], unread: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
+        """Check cards together; files that may not be read are not looked into."""
+        refused = self._refused_files(cards)
+        probes = () if refused else self._probes
+        found = check_set(cards, servers=self._servers, probes=probes, unread=unread)
+        return (*refused, *found)
+
+    def refusals(self, cards: Sequence[Card]) -> tuple[Diagnostic, ...]:
+        """Find what keeps cards from being run without a person's yes; none if they are trusted."""
+        if self._around.trust_cards:
+            return ()
+        return tuple([problem for card in cards for problem in code_problems(card)])
+
+    def load(self, path: Path) -> tuple[Card, ...]:
+        """Load cards without checking them.
+
+        Args:
+            path: From `locate`.
+        """
+        return self._load(path, self.variables).cards
+
+    @asynccontextmanager
+    async def running(self, path: Path, scope: Scope) -> AsyncGenerator[Runtime]:
+        """Make the cards of a path live, apart from all others, for as long as this lasts.
+
+        Args:
+            path: From `locate`.
+            scope: Where their turns stand.
+
+        Raises:
+            CardError: With every problem of the cards, or because they may not be run.
+        """
+        around = self._around
+        load = self._load(path, around.environ if around.trust_cards else {})
+        refused = (*self._refused_files(load.cards), *self.refusals(load.cards))
+        if refused:
+            raise CardError(refused[0].message, hint=refused[0].hint, diagnostics=refused)
+        registry = Registry(self._servers, self._probes)
+        try:
+            registry.load({str(path): load})
+        except CardError as error:
+            if any(found.code == UNSET_VARIABLE for found in error.diagnostics):
+                hint = "cards that a model reaches see no environment variables"
+                raise CardError(error.message, hint=hint, diagnostics=error.diagnostics) from error
+            raise
+        from fast_agent.runtime.runtime import Runtime
+
+        inside = replace(around, shell=around.shell and around.trust_cards)
+        load_set = registry.snapshot.load_set
+        async with Runtime(load_set, self._settings, inside, scope=scope) as runtime:
+            yield runtime
+
+    def _load(self, path: Path, environ: Mapping[str, str]) -> CardLoad:
+        shown = self.shown(path)
+        if not path.is_dir():
+            return load_cards([shown], environ=environ, cwd=self.workspace)
+        try:
+            found = list_directory(str(path), shown)
+        except OSError as error:
+            reason = (error.strerror or "cannot be read").lower()
+            raise ToolError(f"the directory `{shown}` cannot be read: {reason}") from None
+        inside: list[str | Path | Candidate] = [
+            one for one in found if self._grounds.holds(Path(one.path))
+        ]
+        if not inside:
+            raise ToolError(f"the directory `{shown}` holds no cards")
+        return load_cards(inside, environ=environ, cwd=self.workspace)
+
+    def _refused_files(self, cards: Sequence[Card]) -> tuple[Diagnostic, ...]:
+        if self._around.trust_cards:
+            return ()
+        aliases, workspace = self._settings.model_aliases, self.workspace
+        return tuple(
+            [
+                problem
+                for card in cards
+                for problem in file_problems(card, self._grounds, workspace, aliases)
+            ]
+        )
