@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import pytest
 
@@ -23,6 +23,7 @@ from fast_agent.runtime.smart_agent import smart_instruction
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fast_agent.cards.agent_fields import AgentFields
     from fast_agent.messages.message import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +45,7 @@ SMART_TOOLS = {
 class Desk:
     """A program with one smart agent that is told which tool to call."""
 
-    def __init__(self, directory: Path, **fields: Any) -> None:
+    def __init__(self, directory: Path, **fields: Unpack[AgentFields]) -> None:
         self.directory = directory / "work"
         self.directory.mkdir(exist_ok=True)
         self.home = directory / "home"
@@ -54,7 +55,7 @@ class Desk:
             "SECRET_KEY": "swordfish",
         }
         self.program = FastAgent(cwd=self.directory, environ=self.environ)
-        self.fields = {"model": "passthrough", **fields}
+        self.fields: AgentFields = {"model": "passthrough", **fields}
 
     def write(self, name: str, text: str) -> Path:
         path = self.directory / name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.messages.content import ImageContent
+from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import ToolCall, ToolResult
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.changes import Change
@@ -160,14 +160,14 @@ async def test_a_long_document_comes_in_pieces_that_join(
     offset = 0
     for _ in range(20):
         result = await ask(shelf, context, "resource_read", uri="odd://long", offset=offset)
-        texts = [block.text for block in result.content if hasattr(block, "text")]
-        assert len(str(texts[0])) <= DEFAULT_CHARACTERS
-        pieces.append(str(texts[0]))
+        texts = [block.text for block in result.content if isinstance(block, TextContent)]
+        assert len(texts[0]) <= DEFAULT_CHARACTERS
+        pieces.append(texts[0])
         if len(texts) == 1:
             break
-        found = re.search(r"continue with `offset` (\d+)\]", str(texts[1]))
+        found = re.search(r"continue with `offset` (\d+)\]", texts[1])
         assert found is not None
-        assert "read one `section`: `Top`" in str(texts[1])
+        assert "read one `section`: `Top`" in texts[1]
         offset = int(found[1])
     assert len(pieces) > 3
     assert "".join(pieces) == LONG
