@@ -226,6 +226,30 @@ collections: { c: { members: [d, big/1.md] } }
     assert "| `guide://category/big` | too many |" in str(guide.read(Uri.parse("guide://help")))
 
 
+@pytest.mark.spec("GUIDE-26")
+def test_one_file_in_many_categories_counts_each_time(root: Path) -> None:
+    many = ", ".join(f"c{number}: {{ dir: d }}" for number in range(11))
+    write(root, {".guide.yaml": f"categories: {{ {many} }}", "d/b.md": "b"})
+    guide = provider(root, Limits(tree_files=20))
+    assert len(uris(guide)) == 20
+    assert [code for code, _, _ in notes(guide)] == ["FA780"]
+    with pytest.raises(TooLarge, match="holds 22 documents, more than the limit of 20"):
+        guide.read(Uri.parse("guide://category/c9"))
+
+
+def test_many_categories_take_no_longer_than_their_number(root: Path) -> None:
+    count = 2000
+    for number in range(count):
+        (root / f"n{number}" / "deep").mkdir(parents=True)
+    text = "".join(f"  n{number}: {{ dir: n{number}/deep }}\n" for number in range(count))
+    write(root, {".guide.yaml": f"categories:\n  d: {{}}\n{text}"})
+    guide = provider(root)
+    start = time.perf_counter()
+    assert guide.read(Uri.parse("guide://category/d"))[0].text == "a"
+    assert len(guide.places()) == count + 1
+    assert time.perf_counter() - start < 2
+
+
 def test_a_docroot_that_vanishes(root: Path) -> None:
     guide = provider(root)
     assert len(uris(guide)) == 1

@@ -140,7 +140,7 @@ class GuideProvider:
 
     def places(self) -> Sequence[str]:
         """The directories of the categories; the docroot where one of them is missing."""
-        return self._current().places()
+        return self._current().places
 
     def fingerprint(self, uri: Uri) -> str:
         """A digest of what a read would answer, of files that changed only."""

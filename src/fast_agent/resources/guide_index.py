@@ -115,6 +115,7 @@ class GuideIndex:
     Args:
         config: The guide's configuration.
         shelves: The documents, by category.
+        places: The directories that all others are below.
         folders: The state of each directory the documents are in.
         problems: What is wrong with the tree.
     """
@@ -123,11 +124,13 @@ class GuideIndex:
         self,
         config: GuideConfig,
         shelves: Mapping[str, Shelf],
+        places: Sequence[str],
         folders: Mapping[str, FolderState],
         problems: tuple[Diagnostic, ...],
     ) -> None:
         self.config = config
         self.shelves = shelves
+        self.places = places
         self.problems = problems
         self.count = sum(len(shelf.names) for shelf in shelves.values())
         self._folders = folders
@@ -172,16 +175,6 @@ class GuideIndex:
             if member.category is not None
         )
         return next((problem for problem in problems if problem is not None), None)
-
-    def places(self) -> Sequence[str]:
-        """Give the directories that all others are below; the docroot where one is missing."""
-        if () in self._folders.values():
-            return (self.config.docroot,)
-        tops: list[str] = []
-        for path in sorted(self._folders):
-            if not any(path.startswith(f"{top}/") for top in tops):
-                tops.append(path)
-        return tops
 
     def is_current(self) -> bool:
         """Say whether no directory has changed, so that the same documents are there."""

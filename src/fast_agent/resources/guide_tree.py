@@ -20,7 +20,7 @@ from fast_agent.text.safe_file import RefusedFileError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from fast_agent.resources.folder import Folder
     from fast_agent.resources.guide_config import Category, GuideConfig
@@ -47,11 +47,11 @@ def build_index(
     sure = clock() - _RECENT_NS
     building = _Building(config, folder, limits)
     shelves = {name: building.shelf(one) for name, one in config.categories.items()}
-    states = {path: folder_state(path) for path in building.places()}
+    states = {path: folder_state(path) for path in building.folders()}
     # The clock of a file system ticks slowly: a directory that has just changed may change again
     # without a trace, so it is looked at again.
     folders = {path: None if state and state[2] > sure else state for path, state in states.items()}
-    return GuideIndex(config, shelves, folders, tuple(building.problems))
+    return GuideIndex(config, shelves, building.places(), folders, tuple(building.problems))
 
 
 class _Building:
@@ -63,11 +63,13 @@ class _Building:
         self._folder = folder
         self._limits = limits
         self._trees: dict[str, Tree | TooLarge | RefusedFileError] = {}
+        self._folders: dict[str, frozenset[str]] = {}
         self._unserved = 0
+        self._left = limits.tree_files
         for top in _tops({category.dir for category in config.categories.values()}):
             self._trees[top] = self._walk(top)
 
-    def places(self) -> Iterator[str]:
+    def folders(self) -> Iterator[str]:
         """Give every directory that was walked, or should have been."""
         for top, tree in self._trees.items():
             yield self._absolute(top)
@@ -75,30 +77,47 @@ class _Building:
                 for folder in tree.folders:
                     yield self._absolute(folder)
 
+    def places(self) -> Sequence[str]:
+        """Give the directories that all others are below; the docroot where one is missing."""
+        if any(isinstance(tree, RefusedFileError) for tree in self._trees.values()):
+            return (self._absolute(""),)
+        return tuple(self._absolute(top) for top in self._trees)
+
     def shelf(self, category: Category) -> Shelf:
-        top = next(top for top in self._trees if _covers(top, category.dir))
-        tree = self._trees[top]
-        if isinstance(tree, TooLarge):
-            message = f"the directory of `{category.name}` is too large: {tree.message}"
-            hint = "name a directory that holds documents only"
-            self.problems.append(category.place().problem(GUIDE_TREE_TOO_LARGE, message, hint))
-            return Shelf(category, {}, tree)
+        top = _nearest(category.dir, self._trees)
+        tree = self._trees[top or ""]
         if isinstance(tree, RefusedFileError):
             self._missing(category, tree.message, self._beside())
             return Shelf(category, {}, missing=True)
-        if category.dir != top and category.dir not in tree.folders:
+        if isinstance(tree, TooLarge):
+            return self._too_large(category, tree)
+        if category.dir != top and category.dir not in self._folders[top or ""]:
             reason = next(
                 (one.reason for one in tree.skipped if one.path == category.dir), "does not exist"
             )
-            self._missing(category, reason, tree.folders)
+            self._missing(category, reason, tree.folders[:_MOST_TOLD])
             return Shelf(category, {}, missing=True)
-        return Shelf(category, self._documents(category, tree))
+        documents = self._documents(category, tree)
+        self._left -= len(documents)
+        if self._left < 0:
+            limit = self._limits.tree_files
+            return self._too_large(
+                category, TooLarge(self._config.shown, limit - self._left, limit, unit="documents")
+            )
+        return Shelf(category, documents)
+
+    def _too_large(self, category: Category, problem: TooLarge) -> Shelf:
+        message = f"the category `{category.name}` is too large: {problem.message}"
+        hint = "name a directory that holds documents only"
+        self.problems.append(category.place().problem(GUIDE_TREE_TOO_LARGE, message, hint))
+        return Shelf(category, {}, problem)
 
     def _walk(self, top: str) -> Tree | TooLarge | RefusedFileError:
         try:
             tree = self._folder.walk(self._limits, top, _passed_over)
         except (TooLarge, RefusedFileError) as refusal:
             return refusal
+        self._folders[top] = frozenset(tree.folders)
         for skipped in tree.skipped:
             self._note(skipped.path, skipped.reason)
         if self._unserved > _MOST_TOLD:
@@ -158,19 +177,22 @@ def _passed_over(name: str) -> bool:
 
 
 def _tops(folders: set[str]) -> list[str]:
-    """Find the directories whose walks cover all others."""
-    tops: list[str] = []
+    """Find the directories whose walks meet all others."""
+    tops: dict[str, None] = {}
     for folder in sorted(folders, key=lambda one: (one.count("/") + bool(one), one)):
-        if not any(_covers(top, folder) for top in tops):
-            tops.append(folder)
-    return tops
+        if _nearest(folder, tops) is None:
+            tops[folder] = None
+    return list(tops)
 
 
-def _covers(top: str, folder: str) -> bool:
-    """Whether a walk of one directory meets another: what is hidden is met only from itself."""
-    if not top or folder == top or folder.startswith(f"{top}/"):
-        return not any(map(_passed_over, folder[len(top) :].strip("/").split("/")))
-    return False
+def _nearest(folder: str, tops: Container[str]) -> str | None:
+    """Find the directory whose walk meets another: what is hidden is met only from itself."""
+    while folder not in tops:
+        above, _, name = folder.rpartition("/")
+        if not folder or _passed_over(name):
+            return None
+        folder = above
+    return folder
 
 
 def _has_uri(document: Document) -> bool:
