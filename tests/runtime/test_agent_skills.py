@@ -181,3 +181,45 @@ async def test_an_edited_skill_is_read_as_it_is_now(
         (folder / "a.md").write_text("another")
         read = await call(runtime, "read_skill_file", '{"skill": "plan", "path": "a.md"}')
         assert "another" in read
+
+
+async def test_skills_of_servers_stand_beside_those_of_directories(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    write_skill(tmp_path / ".claude" / "skills", "refunds", "Our own.")
+    person = Person("yes")
+    settings = with_server("--home", str(tmp_path))
+    async with run(settings=settings, person=person, servers=("web",)) as runtime:
+        prompt, tools = await prompt_of(runtime)
+        assert '<skill name="refunds">Our own.</skill>' in prompt
+        assert '<skill name="web/refunds" server="web" trust="untrusted">' in prompt
+        assert tools == ["load_skill", "read_skill_file"]
+        assert "Do it well." in await call(runtime, "load_skill", '{"name": "refunds"}')
+        assert person.asked == []
+        assert "# Refunds" in await call(runtime, "load_skill", '{"name": "web/refunds"}')
+        assert len(person.asked) == 1
+    assert (tmp_path / "home" / "skill-approvals.json").exists()
+
+
+async def test_the_shell_asks_once_a_skill_of_a_server_was_loaded(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    execute = '{"command": "echo ran"}'
+    settings = with_server("--home", str(tmp_path))
+    async with run(settings=settings, servers=("web",), shell=True) as runtime:
+        assert "ran" in await call(runtime, "execute", execute)
+        assert "# Refunds" in await call(runtime, "load_skill", '{"name": "refunds"}')
+        refused = await call(runtime, "execute", execute)
+        assert "no person allowed the command" in refused
+        # What stands in a history travels; so a fresh instance asks too.
+        clone = runtime.clone("alice")
+        assert "no person allowed" in await clone.send(f"***CALL_TOOL execute {execute}")
+
+
+async def test_a_server_without_an_end_to_its_skills_stops_no_turn(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    settings = with_server("--home", str(tmp_path), "--lie", "endless")
+    async with run(settings=settings, servers=("web",)) as runtime:
+        assert await runtime.default.send("hello") == "hello"
+        assert (await prompt_of(runtime))[0] == "Be brief.\n"

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp.client import Client
-    from mcp.types import Result
 
     from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listed import ListedResource
@@ -184,15 +183,15 @@ class ServerSkills:
 
     async def _ask(self, method: Literal["skills/list", "skills/get"], params: Any) -> Any:
         """Make a request the SDK has no method for, and give the bare answer."""
-        from mcp.types import Request, Result
+        from mcp.types import Request
+        from pydantic import RootModel
 
         request = Request[dict[str, Any], str](method=method, params=params)
 
-        async def send(client: Client, _call: object) -> Result:
-            return await client.session.send_request(request, Result)
+        async def send(client: Client, _call: object) -> RootModel[dict[str, Any]]:
+            return await client.session.send_request(request, RootModel[dict[str, Any]])
 
-        answer = await self._connection.request(method, send, repeatable=True)
-        return answer.model_dump(mode="json", by_alias=True)
+        return (await self._connection.request(method, send, repeatable=True)).root
 
     def _of_entries(self, listed: Sequence[JsonValue]) -> tuple[SkillEntry, ...]:
         found: dict[str, SkillEntry] = {}

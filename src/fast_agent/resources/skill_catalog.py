@@ -250,7 +250,11 @@ class SkillCatalog:
             if known is not None:
                 yield known
                 continue
-            entry = await source.unlisted(head_uri(uri).text)
+            try:
+                uri = head_uri(uri).text
+            except SkillError as problem:
+                raise SkillError(f"`{shown(name)}` names no skill: {problem.message}") from None
+            entry = await source.unlisted(uri)
             if entry is not None:
                 yield NamedSkill(f"{source.label}/{entry.uri}", entry, source)
 
