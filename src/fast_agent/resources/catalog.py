@@ -100,10 +100,11 @@ class Catalog:
         Raises:
             NotFound: No provider lists this template, or it has no such argument.
         """
-        listing = self.listing()
         provider = self._by_scheme.get(template.partition("://")[0])
-        if provider is None or template not in listing.template_keys:
-            raise NotFound(template, listing.template_keys, what="template")
+        # Not from the listing: making it may take reading every document.
+        if provider is None or all(one.template != template for one in provider.templates()):
+            known = sorted(one.template for prov in self.providers for one in prov.templates())
+            raise NotFound(template, known, what="template")
         return tuple(provider.complete(template, argument, value, given))
 
     def documents(self) -> Iterator[Document]:
