@@ -63,9 +63,9 @@ class Desk:
         path.write_text(text, "utf-8")
         return path
 
-    async def call(self, tool: str, *, trust: bool = False, **arguments: object) -> ToolResult:
+    async def call(self, tool: str, /, **arguments: object) -> ToolResult:
         self.program.smart("desk", **self.fields)
-        async with self.program.run(trust_cards=trust) as app:
+        async with self.program.run() as app:
             await app.desk.send(f"***CALL_TOOL {tool} {json.dumps(arguments)}")
             results = [one for message in app.desk.history for one in message.tool_results]
         (result,) = results
