@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -162,3 +164,13 @@ def test_help_imports_nothing_heavy(spawn: Run) -> None:
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
         )
         assert done.stderr.splitlines()[-1] == "[]", arguments
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("fast-agent")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [program, "go", "--model", "passthrough", "-m", "hi"],
+            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "error: no space left on device\n")

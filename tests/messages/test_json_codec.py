@@ -245,7 +245,7 @@ def test_resources_need_text_or_blob() -> None:
         '{"type": "image", "data": "", "mime_type": "image/png"}]}]}'
     )
     assert [(item.message.split("` ", 1)[1], item.hint) for item in found] == [
-        ("has neither `text` nor `blob`", None),
+        ("the resource has neither `text` nor `blob`", None),
         ("and `text` cannot both be there", None),
         ("must be an object, not null", None),
         ("has no `mimeType`", "write `mimeType`"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from fast_agent.errors import FastAgentError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,12 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from fast_agent.cli.command_table import cli
 
         cli.main(args=given, prog_name="fast-agent")
-    except Exception as error:
-        from fast_agent.errors import FastAgentError
-
-        if not isinstance(error, FastAgentError):
-            raise
+    except FastAgentError as error:
         from fast_agent.cli.report import report_error
 
         report_error(error)
+        sys.exit(1)
+    except OSError as error:
+        from fast_agent.cli.report import report_system_error
+
+        report_system_error(error)
         sys.exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from contextlib import redirect_stdout
@@ -14,6 +13,7 @@ import click
 from fast_agent.app import FastAgent
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
 from fast_agent.cli.faults import Faults
+from fast_agent.cli.log import show_log
 from fast_agent.cli.report import report_diagnostics, report_note
 from fast_agent.errors import ConfigError, HistoryError, ModelError
 from fast_agent.text.suggestion import closest
@@ -65,9 +65,7 @@ class OneShot:
             click.UsageError: The options do not go together.
         """
         self._check_usage()
-        if self.quiet:
-            # With no handler at all, Python prints the warnings of a log to standard error.
-            logging.getLogger().addHandler(logging.NullHandler())
+        show_log(quiet=self.quiet)
         program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
             with faults.kept():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,16 @@ def report_errors(errors: Iterable[FastAgentError]) -> None:
                 sys.stderr.write(f"hint: {_printable(error.hint)}\n")
     if located:
         report_diagnostics(located)
+
+
+def report_system_error(error: OSError) -> None:
+    """Print what the system refused, such as writing to a full disk."""
+    where = f"`{_printable(str(error.filename))}`: " if error.filename is not None else ""
+    reason = (error.strerror or str(error)).lower()
+    # What could not be written must not be tried again when the program ends.
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.stderr.write(f"error: {where}{reason}\n")
 
 
 def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:

@@ -142,7 +142,7 @@ def read_resource(node: Node, extra: JsonObject = NOTHING) -> EmbeddedResource |
         return None
     text, blob = node.optional_string("text"), node.optional_string("blob")
     if node.field("text") is None and node.field("blob") is None:
-        node.report("has neither `text` nor `blob`")
+        node.report("the resource has neither `text` nor `blob`")
     elif text is not None and blob is not None:
         node.child("blob", blob).report("and `text` cannot both be there", key=True)
     return EmbeddedResource(

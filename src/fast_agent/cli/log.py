@@ -1,0 +1,46 @@
+"""Log records for a person: one line each, without a traceback unless it is asked for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TextIO
+
+VARIABLE = "FAST_AGENT_LOG"
+"""Set to `debug`, it shows every record with its traceback."""
+
+
+class _Terminal(logging.StreamHandler[TextIO]):
+    """The handler of the command line, of which there is one."""
+
+    def __init__(self, *, tracebacks: bool) -> None:
+        super().__init__(sys.stderr)
+        if not tracebacks:
+            self.setFormatter(_OneLine())
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {record.getMessage()}"
+
+
+def show_log(*, quiet: bool) -> None:
+    """Send log records to standard error.
+
+    Args:
+        quiet: Show none, unless the variable asks for them.
+    """
+    root = logging.getLogger()
+    for old in [handler for handler in root.handlers if isinstance(handler, _Terminal)]:
+        root.removeHandler(old)
+    debug = os.environ.get(VARIABLE, "").lower() == "debug"
+    handler = _Terminal(tracebacks=debug)
+    if debug:
+        root.setLevel(logging.DEBUG)
+    else:
+        handler.setLevel(logging.CRITICAL + 1 if quiet else logging.WARNING)
+        # The protocol library reports what our own errors say better.
+        logging.getLogger("mcp").setLevel(logging.CRITICAL)
+        logging.getLogger("client").setLevel(logging.CRITICAL)
+    root.addHandler(handler)
