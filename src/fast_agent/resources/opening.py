@@ -98,6 +98,10 @@ def negotiate(params: JsonObject) -> str:
     for key in ("capabilities", "clientInfo"):
         if not isinstance(params.get(key), Mapping):
             raise bad_params(f"`{key}` is missing or no object")
+    client = cast("JsonObject", params["clientInfo"])
+    for key in ("name", "version"):
+        if not isinstance(client.get(key), str):
+            raise bad_params(f"`clientInfo.{key}` is missing or no string")
     return version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
 
 

@@ -7,6 +7,7 @@ so that this edge and the stdio edge say the same, and nothing is validated and 
 
 from __future__ import annotations
 
+import json
 import logging
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,7 +20,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.encoding import NOTHING
+from fast_agent.resources.encoding import NOTHING, encode
 from fast_agent.resources.opening import unknown_method
 from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, error_object
 from fast_agent.resources.session import MODERN_VERSIONS, Session
@@ -113,7 +114,7 @@ class ResourceServer:
         except Exception:  # a task boundary: the server outlives a request it cannot answer
             logging.getLogger(__name__).exception("could not answer `%s`", ctx.method)
             raise MCPError(INTERNAL_ERROR, "internal error") from None
-        return dict(answer.data) if answer is not None else {}
+        return _plain(answer.json) if answer is not None else {}
 
     async def _answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
         ask = partial(self._service.answer, session, ctx.method, params, ctx.request_id)
@@ -156,7 +157,7 @@ class ResourceServer:
             with anyio.CancelScope(shield=True):
                 ended = await to_thread.run_sync(self._service.close, session)
                 last.extend(answer for _, answer in ended)
-        return dict(last[0].data)
+        return _plain(last[0].json)
 
 
 @asynccontextmanager
@@ -190,8 +191,17 @@ def _typed(notification: Notification) -> types.ServerNotification:
     )
 
 
+def _plain(data: bytes) -> dict[str, Any]:
+    """Make dicts and lists of JSON.
+
+    The core's own may be tuples and read-only, and a client in this process gets what it is given.
+    """
+    return cast("dict[str, Any]", json.loads(data))
+
+
 def _mcp_error(error: JsonObject) -> MCPError:
-    return MCPError(cast("int", error["code"]), str(error["message"]), error.get("data"))
+    told = _plain(encode(error))
+    return MCPError(told["code"], told["message"], told.get("data"))
 
 
 def _no_send(method: str, params: JsonObject) -> None:
