@@ -41,7 +41,7 @@ def add(root: Path, name: str, description: str = "Does it.", **files: str) -> P
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "skills"
-    add(root, "one", text="one")
+    add(root, "one", text="xxx")
     add(root, "two")
     return root
 
@@ -76,7 +76,7 @@ def test_a_fingerprint_differs_when_a_read_would(root: Path) -> None:
         return [uri for uri, old, new in zip(uris, before, seen, strict=True) if old != new]
 
     assert changed() == []
-    (root / "one/text").write_text("eno")
+    (root / "one/text").write_text("yyy")
     assert changed() == ["skill://one/text", "skill://one/_manifest", "skill://index.json"]
     os.utime(root / "one/text", (1, 1))
     assert changed() == []

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.resources.encoding import encode
-from fast_agent.resources.skill_frontmatter import as_name, is_name, read_head
+from fast_agent.resources.skill_frontmatter import as_name, is_name, read_head, read_thoroughly
+from fast_agent.resources.skill_plain_fields import plain_fields
 
 FINE = "---\nname: a-skill\ndescription: Does it.\n---\nbody\n"
 
@@ -168,3 +169,60 @@ def test_any_fields_are_judged(fields: dict[str, object]) -> None:
     if head.valid:
         assert head.frontmatter == fields
         assert is_name(head.name or "")
+
+
+PIECES = st.sampled_from(
+    [
+        "name: a-skill\n",
+        "description: Does it. Use it when (and only when) asked!\n",
+        "description: \"Quoted: with # and 'signs'\"\n",
+        "description: 'Single \"quoted\": text'\n",
+        "license: MIT\n",
+        "license: null\n",
+        "license: True\n",
+        "true: text\n",
+        "metadata:\n",
+        "metadata: text\n",
+        "  author: someone\n",
+        '  version: "1.0"\n',
+        "  version: 1.0\n",
+        "  Null: x\n",
+        "  no: yes\n",
+        "   deeper: text\n",
+        "compatibility: Needs  two  spaces\n",
+        "compatibility: ends in a blank \n",
+        "allowed-tools: Read Bash(git:*)\n",
+        "allowed-tools: a {b} [c] *d &e !f |g >h\n",
+        "a: x # comment\n",
+        "a: x: y\n",
+        "a: 'it''s'\n",
+        'a: "\\n"\n',
+        "a: é\n",
+        "a:\n",
+        "a: \n",
+        "\n",
+        "# comment\n",
+        "...\n",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=6), st.sampled_from(["", "body\n", "é", "---\n", "\0", "\x1b"]))
+def test_the_quick_way_reads_what_the_thorough_way_reads(pieces: list[str], body: str) -> None:
+    data = f"---\n{''.join(pieces)}---\n{body}".encode()
+    quick = plain_fields(data)
+    if quick is not None:
+        assert read_thoroughly(data, "S", None).frontmatter == quick
+    head = read_head(data, "S", None)
+    assert head == read_thoroughly(data, "S", None)
+
+
+def test_most_heads_are_read_the_quick_way() -> None:
+    fields = 'license: MIT\nmetadata:\n  author: someone\n  version: "1.0"\n'
+    text = f"---\nname: a-skill\ndescription: Does it (well), at 100%.\n{fields}---\n# Text\n"
+    assert plain_fields(text.encode()) == {
+        "name": "a-skill",
+        "description": "Does it (well), at 100%.",
+        "license": "MIT",
+        "metadata": {"author": "someone", "version": "1.0"},
+    }

@@ -7,6 +7,7 @@ is listed or parsed again. A state too young to tell the next edit apart is not 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from fast_agent.resources.folder import Folder, Skipped, ignored
 from fast_agent.resources.limits import DEFAULT_LIMITS, Limits
 from fast_agent.resources.skill_frontmatter import SkillHead, read_head
-from fast_agent.text.safe_file import FileStamp, RefusedFileError, open_root, read_below
+from fast_agent.text.safe_file import (
+    FileBytes,
+    FileStamp,
+    RefusedFileError,
+    open_root,
+    read_below,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -100,6 +107,9 @@ class SkillRoot:
         self._limits = limits
         self._now = now
         self._folder: Folder | None = None
+        self._began = 0
+        self._beside: dict[str, SkillHead] = {}
+        """By folder, heads that were read while it was listed."""
 
     @property
     def folder(self) -> Folder:
@@ -119,11 +129,13 @@ class SkillRoot:
             Whether any folder, `SKILL.md` or problem differs from the last look.
         """
         before = self.listings, self.heads, self.problem
+        self._began = self._now()
+        self._beside = {}
         try:
             base = self.folder.path
             self.listings = self._list_all(base)
             self.heads = {
-                listing.path: self._head(base, listing)
+                listing.path: self._head(base, listing.path)
                 for listing in self.listings.values()
                 if HEAD in listing.files
             }
@@ -212,66 +224,57 @@ class SkillRoot:
         directory = open_root(place)
         try:
             stamp = FileStamp.of(os.fstat(directory))
-            prefix = f"{path}/" if path else ""
-            deep = prefix.count("/") >= self._limits.core.tree_depth
-            files: list[str] = []
-            folders: list[str] = []
-            skipped: list[Skipped] = []
-            size = 0
             with os.scandir(directory) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if ignored(name):
-                        continue
-                    plain = name.isascii() and name.isprintable() and "\\" not in name
-                    if not plain and not _is_nameable(name):
-                        shown = prefix + ascii(name)[1:-1]
-                        skipped.append(Skipped(shown, "has a name that no URI can hold"))
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        if deep:
-                            skipped.append(Skipped(prefix + name, "is nested too deep"))
-                        else:
-                            folders.append(name)
-                    elif entry.is_file(follow_symlinks=False):
-                        files.append(name)
-                        size += _size(entry)
-                    else:
-                        skipped.append(Skipped(prefix + name, _unservable(entry)))
+                found = [entry for entry in entries if not ignored(entry.name)]
+            prefix = f"{path}/" if path else ""
+            files, folders, skipped, size = _sorted_out(found, prefix)
+            if HEAD in files:
+                self._read_beside(directory, path)
         finally:
             os.close(directory)
-        young = self._now() - stamp.mtime_ns < _RECENT_NS
-        clash = _clash(files, folders)
+        if folders and prefix.count("/") >= self._limits.core.tree_depth:
+            skipped += [Skipped(prefix + name, "is nested too deep") for name in folders]
+            folders = []
+        clash = _clash([*files, *folders])
         files.sort()
         folders.sort()
         skipped.sort()
-        return Listing(
-            path,
-            None if young else stamp,
-            tuple(files),
-            tuple(folders),
-            tuple(skipped),
-            clash,
-            size,
-        )
+        trusted = None if self._began - stamp.mtime_ns < _RECENT_NS else stamp
+        return Listing(path, trusted, tuple(files), tuple(folders), tuple(skipped), clash, size)
 
-    def _head(self, base: str, listing: Listing) -> SkillHead:
-        path = listing.prefix + HEAD
-        old = self.heads.get(listing.path)
-        if old is not None and old.stamp is not None and old.stamp == self.folder.stamp(path):
-            return old
-        shown = self.place(path)
-        try:
-            read = read_below(open_root(base), tuple(path.split("/")), self._limits.head_bytes)
-        except RefusedFileError as refusal:
-            from fast_agent.diagnostics.skill_rules import skill_file
+    def _read_beside(self, directory: int, path: str) -> None:
+        """Read the head in a folder that is open anyway; what is refused is asked again later."""
+        with suppress(RefusedFileError):
+            read = read_below(os.dup(directory), (HEAD,), self._limits.head_bytes)
+            self._beside[path] = self._parsed(path, read)
 
-            problem = skill_file(shown, f"the file {refusal.message}", None, None, None)
-            new = SkillHead(self.folder.stamp(path), problems=(problem,))
-        else:
-            young = self._now() - read.stamp.mtime_ns < _RECENT_NS
-            new = read_head(read.data, shown, None if young else read.stamp)
+    def _head(self, base: str, path: str) -> SkillHead:
+        """Give the head in a folder, read again where its file is in another state."""
+        old = self.heads.get(path)
+        new = self._beside.pop(path, None)
+        place = f"{path}/{HEAD}" if path else HEAD
+        if new is None:
+            if old is not None and old.stamp is not None and old.stamp == self.folder.stamp(place):
+                return old
+            try:
+                parts = tuple(place.split("/"))
+                read = read_below(open_root(base), parts, self._limits.head_bytes)
+                new = self._parsed(path, read)
+            except RefusedFileError as refusal:
+                from fast_agent.diagnostics.skill_rules import skill_file
+
+                message = f"the file {refusal.message}"
+                problem = skill_file(self.place(place), message, None, None, None)
+                new = SkillHead(self.folder.stamp(place), problems=(problem,))
         return old if old is not None and old == new else new
+
+    def _parsed(self, path: str, read: FileBytes) -> SkillHead:
+        old = self.heads.get(path)
+        if old is not None and old.stamp == read.stamp:
+            return old
+        shown = self.place(f"{path}/{HEAD}" if path else HEAD)
+        young = self._began - read.stamp.mtime_ns < _RECENT_NS
+        return read_head(read.data, shown, None if young else read.stamp)
 
 
 class _TooManyError(ValueError):
@@ -312,11 +315,30 @@ def _stamp(place: str) -> FileStamp | None:
     return FileStamp.of(status) if status.st_mode & 0o170000 == 0o040000 else None
 
 
-def _unservable(entry: os.DirEntry[str]) -> str:
-    """Say why what is neither file nor folder is not served, in words that follow its path."""
-    if entry.is_symlink():
-        return "is a link; links are not followed"
-    return "is no regular file"
+def _sorted_out(
+    entries: list[os.DirEntry[str]], prefix: str
+) -> tuple[list[str], list[str], list[Skipped], int]:
+    """Tell files, folders and the rest apart, and count the bytes of the files."""
+    files: list[str] = []
+    folders: list[str] = []
+    skipped: list[Skipped] = []
+    size = 0
+    names = "/".join([entry.name for entry in entries])
+    plain = names.isascii() and names.isprintable() and "\\" not in names
+    for entry in entries:
+        name = entry.name
+        if not plain and not _is_nameable(name):
+            shown = prefix + ascii(name)[1:-1]
+            skipped.append(Skipped(shown, "has a name that no URI can hold"))
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(name)
+        elif entry.is_file(follow_symlinks=False):
+            files.append(name)
+            size += _size(entry)
+        else:
+            kind = "a link; links are not followed" if entry.is_symlink() else "no regular file"
+            skipped.append(Skipped(prefix + name, f"is {kind}"))
+    return files, folders, skipped, size
 
 
 def _is_nameable(name: str) -> bool:
@@ -334,10 +356,13 @@ def _size(entry: os.DirEntry[str]) -> int:
         return 0
 
 
-def _clash(files: list[str], folders: list[str]) -> tuple[str, str] | None:
+def _clash(names: list[str]) -> tuple[str, str] | None:
     """Find two names that differ only in letter case or in how accents are encoded."""
+    whole = "/".join(names)
+    if whole.isascii() and len(set(whole.lower().split("/"))) == len(names):
+        return None
     seen: dict[str, str] = {}
-    for name in (*files, *folders):
+    for name in names:
         other = seen.setdefault(folded(name), name)
         if other is not name:
             return (min(name, other), max(name, other))

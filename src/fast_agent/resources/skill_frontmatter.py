@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fast_agent.resources.encoding import NOTHING
-from fast_agent.text.frontmatter import FrontmatterError, split_frontmatter
-from fast_agent.text.source import Source, SourceError, decode
-from fast_agent.text.yaml_document import YamlError, parse_yaml
+from fast_agent.resources.skill_plain_fields import plain_fields
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.text.safe_file import FileStamp
+    from fast_agent.text.source import Source
     from fast_agent.text.yaml_document import YamlDocument
 
 MAX_NAME = 64
@@ -72,6 +71,20 @@ def read_head(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHead:
         shown: The path that diagnostics name.
         stamp: As for `SkillHead`.
     """
+    fields = plain_fields(data)
+    if fields is None or not _plainly_fine(fields):
+        return read_thoroughly(data, shown, stamp)
+    line = data.count(b"\n", 0, data.index(b"\nname:")) + 2
+    name, description = fields["name"], fields["description"]
+    return SkillHead(
+        stamp, fields, cast("str", name), cast("str", description), True, (), len(data), line
+    )
+
+
+def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHead:
+    """Read a head with every problem in its place; arguments are those of `read_head`."""
+    from fast_agent.text.source import Source, SourceError, decode
+
     try:
         source = Source(shown, decode(data))
         document = _document(source)
@@ -116,6 +129,9 @@ class _RefusedError(ValueError):
 
 def _document(source: Source) -> YamlDocument:
     """Find and parse the frontmatter."""
+    from fast_agent.text.frontmatter import FrontmatterError, split_frontmatter
+    from fast_agent.text.yaml_document import YamlError, parse_yaml
+
     try:
         found = split_frontmatter(source)
         if found is not None:

@@ -182,10 +182,10 @@ class _Builder:
 
     def _fits(self, root: SkillRoot, folder: str, parts: tuple[Listing, ...]) -> bool:
         """Check the bounds of a skill and the names in it."""
-        from fast_agent.diagnostics.skill_rules import FILE_COLLISION, TOO_MUCH
-
         for part in parts:
             if part.clash:
+                from fast_agent.diagnostics.skill_rules import FILE_COLLISION
+
                 first, second = part.clash
                 message = f"`{first}` and `{second}` would be one name on many disks"
                 self._report(FILE_COLLISION, root.place(part.path), message, "rename one of them")
@@ -197,6 +197,8 @@ class _Builder:
             (size, self._limits.skill_bytes, "bytes"),
         ):
             if amount > most:
+                from fast_agent.diagnostics.skill_rules import TOO_MUCH
+
                 message = f"the skill holds {amount:,} {unit}; {most:,} are allowed"
                 self._report(TOO_MUCH, root.place(folder), message, "move data out of the skill")
                 root.watch_sizes(folder)
