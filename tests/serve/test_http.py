@@ -1,0 +1,286 @@
+"""The HTTP edge as it is served: who is let in, what is bounded, and what clients are told."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+import pytest
+from mcp.client import Client
+from mcp.shared.exceptions import MCPDeprecationWarning
+
+from fast_agent.errors import ConfigError
+from fast_agent.serve.http import HttpSettings, open_socket, read_token
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+TOKEN = "a-token-of-some-length"
+META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HELLO: dict[str, Any] = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+ACCEPT = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
+ONE = "skill://one/SKILL.md"
+
+
+def write_skill(root: Path, name: str, body: str = "Do it.") -> None:
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    text = f"---\nname: {name}\ndescription: About {name}.\n---\n{body}\n"
+    (folder / "SKILL.md").write_text(text, "utf-8")
+
+
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, root: Path, *options: str) -> None:
+        program = Path(sys.executable).with_name("fast-agent")
+        command = [program, "resources", "serve", "--skills", root, "--transport", "http"]
+        self.process = subprocess.Popen(
+            [*command, "--port", "0", *options], stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        self.url = self.process.stderr.readline().strip().removeprefix("serving at ")
+        self.port = int(self.url.split(":")[2].split("/")[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+
+    def post(
+        self, body: bytes | dict[str, Any], headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        connection = self.connect()
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request("POST", "/mcp", data, {**ACCEPT, **(headers or {})})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, json.loads(text) if text[:1] == b"{" else text
+
+    def modern(self, method: str, headers: Mapping[str, str] | None = None, **params: Any) -> Any:
+        named = {"Mcp-Name": params["uri"]} if method == "resources/read" else {}
+        sent = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, **named}
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
+        return self.post(message, {**sent, **(headers or {})})
+
+    def stop(self) -> tuple[int, str]:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.stderr is not None
+        err = self.process.stderr.read()
+        return self.process.wait(10), err
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
+    root = tmp_path_factory.mktemp("skills")
+    write_skill(root, "one")
+    with Served(root) as server:
+        yield server
+        code, err = server.stop()
+        assert code == 0
+        assert "Traceback" not in err
+
+
+def test_reads_of_both_eras(served: Served) -> None:
+    status, answer = served.modern("resources/read", uri=ONE)
+    assert (status, answer["result"]["resultType"]) == (200, "complete")
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    status, answer = served.post(opening)
+    assert status == 200
+    capabilities = answer["result"]["capabilities"]
+    assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
+    assert capabilities["extensions"] == {"io.modelcontextprotocol/skills": {"directoryRead": True}}
+
+
+def test_statuses(served: Served) -> None:
+    status, answer = served.modern("resources/read", uri="skill://one/none")
+    assert (status, answer["error"]["code"]) == (400, -32602)
+    assert answer["error"]["data"]["uri"] == "skill://one/none"
+    status, answer = served.modern("no/such")
+    assert (status, answer["error"]["code"]) == (404, -32601)
+    status, answer = served.modern("initialize", **HELLO)
+    assert (status, answer["error"]["code"]) == (404, -32601)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700),
+        (b"[]", -32600),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+        (b'"text"', -32600),
+        (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":3,"method":"ping","params":[]}', -32600),
+        (b"[" * 100_000, -32700),
+    ],
+)
+def test_malformed_bodies_are_refused_as_over_stdio(served: Served, body: bytes, code: int) -> None:
+    status, answer = served.post(body, {"MCP-Protocol-Version": "2026-07-28"})
+    assert (status, answer["error"]["code"]) == (400, code)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example:80"}, 421),
+        ({"Host": "127.0.0.1:1"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Content-Type": "text/plain"}, 400),
+        ({"Accept": "text/html"}, 406),
+    ],
+)
+def test_strange_requests_are_refused(served: Served, headers: dict[str, str], status: int) -> None:
+    assert served.modern("resources/read", headers, uri=ONE)[0] == status
+
+
+def test_a_local_page_may_call(served: Served) -> None:
+    headers = {"Host": f"localhost:{served.port}", "Origin": f"http://localhost:{served.port}"}
+    assert served.modern("resources/read", headers, uri=ONE)[0] == 200
+
+
+def test_large_bodies_are_refused(served: Served) -> None:
+    assert served.post(b" " * ((4 << 20) + 1))[0] == 413
+
+
+def test_small_answers_are_sent_at_once(served: Served) -> None:
+    """Without TCP_NODELAY each answer on a kept connection would wait 40 ms."""
+    connection = served.connect()
+    params = {"uri": ONE, "_meta": META}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params})
+    headers = {
+        **ACCEPT,
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "resources/read",
+        "Mcp-Name": ONE,
+    }
+    begun = time.perf_counter()
+    for _ in range(50):
+        connection.request("POST", "/mcp", body, headers)
+        connection.getresponse().read()
+    connection.close()
+    assert time.perf_counter() - begun < 50 * 0.03
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_clients_hear_of_changes(tmp_path: Path, mode: Any) -> None:
+    write_skill(tmp_path, "one")
+    with Served(tmp_path) as server:
+        told: list[str] = []
+        heard = anyio.Event()
+
+        async def on_message(message: Any) -> None:
+            told.append(type(message).__name__)
+            if "ResourceUpdated" in told[-1]:
+                heard.set()
+
+        async with Client(server.url, mode=mode, message_handler=on_message) as client:
+            if mode == "legacy":
+                with pytest.warns(MCPDeprecationWarning):
+                    await client.subscribe_resource(ONE)  # pyright: ignore[reportDeprecated]
+                await anyio.sleep(0.3)
+                write_skill(tmp_path, "one", "Do so.")
+                with anyio.fail_after(5):
+                    await heard.wait()
+            else:
+                async with client.listen(resource_subscriptions=[ONE]) as events:
+                    await anyio.sleep(0.3)
+                    write_skill(tmp_path, "one", "Do so.")
+                    with anyio.fail_after(5):
+                        assert ONE in str(await anext(aiter(events)))
+        code, err = await anyio.to_thread.run_sync(server.stop)
+        assert (code, "Traceback" in err) == (0, False)
+
+
+def test_an_open_stream_ends_with_its_result(tmp_path: Path) -> None:
+    write_skill(tmp_path, "one")
+    with Served(tmp_path) as server:
+        connection = server.connect()
+        params = {"notifications": {"resourceSubscriptions": [ONE]}, "_meta": META}
+        message = {"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": params}
+        headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"}
+        connection.request("POST", "/mcp", json.dumps(message), {**ACCEPT, **headers})
+        answer = connection.getresponse()
+        assert answer.getheader("Content-Type") == "text/event-stream"
+        assert answer.readline() == b"event: message\r\n"
+        assert json.loads(answer.readline().partition(b":")[2])["method"].endswith("acknowledged")
+        server.process.send_signal(signal.SIGTERM)
+        last = [line for line in answer.read().splitlines() if line.startswith(b"data:")]
+        assert json.loads(last[-1].partition(b":")[2])["result"]["resultType"] == "complete"
+        connection.close()
+        assert server.process.wait(5) == 0
+
+
+def test_a_token_is_asked_for(tmp_path: Path) -> None:
+    write_skill(tmp_path, "one")
+    token_file = tmp_path / "token"
+    token_file.write_text(f"{TOKEN}\n", "utf-8")
+    with Served(tmp_path, "--token-file", str(token_file)) as server:
+        wrong = ["", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x"]
+        for given in wrong:
+            status, answer = server.modern("resources/read", {"Authorization": given}, uri=ONE)
+            assert (status, answer) == (401, {"error": "a bearer token is needed"})
+        assert server.modern("resources/read", uri=ONE)[0] == 401
+        for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}"):
+            assert server.modern("resources/read", {"Authorization": given}, uri=ONE)[0] == 200
+        assert server.stop()[0] == 0
+
+
+def test_other_machines_come_in_with_a_token_only() -> None:
+    with pytest.raises(ConfigError, match="lets other machines in"):
+        open_socket(HttpSettings(host="0.0.0.0", port=0))
+    with open_socket(HttpSettings(host="0.0.0.0", port=0, token=TOKEN)) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
+    for host in ("localhost", "127.0.0.1"):
+        open_socket(HttpSettings(host=host, port=0)).close()
+
+
+def test_a_taken_port_is_told() -> None:
+    with open_socket(HttpSettings(port=0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"`127.0.0.1:{port}` cannot be listened on"):
+            open_socket(HttpSettings(port=port))
+
+
+def test_token_files(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    with pytest.raises(ConfigError, match="No such file"):
+        read_token(str(path))
+    for text in ("", "short\n", "\n" + TOKEN, "x" * 30 + "é"):
+        path.write_text(text, "utf-8")
+        with pytest.raises(ConfigError, match="holds no token"):
+            read_token(str(path))
+    path.write_bytes(b"\xff" * 40)
+    with pytest.raises(ConfigError, match="no UTF-8"):
+        read_token(str(path))
+    path.write_text(f"{TOKEN}\n", "utf-8")
+    assert read_token(str(path)) == TOKEN
