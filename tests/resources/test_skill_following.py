@@ -11,6 +11,7 @@ import pytest
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.problem import NotFound
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.skill import SkillProvider
 from fast_agent.resources.skill_methods import skill_addition
@@ -205,6 +206,53 @@ def test_reads_and_inventories_agree_while_files_change(root: Path) -> None:
         writer.join()
     assert answered
     assert provider.read(Uri.parse("skill://one/text"))[0].bytes == (root / "one/text").read_bytes()
+
+
+def test_many_ask_at_once_while_skills_come_and_go(root: Path) -> None:
+    provider = serve(root)
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        uris = ["skill://one/_manifest", "skill://index.json", "skill://late/SKILL.md"]
+        while not stop.is_set():
+            for uri in uris:
+                try:
+                    provider.read(Uri.parse(uri))
+                    provider.refresh()
+                    provider.fingerprint(Uri.parse(uri))
+                except ResourceError:
+                    pass
+                except BaseException as error:  # noqa: BLE001  (told by the test)
+                    failures.append(error)
+                    return
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(40):
+        folder = add(root, "late", f"Number {number}.", text="x")
+        time.sleep(0.005)
+        (folder / "text").unlink()
+        (folder / "SKILL.md").unlink()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    provider.look()
+    assert [one.path for one in provider.skills.skills] == ["one", "two"]
+
+
+def test_a_file_of_a_skill_that_is_gone_is_gone(root: Path) -> None:
+    for file in ("SKILL.md", "text"):
+        os.utime(root / "one" / file, (1, 1))
+    provider = serve(root)
+    for _ in range(2):
+        assert provider.read(Uri.parse("skill://one/text"))[0].text == "xxx"
+    (root / "one/SKILL.md").write_text("no longer a skill")
+    provider.refresh()
+    with pytest.raises(NotFound):
+        provider.read(Uri.parse("skill://one/text"))
 
 
 @pytest.mark.spec("SEED-SKILL-14")

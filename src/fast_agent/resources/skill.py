@@ -224,8 +224,7 @@ class SkillProvider:
             except (StaleError, RefusedFileError):
                 self.look()
             else:
-                self._snapshots[skill] = one
-                return one
+                return self._remember(one)
         raise Unavailable(uri.text, "keeps changing while it is read")
 
     def snapshot_or_none(self, skill: Skill) -> SkillSnapshot | None:
@@ -239,8 +238,7 @@ class SkillProvider:
                 return self.snapshot(skill.uri)
             except (NotFound, Unavailable):
                 return None
-        self._snapshots[skill] = one
-        return one
+        return self._remember(one)
 
     def fresh(self) -> Sequence[Skill]:
         """All skills as they are on disk now, sorted by URI."""
@@ -267,6 +265,12 @@ class SkillProvider:
         found = self._set.owner(uri)
         return close_to(self._set, uri, found[0] if found else None)
 
+    def _remember(self, snapshot: SkillSnapshot) -> SkillSnapshot:
+        with self._lock:
+            if self._set.by_path.get(snapshot.skill.path) is snapshot.skill:
+                self._snapshots[snapshot.skill] = snapshot
+        return snapshot
+
     def _look_if_due(self) -> None:
         """Look unless that would take more than a small part of the time."""
         waited = self._now() - self._looked_at
@@ -292,6 +296,7 @@ class SkillProvider:
         served = frozenset(skills.skills)
         self._snapshots = {one: old for one, old in self._snapshots.items() if one in served}
         self._set = skills
+        self._kept.keep_only(served)
         if self._hashes is not None:
             places = {(one.root.path, place) for one in served for place in one.files.values()}
             self._hashes.keep(places)

@@ -7,6 +7,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fast_agent.resources.resource import ResourceContent
     from fast_agent.resources.skill_set import Skill
     from fast_agent.text.safe_file import FileStamp
@@ -56,6 +58,13 @@ class KeptReads:
             while self._bytes > self._most:
                 _, old = self._kept.popitem(last=False)
                 self._bytes -= old[2].size * 2 + 1000
+
+    def keep_only(self, skills: Collection[Skill]) -> None:
+        """Forget the files of all skills but these."""
+        with self._lock:
+            gone = [uri for uri, kept in self._kept.items() if kept[0] not in skills]
+        for uri in gone:
+            self._drop(uri)
 
     def _drop(self, uri: str) -> None:
         with self._lock:
