@@ -107,8 +107,9 @@ def write_diagnostics(found: Sequence[Diagnostic], output: str) -> None:
         from fast_agent.cli.report import wants_color
         from fast_agent.diagnostics.render_human import render_human, summarize
 
-        text = render_human(found, color=wants_color(sys.stderr))
-        sys.stderr.write(text or f"{summarize(found)}\n")
+        shown = [one for one in found if one.severity != "info"]
+        text = render_human(shown, color=wants_color(sys.stderr))
+        sys.stderr.write(text or f"{summarize(shown)}\n")
 
 
 def _entry(name: str, one: Resource | ResourceTemplate) -> str:
