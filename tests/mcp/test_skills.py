@@ -443,3 +443,50 @@ async def test_no_command_runs_beside_a_skill_without_a_person(desk: NewDesk) ->
     assert not (await run("fourth")).is_error
     assert shell.ran == ["first", "fourth"]
     assert ["fourth" in text for text in person.asked] == [False, True]
+
+
+def write_skill(root: Path, name: str, body: str) -> None:
+    (root / name).mkdir(exist_ok=True)
+    text = f"---\nname: {name}\ndescription: All about {name}.\n---\n{body}\n"
+    (root / name / "SKILL.md").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+async def test_skills_of_this_projects_own_server(
+    tmp_path: Path, protocol: Any, eventually: Callable[..., Awaitable[None]]
+) -> None:
+    served = tmp_path / "skills"
+    served.mkdir()
+    write_skill(served, "plan", "Read `a b.md`.")
+    (served / "plan" / "a b.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo")
+    (served / "plan" / "empty.txt").write_bytes(b"")
+    (served / "plan" / "dot.png").write_bytes(bytes(range(256)))
+    program = "import sys; from fast_agent.cli.main import main; sys.exit(main())"
+    arguments = ("-c", program, "resources", "serve", "--skills", str(served))
+    target = StdioTarget(command=sys.executable, args=arguments)
+    async with ServerPool([ServerSpec(name="ours", target=target, protocol=protocol)]) as pool:
+        here = Desk(tmp_path, pool, None)
+        assert await here.names() == ["plan"]
+        assert "a b.md\ndot.png\nempty.txt" in await here.load("plan")
+        read = await here.call(READ, skill="plan", path="a b.md")
+        assert "one\ntwo" in read.text.replace("\r", "")
+        assert not (await here.call(READ, skill="plan", path="dot.png")).is_error
+        assert not (await here.call(READ, skill="plan", path="empty.txt")).is_error
+
+        write_skill(served, "more", "More.")
+
+        async def listed() -> bool:
+            return await here.names() == ["more", "plan"]
+
+        await eventually(listed)
+        (served / "plan" / "a b.md").write_bytes(b"other")
+        changed = await here.refused(READ, skill="plan", path="a b.md")
+        assert "changed since it was loaded" in changed
+        await here.load("plan", turn="turn-2")
+        assert "other" in (await here.call(READ, skill="plan", path="a b.md")).text
+
+
+async def test_servers_are_told_that_the_extension_is_understood(desk: NewDesk) -> None:
+    here = await desk()
+    await here.names()
+    assert "discover io.modelcontextprotocol/skills" in here.asked()

@@ -30,6 +30,7 @@ class Catalog:
 
     def __init__(self, connection: Connection, clock: Callable[[], float]) -> None:
         self._connection = connection
+        self._resource_changes = 0
         name = f"server `{connection.spec.name}`"
         self._tools = Listing(f"{name}: `tools/list`", self._tool_page, clock)
         self._resources = Listing(f"{name}: `resources/list`", self._resource_page, clock)
@@ -60,8 +61,14 @@ class Catalog:
         """Fetch the tools anew at the next need."""
         self._tools.changed()
 
+    @property
+    def resource_changes(self) -> int:
+        """How often the resources changed or may have; skills of the server change with them."""
+        return self._resource_changes
+
     def resources_changed(self) -> None:
         """Fetch the resources and templates anew at the next need."""
+        self._resource_changes += 1
         self._resources.changed()
         self._templates.changed()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import anyio
 import httpx2
 from mcp.client import Client
+from mcp.client.extension import advertise
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import (
     PromptsListChanged,
@@ -36,6 +37,7 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.server_log import forward
+from fast_agent.mcp.skills import EXTENSION
 from fast_agent.mcp.stdio import MESSAGE_LIMIT, ServerProcess
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.mcp.watched_stream import WatchedStream
@@ -180,6 +182,7 @@ class LiveSession:
             log_level="info",
             mode=self._spec.protocol,
             cache=None,
+            extensions=(advertise(EXTENSION),),
             **self.requests.options(),
         )
         async with client:

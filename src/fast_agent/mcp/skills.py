@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fast_agent.errors import ToolError
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 60.0
 """How long a list that could not be had counts as empty."""
 
+UNTOLD_SECONDS = 60.0
+"""How long a list without a lifetime is believed where no change is told."""
+
 MANIFEST = "_manifest"
 MAX_MANIFEST = 1 << 20
 MAX_REPORTED = 20
@@ -66,7 +70,7 @@ class ServerSkills:
         self._allowed = allowed
         self._clock = clock
         self._list = Listing(f"server `{connection.name}`: `skills/list`", self._page, clock)
-        self._session: object = None
+        self._changes = -1
         self._listed: Sequence[object] | None = None
         self._entries: tuple[SkillEntry, ...] = ()
         self._inventories: dict[str, SkillResource] = {}
@@ -147,8 +151,10 @@ class ServerSkills:
     async def _extended(self) -> bool:
         """Whether the server declares the extension."""
         session = await self._connection.open()
-        if session is not self._session:
-            self._session = session
+        # Opening a session counts as a change of all its lists.
+        changes = self._connection.catalog.resource_changes
+        if changes != self._changes:
+            self._changes = changes
             self._list.changed()
         declared: dict[str, Any] | None = session.client.server_capabilities.extensions
         return declared is not None and EXTENSION in declared
@@ -163,9 +169,11 @@ class ServerSkills:
             raise ToolError(f"server `{self.label}`: `skills/list` gave a cursor that is no text")
         fresh = answer.get("ttlMs")
         known = isinstance(fresh, int | float) and not isinstance(fresh, bool)
-        # Nothing tells of changed skills but changed resources; so a list without a lifetime is
-        # asked for again after a while.
-        return Page(cast("list[JsonValue]", skills), following, fresh / 1000 if known else 60.0)
+        # A change of resources tells of changed skills; where it is not told, and the list has no
+        # lifetime, it is asked for again after a while.
+        told = self._connection.tells_changes
+        seconds = fresh / 1000 if known else inf if told else UNTOLD_SECONDS
+        return Page(cast("list[JsonValue]", skills), following, seconds)
 
     async def _get(self, uri: str) -> SkillEntry:
         answer = await self._ask("skills/get", {"uri": uri})

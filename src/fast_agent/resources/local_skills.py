@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
+from fast_agent.diagnostics.skill_rules import SKIPPED
 from fast_agent.errors import ResourceError
 from fast_agent.resources.skill_entry import SkillEntry, SkillError, SkillResource
 from fast_agent.resources.uri import Uri
@@ -12,8 +14,12 @@ from fast_agent.resources.uri import Uri
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.skill import SkillProvider
     from fast_agent.resources.skill_set import Skill, SkillSet
+
+
+_log = logging.getLogger(__name__)
 
 
 class LocalSkills:
@@ -99,7 +105,22 @@ def _provider(roots: Sequence[str]) -> SkillProvider:
     from fast_agent.resources.skill import SkillOptions, SkillProvider
 
     # Skills written for other programs have fields and names that are not in the specification.
-    return SkillProvider(roots, SkillOptions(name_policy="lenient", load_skill=False))
+    options = SkillOptions(name_policy="lenient", load_skill=False)
+    return SkillProvider(roots, options, report=_report)
+
+
+def _report(problem: Diagnostic) -> None:
+    """Tell of what leaves a skill or a file out; the rest is for `fast-agent resources check`."""
+    told = problem.severity == "error" or problem.code == SKIPPED
+    line = f":{problem.span.start.line}" if problem.span else ""
+    _log.log(
+        logging.WARNING if told else logging.DEBUG,
+        "%s%s: %s %s",
+        problem.path,
+        line,
+        problem.code,
+        problem.message,
+    )
 
 
 def _entry(skill: Skill) -> SkillEntry:

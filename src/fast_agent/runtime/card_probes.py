@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def card_probes(
     workspace: Path, settings: Settings | None, environ: Mapping[str, str]
 ) -> tuple[Probe, ...]:
-    """Give the checks of histories, functions, instructions and models.
+    """Give the checks of histories, functions, skills, instructions and models.
 
     Args:
         workspace: The directory the program works in, absolute.
@@ -24,6 +24,7 @@ def card_probes(
         environ: The environment.
     """
     from fast_agent.messages.history_probe import history_probe
+    from fast_agent.resources.skill_probe import skill_probe
     from fast_agent.runtime.instruction_check import check_instruction
     from fast_agent.runtime.internal_documents import internal_text
     from fast_agent.tools.card_functions import FunctionCheck
@@ -31,6 +32,7 @@ def card_probes(
     plain = (
         partial(history_probe, workspace=workspace),
         FunctionCheck(workspace),
+        partial(skill_probe, workspace=workspace),
         partial(check_instruction, workspace=workspace, internal=internal_text),
     )
     if settings is None:

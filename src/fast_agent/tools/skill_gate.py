@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import anyio
 
+from fast_agent.errors import ResourceError
 from fast_agent.resources.skill_entry import SkillError
 from fast_agent.resources.skill_text import folded_line, summary
 from fast_agent.tools.human import HumanRequest
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 MAX_COMMAND = 2_000
+
+_log = logging.getLogger(__name__)
 
 _YES = {"type": "string", "enum": ["yes", "no"]}
 
@@ -93,7 +97,11 @@ class SkillGate:
                 f"the person does not want the skill `{skill.name}` of server `{skill.label}`",
                 hint="go on without it",
             )
-        self._approvals.approve(skill.label, skill.entry)
+        try:
+            self._approvals.approve(skill.label, skill.entry)
+        except ResourceError as problem:
+            # It was allowed all the same; the next load asks again.
+            _log.warning("%s", problem.message)
 
     async def _agrees(self, message: str, agent: str, key: str) -> bool:
         if self._human is None:

@@ -203,6 +203,9 @@ for line in sys.stdin:
     method: str = message["method"]
     params: dict[str, Any] = message.get("params", {})
     print(method, params.get("uri", ""), file=log, flush=True)
+    if method == "server/discover":
+        told = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        print("discover", *told.get("extensions", ()), file=log, flush=True)
     result = answer(method, params)
     reply: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
     if result is None:
