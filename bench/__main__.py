@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 
     from bench.figure import Figure
 
-FAMILIES = ("startup", "loading", "turn", "tool", "sessions", "install")
+FAMILIES = (
+    "startup",
+    "loading",
+    "turn",
+    "tool",
+    "sessions",
+    "install",
+    "resources",
+    "resources_http",
+    "resources_changes",
+    "resources_guide",
+    "smart_prompt",
+)
 """The modules of this package that measure, in the order of the table."""
 
 

@@ -90,7 +90,7 @@ def compare(
     values = interleave(measures, rounds=setup.rounds(rounds))
     if trial is not None and trial.failure:
         values[_PEER], note = [], f"failed: {trial.failure}"
-    sides = {side: _by_name(values.get(side, [])) for side in (_OURS, _LIMIT, _PEER)}
+    sides = {side: by_name(values.get(side, [])) for side in (_OURS, _LIMIT, _PEER)}
     return Comparison(sides[_OURS], sides[_LIMIT], sides[_PEER], note)
 
 
@@ -112,7 +112,8 @@ class _Trial:
             return {}
 
 
-def _by_name(rounds: list[Values]) -> dict[str, Samples]:
+def by_name(rounds: list[Values]) -> dict[str, Samples]:
+    """Gather the values of several rounds by their names."""
     if not rounds:
         return {}
     return {name: Samples.of(values[name] for values in rounds) for name in rounds[0]}

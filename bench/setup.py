@@ -57,6 +57,11 @@ class Setup:
         return min(many, 3) if self.quick else many
 
     @property
+    def peers_asked(self) -> bool:
+        """Whether peers are to be measured."""
+        return self.peer is not None or self.peer_note != ""
+
+    @property
     def python(self) -> Path:
         """The interpreter that runs our code."""
         return Path(sys.executable)

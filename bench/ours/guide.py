@@ -1,0 +1,58 @@
+"""Index and search a root of documents, in a process that has looked at none before."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.guide import GuideProvider
+from fast_agent.resources.guide_file import load_guide
+from fast_agent.resources.search import SearchIndex
+from fast_agent.resources.uri import Uri
+
+
+def walk(root: str) -> int:
+    """Visit every file, which is the least that an index takes."""
+    count, pending = 0, [root]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    entry.stat(follow_symlinks=False)
+                    count += 1
+    return count
+
+
+def main(root: str, count: int, queries: list[str]) -> None:
+    start = time.perf_counter()
+    walked = walk(root)
+    least = time.perf_counter() - start
+    provider = GuideProvider(load_guide(Path(root)))
+    start = time.perf_counter()
+    help_page = provider.read(Uri.parse("guide://help"))
+    indexed = time.perf_counter() - start
+    index = SearchIndex(Catalog([provider]))
+    start = time.perf_counter()
+    found = index.refresh()
+    filled = time.perf_counter() - start
+    searches: list[float] = []
+    for query in queries:
+        start = time.perf_counter()
+        hits = index.search(query)
+        searches.append(time.perf_counter() - start)
+        if not hits:
+            sys.exit(f"`{query}` found nothing")
+    if not walked >= found >= count or not help_page:
+        sys.exit(f"{found} of {count} documents are in the search index")
+    times = {"walk": least, "index": indexed, "fill": filled, "search": median(searches)}
+    print(json.dumps(times))
+
+
+main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
