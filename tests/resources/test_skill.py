@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from fast_agent.resources import skill_files
 from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.folder import Folder
 from fast_agent.resources.problem import InvalidUri, NotFound, TooLarge, Unavailable
 from fast_agent.resources.skill import SkillOptions, SkillProvider
 from fast_agent.resources.uri import Uri
+from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.skill_set import NamePolicy
+    from fast_agent.text.safe_file import FileBytes
 
 HEAD = "---\nname: {name}\ndescription: Does {name}.\n---\n# {name}\n"
 
@@ -281,3 +285,47 @@ def test_a_large_file_is_in_the_manifest_and_not_read(root: Path) -> None:
     assert entry == {"path": "big.bin", "size": size, "hash": digest, "tooLarge": True}
     with pytest.raises(TooLarge):
         read(provider, "skill://code-review/big.bin")
+
+
+def test_a_file_that_may_not_be_read_is_told_in_its_place(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "code-review/closed.md").write_bytes(b"closed")
+    closed = Folder.read
+
+    def refused(self: Folder, path: str, limit: int) -> FileBytes:
+        if path.endswith("closed.md"):  # tests may run as a user who may read everything
+            raise RefusedFileError("may not be read by this user")
+        return closed(self, path, limit)
+
+    monkeypatch.setattr(Folder, "read", refused)
+    provider, _ = serve(root)
+    files = json.loads(read(provider, "skill://code-review/_manifest"))["files"]
+    assert {"path": "closed.md", "size": 6, "unreadable": True} in files
+    assert [one["path"] for one in files if "hash" in one] == [
+        "SKILL.md",
+        "references/REFERENCE.md",
+    ]
+    entry = json.loads(provider.snapshot(Uri.parse("skill://code-review")).entry)
+    assert len(entry["resources"]) == 2
+    assert provider.fingerprint(Uri.parse("skill://code-review/closed.md")) == ""
+    with pytest.raises(Unavailable, match="may not be read"):
+        read(provider, "skill://code-review/closed.md")
+
+
+def test_a_folder_that_may_not_be_listed_is_told(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = skill_files.open_root
+
+    def refused(path: str) -> int:
+        if path.endswith("references"):
+            raise RefusedFileError("may not be read by this user")
+        return known(path)
+
+    monkeypatch.setattr(skill_files, "open_root", refused)
+    provider, problems = serve(root)
+    assert list(manifest(provider, "code-review")) == ["SKILL.md"]
+    assert [(one.code, one.message) for one in problems] == [
+        ("FA762", "may not be read by this user")
+    ]

@@ -172,6 +172,7 @@ def test_a_client_hears_of_what_it_follows(root: Path) -> None:
 
 
 def test_reads_and_inventories_agree_while_files_change(root: Path) -> None:
+    (root / "one/text").write_text("x")  # what the writer has not yet written is like the rest
     provider = serve(root)
     stop = threading.Event()
 

@@ -178,7 +178,7 @@ class SkillProvider:
                 place = skill.files[path]
                 stamp = skill.root.folder.stamp(place)
                 if stamp is not None and stamp.size <= self._most(path):
-                    return self.hashes.of(skill.root, place, stamp, self._most(path))
+                    return self.hashes.of(skill.root, place, stamp, self._most(path)) or ""
             return _digest(b"".join(content.bytes for content in self.read(uri)))
         except (ResourceError, StaleError):
             return ""

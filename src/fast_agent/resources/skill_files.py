@@ -214,10 +214,14 @@ class SkillRoot:
             return old
         try:
             new = self._list(place, path)
-        except (OSError, RefusedFileError):
+        except RefusedFileError as refusal:
             if not path:
-                raise RefusedFileError("is missing or cannot be listed") from None
-            return None
+                raise
+            if refusal.missing:
+                return None
+            new = Listing(path, None, (), (), (Skipped(path, refusal.message),), None, 0)
+        except OSError:
+            return None  # gone while it was listed
         return old if old is not None and old == new else new
 
     def _list(self, place: str, path: str) -> Listing:

@@ -30,14 +30,14 @@ class SkillFile:
         path: In the skill.
         uri: Its canonical URI.
         size: Bytes.
-        digest: `sha256:` and 64 hexadecimal digits, of its bytes.
-        readable: Whether a read answers it; False where it is too large.
+        digest: `sha256:` and 64 hexadecimal digits, of its bytes; None where they cannot be read.
+        readable: Whether a read answers it; False where it cannot be read or is too large.
     """
 
     path: str
     uri: str
     size: int
-    digest: str
+    digest: str | None
     readable: bool
 
 
@@ -64,13 +64,13 @@ class SkillSnapshot:
         """Write the inventory that `_manifest` answers."""
         files: list[JsonValue] = []
         for file in self.files:
-            entry: dict[str, JsonValue] = {
-                "path": file.path,
-                "size": file.size,
-                "hash": file.digest,
-            }
-            if not file.readable:
-                entry["tooLarge"] = True
+            entry: dict[str, JsonValue] = {"path": file.path, "size": file.size}
+            if file.digest is None:
+                entry["unreadable"] = True
+            else:
+                entry["hash"] = file.digest
+                if not file.readable:
+                    entry["tooLarge"] = True
             files.append(entry)
         return encode({"skill": self.skill.name, "files": files})
 
@@ -96,7 +96,7 @@ class Hashes:
         self._known: dict[tuple[str, str], tuple[FileStamp, str]] = {}
         self._lock = Lock()
 
-    def of(self, root: SkillRoot, place: str, stamp: FileStamp, limit: int) -> str:
+    def of(self, root: SkillRoot, place: str, stamp: FileStamp, limit: int) -> str | None:
         """Hash a file.
 
         Args:
@@ -104,6 +104,9 @@ class Hashes:
             place: Its path below the root.
             stamp: The state in which it is to be hashed.
             limit: Most bytes it may hold.
+
+        Returns:
+            The hash; None where the file is there and may not be read.
 
         Raises:
             StaleError: It is in another state, or gone.
@@ -115,6 +118,8 @@ class Hashes:
         try:
             read = root.folder.read(place, limit)
         except RefusedFileError:
+            if root.folder.stamp(place) == stamp:
+                return None
             raise StaleError from None
         if len(read.data) != stamp.size:
             raise StaleError
@@ -166,11 +171,19 @@ def take(
     )
     if before is not None and digests == tuple(file.digest for file in before.files):
         return before
+    if digests[0] is None:
+        raise StaleError
     if stamps[0] != root.heads[skill.folder].stamp:
         _check_head(skill, digests[0], limits)
     most = limits.core.file_bytes
     files = tuple(
-        SkillFile(path, skill.file_uri(path).text, stamp.size, digest, stamp.size <= most)
+        SkillFile(
+            path,
+            skill.file_uri(path).text,
+            stamp.size,
+            digest,
+            digest is not None and stamp.size <= most,
+        )
         for path, stamp, digest in zip(skill.files, stamps, digests, strict=True)
     )
     entry = encode(
