@@ -121,15 +121,20 @@ def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:
     assert 1 <= watched.count - known <= 12
 
 
+def watchers() -> int:
+    return sum(one.name == "resource-watch" for one in threading.enumerate())
+
+
 def test_nothing_after_stop(watched: Watched) -> None:
     watched.settle()
+    before = watchers()
     watched.stop()
     watched.stop()
     known = watched.count
     (watched.place / "a.md").write_text("a")
     time.sleep(0.3)
     assert watched.count == known
-    assert not [one for one in threading.enumerate() if one.name == "resource-watch"]
+    assert watchers() == before - 1
 
 
 @pytest.mark.usefixtures("kind")
