@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -177,7 +178,7 @@ class SkillRoot:
     def may_hold(self, names: Sequence[str]) -> bool:
         """Say whether a folder on the way down to a path is no longer as the last look found it."""
         if self.problem is not None:
-            return True
+            return self._folder is None and os.path.isdir(self.path)  # noqa: PTH112
         places = ("/".join(names[:end]) for end in range(len(names) + 1))
         return not self.is_fresh(one for one in map(self.listings.get, places) if one is not None)
 
@@ -198,14 +199,15 @@ class SkillRoot:
             found[path] = listing
             files += len(listing.files)
             if len(found) > limits.folders or files > limits.core.tree_files:
-                raise _TooManyError(
-                    f"holds more than {limits.folders:,} folders or"
-                    f" {limits.core.tree_files:,} files"
-                )
+                raise self._too_many()
             if listing.folders:
                 prefix = listing.prefix
                 pending.extend(prefix + name for name in reversed(listing.folders))
         return found
+
+    def _too_many(self) -> _TooManyError:
+        folders, files = self._limits.folders, self._limits.core.tree_files
+        return _TooManyError(f"holds more than {folders:,} folders or {files:,} files")
 
     def _listing(self, base: str, path: str, old: Listing | None) -> Listing | None:
         place = f"{base}/{path}" if path else base
@@ -228,8 +230,11 @@ class SkillRoot:
         directory = open_root(place)
         try:
             stamp = FileStamp.of(os.fstat(directory))
+            most = self._limits.core.tree_files
             with os.scandir(directory) as entries:
-                found = [entry for entry in entries if not ignored(entry.name)]
+                found = [entry for entry in islice(entries, most + 1) if not ignored(entry.name)]
+            if len(found) > most:
+                raise self._too_many()
             prefix = f"{path}/" if path else ""
             files, folders, skipped, size = _sorted_out(found, prefix)
             if HEAD in files:
