@@ -232,9 +232,10 @@ class SkillRoot:
             stamp = FileStamp.of(os.fstat(directory))
             most = self._limits.core.tree_files
             with os.scandir(directory) as entries:
-                found = [entry for entry in islice(entries, most + 1) if not ignored(entry.name)]
+                found = list(islice(entries, most + 1))
             if len(found) > most:
                 raise self._too_many()
+            found = [entry for entry in found if not ignored(entry.name)]
             prefix = f"{path}/" if path else ""
             files, folders, skipped, size = _sorted_out(found, prefix)
             if HEAD in files:
