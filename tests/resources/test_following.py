@@ -168,15 +168,16 @@ def test_a_change_made_just_before_the_watcher_is_up_is_not_lost(
 
 
 def test_the_watcher_goes_with_the_last_client(client: Client, service: ResourceService) -> None:
-    def running() -> int:
-        return sum(one.name == "resource-watch" for one in threading.enumerate())
+    before = set(threading.enumerate())
 
-    before = running()
+    def running() -> int:
+        new = set(threading.enumerate()) - before
+        return sum(one.name == "resource-watch" for one in new)
 
     def threads(wanted: int) -> bool:
         end = time.monotonic() + 3
         while time.monotonic() < end:
-            if running() - before == wanted:
+            if running() == wanted:
                 return True
             time.sleep(0.01)
         return False

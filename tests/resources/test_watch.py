@@ -121,8 +121,8 @@ def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:
     assert 1 <= watched.count - known <= 12
 
 
-def watchers() -> int:
-    return sum(one.name == "resource-watch" for one in threading.enumerate())
+def watchers() -> set[threading.Thread]:
+    return {one for one in threading.enumerate() if one.name == "resource-watch"}
 
 
 def test_nothing_after_stop(watched: Watched) -> None:
@@ -134,7 +134,7 @@ def test_nothing_after_stop(watched: Watched) -> None:
     (watched.place / "a.md").write_text("a")
     time.sleep(0.3)
     assert watched.count == known
-    assert watchers() == before - 1
+    assert len(before - watchers()) >= 1
 
 
 @pytest.mark.usefixtures("kind")
