@@ -47,7 +47,11 @@ _PATH = click.Path(path_type=Path)
     "--stdio", "commands", multiple=True, metavar="COMMAND", help="Give it an MCP server to start."
 )
 @click.option("--shell", is_flag=True, help="Let every agent run commands.")
-@click.option("--trust", is_flag=True, help="Run the code that auto-loaded cards bring.")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Run the code of cards that load by themselves or that a smart agent loads.",
+)
 @click.option("--config-path", "-c", type=_PATH, metavar="FILE", help="The configuration file.")
 @click.option(
     "--dump", "--dump-agents", "dump", type=_PATH, metavar="DIR", help="Write cards as Markdown."

@@ -232,6 +232,7 @@ class OneShot:
         async with program.run(
             model=self.model,
             shell=self.shell,
+            trust_cards=self.trust,
             human=self._human(program),
             listener=progress.listener,
             notify=progress.note,
