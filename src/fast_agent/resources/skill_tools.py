@@ -89,8 +89,9 @@ class SkillTools:
         }
         about_load = _ABOUT_LOAD
         if self._provider.options.embed_catalog and skills.skills:
-            name["enum"] = _choices(skills)
-            about_load += f"\n\n{_catalog(skills)}"
+            choices = _choices(skills)
+            name["enum"] = choices
+            about_load += f"\n\n{_catalog(skills, choices)}"
         elif not skills.skills:
             about_load += "\n\nThere are no skills at the moment."
         yield ServedTool(LOAD, about_load, _schema(name=name), self.load, "Load skill", _READ_ONLY)
@@ -167,15 +168,15 @@ def _choices(skills: SkillSet) -> list[str]:
     return found
 
 
-def _catalog(skills: SkillSet) -> str:
+def _catalog(skills: SkillSet, choices: list[str]) -> str:
     """Name every skill, with its description where there is room for all of them."""
-    choices = _choices(skills)
+    room = sum(min(len(skill.description), _LINE_CHARACTERS) for skill in skills.skills)
+    if room + sum(map(len, choices)) > _CATALOG_CHARACTERS:
+        return f"Skills: {one_line(', '.join(choices))}"
     lines = [
         f"- {one_line(choice)}: {one_line(skill.description, _LINE_CHARACTERS)}"
         for choice, skill in zip(choices, skills.skills, strict=True)
     ]
-    if sum(map(len, lines)) > _CATALOG_CHARACTERS:
-        return f"Skills: {', '.join(map(one_line, choices))}"
     return "Skills:\n" + escaped_lines(lines)
 
 
