@@ -146,6 +146,7 @@ def test_malformed_bodies_are_refused_as_over_stdio(served: Served, body: bytes,
     assert (status, answer["error"]["code"]) == (400, code)
 
 
+@pytest.mark.spec("T-14")
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -169,6 +170,36 @@ def test_a_local_page_may_call(served: Served) -> None:
 
 def test_large_bodies_are_refused(served: Served) -> None:
     assert served.post(b" " * ((4 << 20) + 1))[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/read", {"uri": ONE}),
+        ("resources/read", {"uri": "skill://one/none"}),
+        ("resources/read", {"uri": "SKILL://one/SKILL.md"}),
+        ("resources/list", {}),
+        ("resources/list", {"cursor": "x"}),
+        ("resources/templates/list", {}),
+        ("server/discover", {}),
+        ("skills/list", {}),
+    ],
+)
+def test_the_short_way_says_what_the_long_one_does(
+    served: Served, method: str, params: dict[str, Any]
+) -> None:
+    long_way = {"Accept": "application/json;q=1.0, text/event-stream"}
+    assert served.modern(method, **params) == served.modern(method, long_way, **params)
+
+
+def test_headers_that_say_something_else_are_refused(served: Served) -> None:
+    for wrong in (
+        {"Mcp-Name": "skill://one/other"},
+        {"Mcp-Method": "resources/list"},
+        {"MCP-Protocol-Version": "2031-01-01"},
+    ):
+        status, answer = served.modern("resources/read", wrong, uri=ONE)
+        assert (status, answer["error"]["code"]) == (400, -32020)
 
 
 def test_small_answers_are_sent_at_once(served: Served) -> None:

@@ -117,9 +117,11 @@ def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIA
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
+    from fast_agent.serve.plain_requests import PlainRequests
+
     names = {"127.0.0.1", "localhost", "[::1]", f"[{settings.host}]", settings.host}
     hosts = [f"{name}:{port}" for name in sorted(names)]
-    app = server.sdk.streamable_http_app(
+    sdk = server.sdk.streamable_http_app(
         streamable_http_path=MCP_PATH,
         json_response=True,
         max_request_body_size=_MOST_BODY,
@@ -132,6 +134,7 @@ def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIA
             allowed_origins=[f"http://{host}" for host in hosts],
         ),
     )
+    app = PlainRequests(sdk, server.service, MCP_PATH, hosts if settings.loopback else None)
     return app if settings.token is None else BearerToken(app, settings.token)
 
 
@@ -174,6 +177,8 @@ async def serve_http(
     """
     import uvicorn
 
+    from fast_agent.serve.joined_writes import JoinedWrites
+
     class Stoppable(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
@@ -191,8 +196,11 @@ async def serve_http(
 
     config = uvicorn.Config(
         http_app(server, settings, listening.getsockname()[1]),
+        http=JoinedWrites,
         log_level="warning",
         access_log=False,
+        proxy_headers=False,
+        ws="none",
         server_header=False,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE_SECONDS,

@@ -74,11 +74,12 @@ class ResourceServer:
         service: Answers.
 
     Attributes:
+        service: The same.
         sdk: The SDK's server: `run` it over streams, or mount its `streamable_http_app`.
     """
 
     def __init__(self, service: ResourceService) -> None:
-        self._service = service
+        self.service = service
         self._streams: set[Mailbox] = set()
         self.sdk: Server[TaskGroup] = Server(
             service.info.name,
@@ -117,7 +118,7 @@ class ResourceServer:
         return _plain(answer.json) if answer is not None else {}
 
     async def _answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
-        ask = partial(self._service.answer, session, ctx.method, params, ctx.request_id)
+        ask = partial(self.service.answer, session, ctx.method, params, ctx.request_id)
         return ask() if ctx.method in _QUICK else await to_thread.run_sync(ask)
 
     def _session_of(self, ctx: Context) -> Session:
@@ -127,11 +128,11 @@ class ResourceServer:
         if isinstance(known, Session):
             return known
         mailbox = Mailbox()
-        session = self._service.open(mailbox.put)
+        session = self.service.open(mailbox.put)
         scope = anyio.CancelScope()
         connection.state[_SESSION] = session
         connection.exit_stack.callback(scope.cancel)
-        connection.exit_stack.push_async_callback(to_thread.run_sync, self._service.close, session)
+        connection.exit_stack.push_async_callback(to_thread.run_sync, self.service.close, session)
         ctx.lifespan_context.start_soon(_deliver, mailbox, ctx.session, scope)
         return session
 
@@ -141,7 +142,7 @@ class ResourceServer:
             raise RequestRefused(INTERNAL_ERROR, f"there are {MOST_STREAMS} streams open already")
         mailbox = Mailbox()
         self._streams.add(mailbox)
-        session = self._service.open(mailbox.put)
+        session = self.service.open(mailbox.put)
 
         async def send(notification: Notification) -> None:
             await ctx.session.send_notification(
@@ -155,7 +156,7 @@ class ResourceServer:
         finally:
             self._streams.discard(mailbox)
             with anyio.CancelScope(shield=True):
-                ended = await to_thread.run_sync(self._service.close, session)
+                ended = await to_thread.run_sync(self.service.close, session)
                 last.extend(answer for _, answer in ended)
         return _plain(last[0].json)
 
