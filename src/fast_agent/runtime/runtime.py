@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Model
     from fast_agent.models.selection import Selection
     from fast_agent.models.usage import Usage
+    from fast_agent.resources.provider import Provider
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.tools.function_loader import FunctionLoader
@@ -290,7 +291,7 @@ class Runtime:
             from fast_agent.resources.internal import InternalProvider
             from fast_agent.tools.resource_tools import ResourceShelf
 
-            catalog = Catalog((InternalProvider(), *self._surroundings.providers))
+            catalog = Catalog((InternalProvider(), *self._guides(), *self._surroundings.providers))
             self._shelf = ResourceShelf(catalog)
         return self._shelf
 
@@ -326,6 +327,14 @@ class Runtime:
         return self._models.create(
             own.text, agent=agent, api_key=config.api_key, directory=own.directory
         )
+
+    def _guides(self) -> tuple[Provider, ...]:
+        """Give the documents of the configuration's `guide`."""
+        from fast_agent.resources.guide import GuideProvider
+        from fast_agent.resources.guide_file import configured_guide
+
+        guide = configured_guide(self._settings)
+        return () if guide is None else (GuideProvider(guide),)
 
     async def _close_agents(self) -> FastAgentError | None:
         """Close every agent; returns the first problem."""
