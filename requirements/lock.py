@@ -37,10 +37,9 @@ OPTIONS = [
 def compile_set(name: str, selection: list[str]) -> None:
     """Resolve one set; versions already pinned are kept unless they no longer fit."""
     target = HERE / f"{name}.txt"
-    command = [
-        sys.executable, "-m", "uv", "pip", "compile", *([] if name == "build" else ["pyproject.toml"]),
-        *selection, *OPTIONS, "--output-file", str(target),
-    ]  # fmt: skip
+    sources = [] if name == "build" else ["pyproject.toml"]
+    command = [sys.executable, "-m", "uv", "pip", "compile", *sources, *selection, *OPTIONS]
+    command += ["--output-file", str(target)]
     subprocess.run(command, cwd=ROOT, check=True)
     text = target.read_text(encoding="utf-8")
     if "://" in text:
