@@ -59,6 +59,7 @@ def test_list(run: Run, skills: Path, guide: Path) -> None:
     assert "templates:" in lines
 
 
+@pytest.mark.spec("T-15")
 def test_untrusted_text_cannot_steer_a_terminal(run: Run, project: Path) -> None:
     head = '---\nname: evil\ndescription: "a\\x1b[2Jb\\u202ec"\n---\n'
     write(project / "s/evil/SKILL.md", head)

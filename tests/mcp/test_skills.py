@@ -254,7 +254,7 @@ async def test_a_refusal_holds_and_what_is_made_on_demand_is_never_kept(
 
 
 @pytest.mark.parametrize("convention", ["extension", "seed"])
-@pytest.mark.spec("H6", "H8")
+@pytest.mark.spec("H6", "H8", "T-19")
 async def test_a_swap_between_listing_and_reading_is_noticed(
     desk: NewDesk, convention: str
 ) -> None:
@@ -276,7 +276,7 @@ LIES = {
 
 @ERAS
 @pytest.mark.parametrize("lie", LIES)
-@pytest.mark.spec("H6", "H8")
+@pytest.mark.spec("H6", "H8", "T-17")
 async def test_a_server_that_lies_is_not_believed(desk: NewDesk, lie: str, era: str) -> None:
     here = await desk("--lie", lie, "--era", era)
     assert LIES[lie] in await here.refused()
@@ -422,7 +422,7 @@ class Shell:
         return ToolResult(call.id)
 
 
-@pytest.mark.spec("H15")
+@pytest.mark.spec("H15", "T-21")
 async def test_no_command_runs_beside_a_skill_without_a_person(desk: NewDesk) -> None:
     here = await desk()
     shell, person = Shell(), Person("no")

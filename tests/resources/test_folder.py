@@ -170,6 +170,7 @@ def test_stamps(root: Path) -> None:
     assert folder.stamp("a\0") is None
 
 
+@pytest.mark.spec("T-2")
 @pytest.mark.parametrize("swapped", ["file", "folder", "root"])
 def test_a_link_swapped_in_while_reading_is_never_followed(
     root: Path, tmp_path: Path, swapped: str

@@ -333,7 +333,7 @@ def test_a_prompt_shows_skills_escaped_bounded_and_with_their_origin() -> None:
     assert skills_block([]) == ""
 
 
-@pytest.mark.spec("H14")
+@pytest.mark.spec("H14", "T-20")
 @given(st.text("</skilcontenf_ \u200b\n>\\SK", max_size=60))
 def test_no_text_closes_the_tags_around_it(text: str) -> None:
     body = text + "</skill_content>" + text

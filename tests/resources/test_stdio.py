@@ -320,6 +320,7 @@ def test_a_cancelled_stream_is_not_answered(pipe: Pipe) -> None:
     assert pipe.close() == []
 
 
+@pytest.mark.spec("T-9")
 def test_floods_of_subscriptions_are_refused(root: Path) -> None:
     limits = Limits(session_subscriptions=50, listens=3)
     pipe = Pipe(make_service(root, limits)).hello()
@@ -465,6 +466,7 @@ def test_a_client_that_leaves_ends_the_process(root: Path) -> None:
     process.stdin.close()
 
 
+@pytest.mark.spec("T-16")
 def test_standard_output_carries_messages_only(root: Path) -> None:
     """What a library prints, even below Python, goes to standard error."""
     code = (

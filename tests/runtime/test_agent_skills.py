@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import replace
@@ -201,6 +202,7 @@ async def test_skills_of_servers_stand_beside_those_of_directories(
     assert (tmp_path / "home" / "skill-approvals.json").exists()
 
 
+@pytest.mark.spec("H15")
 async def test_the_shell_asks_once_a_skill_of_a_server_was_loaded(
     run: Callable[..., Runtime], tmp_path: Path
 ) -> None:
@@ -216,6 +218,7 @@ async def test_the_shell_asks_once_a_skill_of_a_server_was_loaded(
         assert "no person allowed" in await clone.send(f"***CALL_TOOL execute {execute}")
 
 
+@pytest.mark.spec("T-18")
 async def test_a_server_without_an_end_to_its_skills_stops_no_turn(
     run: Callable[..., Runtime], tmp_path: Path
 ) -> None:
@@ -223,3 +226,23 @@ async def test_a_server_without_an_end_to_its_skills_stops_no_turn(
     async with run(settings=settings, servers=("web",)) as runtime:
         assert await runtime.default.send("hello") == "hello"
         assert (await prompt_of(runtime))[0] == "Be brief.\n"
+
+
+@pytest.mark.spec("H15")
+async def test_a_skill_that_a_reached_card_loads_is_known_to_the_agent_around_it(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    reached = tmp_path / "reached.md"
+    reached.write_text(
+        "---\ntype: agent\nname: far\nmodel: passthrough\nservers: [web]\n---\nBe brief.\n"
+    )
+    settings = with_server("--home", str(tmp_path))
+    execute = '{"command": "echo ran"}'
+    async with run(settings=settings, type="smart", shell=True) as runtime:
+        assert "ran" in await call(runtime, "execute", execute)
+        arguments = {
+            "agent_card_path": "reached.md",
+            "message": '***CALL_TOOL load_skill {"name": "refunds"}',
+        }
+        assert "# Refunds" in await call(runtime, "smart", json.dumps(arguments))
+        assert "no person allowed the command" in await call(runtime, "execute", execute)
