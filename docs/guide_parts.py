@@ -90,7 +90,7 @@ class Parts:
         if which == "common":
             return self._field_table(_common())
         card_type = cast("CardType", which)
-        kept = set(FIELDS_OF["agent"]) if which != "agent" else set()
+        kept: set[str] = set(FIELDS_OF["agent"]) if which != "agent" else set()
         own = [
             field
             for field in FIELDS_OF[card_type].values()
