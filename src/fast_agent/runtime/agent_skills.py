@@ -36,7 +36,7 @@ class AgentSkills:
         around: What the program gives.
         servers: The card's servers.
         template: The card's instruction; where it does not hold the skills, a tool tells of them.
-        gate: Gives what asks before a skill of a server is used; None where there are no servers.
+        gate: Gives what asks before a skill of a server is used; None where there can be none.
     """
 
     def __init__(
@@ -51,9 +51,7 @@ class AgentSkills:
         self._directories, self._optional = directories_of(config, settings, around.workspace)
         self._servers = servers
         self._clock = around.monotonic
-        self._in_prompt = any(
-            getattr(segment, "name", None) == "agentSkills" for segment in template.segments
-        )
+        self._in_prompt = template.uses("agentSkills")
         self._gate = gate
         self._catalog: SkillCatalog | None = None
         self._tools: SkillTools | None = None

@@ -88,7 +88,7 @@ class Workshop:
         clone: Makes an instance of a card by name: (name, messages or None).
         shelf: Gives the documents agents may look up, the same at every call.
         gate: Gives what asks before a skill of a server is used, the same at every call; None
-            where there are no servers.
+            where there can be no such skill.
     """
 
     cards: Mapping[str, Card]

@@ -85,10 +85,11 @@ class Runtime:
         self._shelf: ResourceShelf | None = None
         self._pool = self._new_pool()
         self._gate: SkillGate | None = None
+        gate = around.gate or (self._skill_gate if self._may_have_strange_skills() else None)
         self._workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
-            surroundings=around,
+            surroundings=around if gate is None else replace(around, gate=gate),
             pool=self._pool,
             models=self._models,
             loader=self._function_loader,
@@ -97,7 +98,7 @@ class Runtime:
             shelf=self._resource_shelf,
             model_of=self.model_of,
             clone=self.clone,
-            gate=None if self._pool is None else self._skill_gate,
+            gate=gate,
         )
         self._blueprints: dict[str, Blueprint] = {}
         self._agents: dict[str, Agent] = {}
@@ -272,6 +273,11 @@ class Runtime:
 
             self._loader = FunctionLoader(self._surroundings.workspace)
         return self._loader
+
+    def _may_have_strange_skills(self) -> bool:
+        """Whether an agent may come by a skill of a server; a smart one has others run cards."""
+        cards = self._load_set.cards.values()
+        return self._pool is not None or any(card.config.type == "smart" for card in cards)
 
     def _skill_gate(self) -> SkillGate:
         if self._gate is None:

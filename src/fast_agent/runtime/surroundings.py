@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
     from fast_agent.tools.human import Human
+    from fast_agent.tools.skill_gate import SkillGate
 
 
 def _new_turn_ids() -> NewId:
@@ -52,6 +53,8 @@ class Surroundings:
         max_depth: Deepest nesting of agents as tools.
         providers: Resources that the resource tools offer besides the packaged documents.
         trust_cards: Whether cards that a smart agent reaches by their path may run code.
+        gate: Gives what asks before skills of servers are used, where an agent around these has
+            one; None where these are the first.
     """
 
     workspace: Path = field(default_factory=Path.cwd)
@@ -69,3 +72,4 @@ class Surroundings:
     max_depth: int = MAX_DEPTH
     providers: tuple[Provider, ...] = ()
     trust_cards: bool = False
+    gate: Callable[[], SkillGate] | None = field(default=None, repr=False)
