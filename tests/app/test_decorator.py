@@ -66,6 +66,7 @@ def test_a_decorator_makes_what_a_card_makes(
     (tmp_path / "tools.py").write_text("def add(a: int) -> int: return a")
     (tmp_path / "hooks.py").write_text("async def around(ctx, args, call_next): ...")
     (tmp_path / "work").mkdir()
+    (tmp_path / "skills").mkdir()
     value = FIELDS[field]
     extra = {"servers": FIELDS["servers"]} if field in {"tools", "resources", "prompts"} else {}
     fields = {**extra, field: value}
