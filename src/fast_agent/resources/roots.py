@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill import SkillProvider
     from fast_agent.resources.skill_set import NamePolicy
 
-SKILL_FOLDERS = (".fast-agent/skills", ".agents/skills", ".claude/skills")
+SKILL_FOLDERS = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 """Where the skills of a project are, below its directory."""
 
 _GUIDE_FILE = ".guide.yaml"
