@@ -10,7 +10,7 @@ PIP := -m pip --disable-pip-version-check install --quiet --require-hashes
 EXTRAS := core local openai anthropic google all dev build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types imports bench bench-peers lock docs clean setup weights
+.PHONY: help demo test fuzz check format lint types imports bench bench-peers lock docs clean setup weights
 
 help:  ## Say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ demo: $(DEMO_VENV)/.ready  ## Run a card set on real input: the local model, the
 
 test: weights  ## Set everything up and run the tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+fuzz: setup  ## Run the fuzz tests long, and another way each time
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest --timeout 3600 tests/fuzz
 
 check: setup format-check lint types imports docs-check test  ## What a contributor runs before a commit
 
