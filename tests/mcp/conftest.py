@@ -90,7 +90,8 @@ def stdio(
     return ServerSpec(name=name, target=target, **changes)
 
 
-@pytest.fixture(scope="session")
+# Not of the session: its event loop would still be there when tests elsewhere start their own.
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
 
@@ -148,7 +149,7 @@ def http_server() -> Iterator[HttpServer]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def shared(http_server: HttpServer) -> AsyncIterator[Servers]:
     person, oracle = Person(), Oracle()
     web = HttpTarget(url=http_server.url)
