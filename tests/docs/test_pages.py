@@ -25,9 +25,7 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
-def test_python_examples_run(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(PROGRAM, "new", "cards", cwd=tmp_path).returncode == 0
     (program,) = [block for block in blocks(page, "python") if "asyncio.run" in block]
     monkeypatch.setenv("FAST_AGENT_MODEL", "passthrough")
