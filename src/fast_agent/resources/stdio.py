@@ -48,7 +48,7 @@ _decode = JSONDecoder(parse_constant=_no_constant).decode
 RequestId: TypeAlias = "int | str"
 
 
-class Stopped(BaseException):  # noqa: N818 - no error, and nothing on its way may catch it
+class Stopped(BaseException):
     """The loop was asked to end while it waited."""
 
 
