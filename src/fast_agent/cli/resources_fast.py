@@ -33,7 +33,15 @@ def serve_plainly(arguments: Sequence[str]) -> bool:
 
 def serve_values(values: Mapping[str, object]) -> None:
     """Serve over stdio what the values of the command name."""
+    import gc
+
+    gc.disable()  # nothing made while starting is garbage, and looking for some takes a tenth of it
     from fast_agent import __version__
     from fast_agent.resources.stdio import serve_stdio
 
-    serve_stdio(roots_of(values).open().service(SERVER_NAME, __version__))
+    try:
+        service = roots_of(values).open().service(SERVER_NAME, __version__)
+        gc.freeze()
+    finally:
+        gc.enable()
+    serve_stdio(service)
