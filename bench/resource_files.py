@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,32 @@ if TYPE_CHECKING:
 
 SEED = 20_262
 _FOLDERS = 100
-_WORDS = """
-answer author bearer branch build cache change check client cursor digest draft error field file
-folder guide header index issue label limit line listing login manifest merge message method note
-number output page part path pattern place prompt proof query reader record release report request
-review rule schema scope section server session sign skill source stamp state step stream style
-summary table task template test text token tool type unit upload user value version watch word
-""".split()  # noqa: SIM905 - a list of ninety lines says no more
+_SYLLABLES = [
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ka",
+    "le",
+    "mi",
+    "no",
+    "pu",
+    "ra",
+    "se",
+    "ti",
+    "vo",
+    "zu",
+]
+_WORDS = [
+    first + second + third + fourth
+    for first in _SYLLABLES
+    for second in _SYLLABLES
+    for third in _SYLLABLES
+    for fourth in ("", "n", "r")
+]
+_FREQUENCIES = list(accumulate(1 / (rank + 10) for rank in range(len(_WORDS))))
+"""Words are as unevenly frequent as those of a language: few are everywhere, most are rare."""
 
 
 def write_skills(place: Path, count: int) -> Path:
@@ -76,19 +96,23 @@ def document_path(number: int) -> str:
 
 
 def queries(count: int) -> list[str]:
-    """Give searches of one to three words that documents hold."""
+    """Give searches of one to three words, as frequent as they are in documents."""
     random = Random(SEED + 1)
-    return [" ".join(random.sample(_WORDS, random.randint(1, 3))) for _ in range(count)]
+    return [" ".join(_words(random, random.randint(1, 3))) for _ in range(count)]
 
 
 def _sentence(random: Random) -> str:
-    return f"{' '.join(random.choices(_WORDS, k=random.randint(6, 14))).capitalize()}."
+    return f"{' '.join(_words(random, random.randint(6, 14))).capitalize()}."
+
+
+def _words(random: Random, count: int) -> list[str]:
+    return random.choices(_WORDS, cum_weights=_FREQUENCIES, k=count)
 
 
 def _body(random: Random, sections: int) -> str:
     parts: list[str] = []
     for _ in range(sections):
-        title = " ".join(random.sample(_WORDS, 2)).capitalize()
+        title = " ".join(_words(random, 2)).capitalize()
         lines = " ".join(_sentence(random) for _ in range(random.randint(2, 5)))
         parts.append(f"# {title}\n\n{lines}\n")
     return "\n".join(parts)

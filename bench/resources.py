@@ -82,9 +82,6 @@ def _serve(setup: Setup, command: Command, root: Path, count: int, slow: bool = 
         first = client.ask("resources/read", uris[0])["contents"][0]["text"]
         if skill_name(0) not in first:
             raise BenchError("a read did not give the skill")
-        memory_uris = uris[:100]
-        client.time_each("resources/read", memory_uris)
-        memory = client.peak_mib()
         probe = median(client.time_each("resources/read", uris[:5]))
         together = min(len(uris), max(20, int(PER_SIDE / probe)))
         single = median(client.time_each("resources/read", uris[: max(20, together // 5)]))
@@ -93,6 +90,7 @@ def _serve(setup: Setup, command: Command, root: Path, count: int, slow: bool = 
         probe = median(client.time_each("resources/list", nothing * 3))
         times = min(lists, max(3, int(PER_SIDE / probe)))
         all_lists = client.time_all("resources/list", nothing * times)
+        memory = client.peak_mib()
     return {
         "ready": ready * 1e3,
         "pipelined": together / all_reads,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 INDEX_SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 _JSON = "application/json"
 _MARKDOWN = "text/markdown"
-_KEPT_BYTES = 2 << 20
+_KEPT_BYTES = 8 << 20
 _PATIENCE = 20
 _TRIES = 5
 

@@ -157,7 +157,7 @@ def confined_parts(name: str) -> tuple[str, ...]:
     """
     if name.startswith(("/", "~")):
         raise RefusedFileError("is an absolute path")
-    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+    if not name.isprintable() and any(ord(one) < 32 or ord(one) == 127 for one in name):
         raise RefusedFileError("holds a control character")
     parts = tuple(part for part in name.split("/") if part not in {"", "."})
     if ".." in parts:
