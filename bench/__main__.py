@@ -31,8 +31,8 @@ FAMILIES = (
     "sessions",
     "install",
     "resources",
-    "resources_http",
     "resources_changes",
+    "resources_http",
     "resources_guide",
     "smart_prompt",
 )
