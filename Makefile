@@ -46,7 +46,7 @@ fuzz: setup  ## Run the fuzz tests long, and another way each time
 
 check: setup format-check lint types imports docs-check test  ## What a contributor runs before a commit
 
-.PHONY: format-check docs-check
+.PHONY: format-check docs-check conformance
 format: setup  ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
@@ -75,6 +75,9 @@ bench: weights  ## Measure the figures and print them as a table
 
 bench-peers: weights  ## The same, with the peer from the package registry beside it
 	$(BIN)/python -m bench --peers
+
+conformance: setup  ## Run the official MCP conformance scenarios; fetches Node 22 where there is none
+	$(BIN)/python tests/conformance/run.py
 
 lock: setup  ## Pin every dependency anew, with hashes and without addresses
 	$(BIN)/python requirements/lock.py
