@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import ToolResult
 
 SERVERS = Path(__file__).parent / "servers"
-ROOT = Root(uri="file:///work/space", name="space")
+ROOT = Root(uri="file:///srv/space", name="space")
 
 
 class Person:

@@ -23,7 +23,7 @@ from fast_agent.mcp.server import (
     unique_name,
 )
 
-HERE = Path("/work/cards")
+HERE = Path("/srv/cards")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_name_that_cannot_be_is_refused(name: str) -> None:
 def test_a_command_line_becomes_a_process() -> None:
     spec = from_command_line("./bin/serve 'two words' --flag", directory=HERE, taken=["serve"])
     assert spec.name == "serve-2"
-    assert spec.target == StdioTarget(command="/work/cards/bin/serve", args=("two words", "--flag"))
+    assert spec.target == StdioTarget(command="/srv/cards/bin/serve", args=("two words", "--flag"))
     bare = from_command_line("serve", directory=HERE).target
     assert bare == StdioTarget(command="serve")
     at_home = from_command_line("~/serve", directory=HERE).target
@@ -89,7 +89,7 @@ def test_a_cards_own_servers_start_from_its_directory() -> None:
     process = from_connect(McpConnect(target="./serve --now", env={"K": "v"}), directory=HERE)
     assert process.name == "serve"
     assert process.target == StdioTarget(
-        command="/work/cards/serve", args=("--now",), env={"K": "v"}, cwd=HERE
+        command="/srv/cards/serve", args=("--now",), env={"K": "v"}, cwd=HERE
     )
     web = from_connect(
         McpConnect(target="https://x.dev/mcp", name="x", headers={"A": "b"}), directory=HERE
@@ -105,7 +105,7 @@ def test_the_configuration_becomes_specs() -> None:
         args=("--x",),
         env={"A": "b"},
         cwd=HERE,
-        roots=(RootSettings(uri="/work/space", name="space"), RootSettings(uri="file:///b")),
+        roots=(RootSettings(uri="/srv/space", name="space"), RootSettings(uri="file:///b")),
         sampling=False,
         sampling_model="haiku",
         protocol="legacy",
@@ -117,7 +117,7 @@ def test_the_configuration_becomes_specs() -> None:
     assert first == ServerSpec(
         name="files",
         target=StdioTarget(command="serve", args=("--x",), env={"A": "b"}, cwd=HERE),
-        roots=(Root(uri="file:///work/space", name="space"), Root(uri="file:///b")),
+        roots=(Root(uri="file:///srv/space", name="space"), Root(uri="file:///b")),
         sampling=False,
         sampling_model="haiku",
         protocol="legacy",
@@ -129,7 +129,7 @@ def test_the_configuration_becomes_specs() -> None:
 
 
 def test_roots_are_files() -> None:
-    assert read_root("a b", directory=HERE).uri == "file:///work/cards/a%20b"
+    assert read_root("a b", directory=HERE).uri == "file:///srv/cards/a%20b"
     with pytest.raises(ConfigError, match="cannot be a root"):
         read_root("https://x.dev", directory=HERE)
 

@@ -96,7 +96,7 @@ async def test_a_server_gets_a_models_answer(servers: Any, each: str) -> None:
 @pytest.mark.spec("TOOL-9")
 async def test_a_server_gets_its_roots(servers: Any, each: str) -> None:
     roots = (await servers.call(each, "show_roots")).structured["result"]
-    assert roots == ["space=file:///work/space"]
+    assert roots == ["space=file:///srv/space"]
 
 
 async def test_what_is_not_offered_is_refused(

@@ -8,7 +8,7 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.config.settings import NO_SETTINGS, Settings
 from fast_agent.models.selection import Selection, select_model
 
-CWD = Path("/work/here")
+CWD = Path("/srv/here")
 CARD = AgentConfig(name="a", model="card-model", source=Path("/cards/a.md"))
 SETTINGS = Settings(default_model="config-model")
 ENVIRON = {"FAST_AGENT_MODEL": " env-model "}
