@@ -289,10 +289,13 @@ class FastAgent:
             CardError: With every problem of every card.
             ConfigError: With every problem of the configuration.
         """
-        loads: dict[str, CardLoad] = {}
+        tools = tuple(tools)
         as_tools = {self._root(path) for path in tools}
+        loads: dict[str, CardLoad] = {}
         for path in (*cards, *tools):
-            loads.setdefault(self._root(path), self._read(path, multi_card=multi_card))
+            root = self._root(path)
+            if root not in loads:
+                loads[root] = self._read(path, multi_card=multi_card)
         try:
             agents = self._agents
         except ConfigError as error:

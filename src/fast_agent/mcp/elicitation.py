@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fast_agent.mcp.untrusted import block, one_line
 from fast_agent.tools.human import HumanRequest
+from fast_agent.tools.human_form import schema_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jsonschema.exceptions import ValidationError
     from mcp.types import (
         ElicitRequestFormParams,
         ElicitRequestParams,
@@ -122,16 +120,6 @@ def form_problem(schema: JsonObject) -> str | None:
 
 def answer_problem(content: JsonObject, schema: JsonObject) -> str | None:
     """Say where an answer does not fit the form's schema, or None."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match  # pyright: ignore[reportUnknownVariableType]
-
     # A form's fields are all it asks for; a person's shell has no business sending others.
-    closed = {**schema, "additionalProperties": False}
-    checker = Draft202012Validator.FORMAT_CHECKER
-    validator = Draft202012Validator(closed, format_checker=checker)
-    errors = cast("Iterable[ValidationError]", validator.iter_errors(content))  # pyright: ignore[reportUnknownMemberType]
-    error = cast("ValidationError | None", best_match(errors))
-    if error is None:
-        return None
-    place = ".".join(str(step) for step in error.absolute_path)
-    return one_line(f"`{place}`: {error.message}" if place else error.message)
+    problem = schema_problem(content, {**schema, "additionalProperties": False})
+    return None if problem is None else one_line(problem)
