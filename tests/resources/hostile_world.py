@@ -58,14 +58,15 @@ class Server:
         try:
             self.process.stdin.close()
             self.seen.extend(self.process.stdout)
-            assert self.process.wait(10) == 0, self.errors
+            self.process.wait(10)
         finally:
             self._clock.cancel()
             self.process.kill()
-            self.process.wait()
+            status = self.process.wait()
             self._drain.join()
             self.process.stdout.close()
             self.process.stderr.close()
+        assert status == 0, f"the server ended with {status}: {self.errors}"
 
     @property
     def errors(self) -> str:

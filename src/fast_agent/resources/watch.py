@@ -7,6 +7,7 @@ tenth of the time.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from threading import Event, Thread
@@ -23,6 +24,7 @@ _LONGEST_BURST = 0.06
 _POLL = 0.04
 _POLL_SHARE = 10
 _MOST_SEEN = 200_000
+_LAST_WAIT = 2
 
 Waiter: TypeAlias = "Callable[[float | None], bool]"
 """Waits for a change: given seconds at most, or None; False where there was none in time."""
@@ -57,6 +59,18 @@ class _Watch(Thread):
         self._wake()
 
     def run(self) -> None:
+        # A thread that writes to standard error while the interpreter goes down would abort it.
+        atexit.register(self._end)
+        try:
+            self._watch()
+        finally:
+            atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        self.stop()
+        self.join(_LAST_WAIT)
+
+    def _watch(self) -> None:
         if sys.platform == "linux" and self._run_inotify():
             return
         if not self._run_watchfiles():
