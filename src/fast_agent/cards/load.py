@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,20 +18,21 @@ from fast_agent.cards.card_files import (
     list_directory,
     stem,
 )
+from fast_agent.cards.card_load import CardLoad, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
 from fast_agent.cards.findings import diagnostic
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import card_file_rules as rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.errors import CardError, FastAgentError
-from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source
+from fast_agent.errors import FastAgentError
+from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from fast_agent.text.source import SourceReason
+    from fast_agent.text.source import Signature, SourceReason
 
 __all__ = ["Card", "CardLoad", "Skipped", "load_cards"]
 
@@ -47,53 +47,6 @@ _RULE_OF: Mapping[SourceReason, str] = {
     "too-large": rules.FILE_TOO_LARGE,
     "encoding": rules.ENCODING,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file of a directory that was passed over.
-
-    Args:
-        path: The file, as the user named it.
-        reason: Why, as its diagnostic says it.
-    """
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class CardLoad:
-    """What paths gave.
-
-    Args:
-        cards: The cards in load order, unsound ones too.
-        diagnostics: Every problem of every file, in load order.
-        skipped: The files passed over.
-        unread: The names that cards in unreadable files would most likely have, so that nobody
-            reports references to them as unknown.
-    """
-
-    cards: tuple[Card, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    unread: tuple[str, ...] = ()
-
-    @property
-    def failed(self) -> bool:
-        """Whether there is an error."""
-        return any(found.severity == "error" for found in self.diagnostics)
-
-    def raise_errors(self) -> None:
-        """Raise when there is an error.
-
-        Raises:
-            CardError: With all diagnostics.
-        """
-        errors = [found for found in self.diagnostics if found.severity == "error"]
-        if errors:
-            count = f"{len(errors)} errors in cards" if len(errors) > 1 else errors[0].message
-            raise CardError(count, hint=errors[0].hint, diagnostics=self.diagnostics)
 
 
 def load_cards(
@@ -126,15 +79,8 @@ def load_cards(
     gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch)  # noqa: PTH109
     for path in paths:
         gathering.gather(path if isinstance(path, Candidate) else os.fspath(path))
-    loading = _Loading(os.environ if environ is None else environ, multi_card=multi_card)
-    for found in gathering.found:
-        loading.take(found)
-    return CardLoad(
-        tuple(loading.cards),
-        tuple(loading.diagnostics),
-        tuple(loading.skipped),
-        tuple(loading.unread),
-    )
+    environ = os.environ if environ is None else environ
+    return CardLoad.of([_load(found, environ, multi_card) for found in gathering.found])
 
 
 class _Found(NamedTuple):
@@ -143,16 +89,23 @@ class _Found(NamedTuple):
     Args:
         name: Its file name.
         origin: Where a card in it comes from.
-        named: Whether the user named it, not the directory it is in.
+        candidate: The file; None for an address, and for a path that leads to no file.
         source: Its text; None where `problem` says why not.
         problem: What is wrong, or why it was passed over; None where there is text.
+        signature: Its signature before it was looked at.
     """
 
     name: str
     origin: Origin
-    named: bool
+    candidate: Candidate | None = None
     source: Source | None = None
     problem: Diagnostic | None = None
+    signature: Signature | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether the user named it, not the directory it is in."""
+        return self.candidate is None or self.candidate.named
 
 
 _NOWHERE = Origin(None)
@@ -214,7 +167,7 @@ class _Gathering:
                 self._report(rules.FILE_TOO_LARGE, message, address)
                 return
             origin = Origin(_unquoted(name), remote=address)
-            self.found.append(_Found(name, origin, named=True, source=Source.of(address, text)))
+            self.found.append(_Found(name, origin, source=Source.of(address, text)))
 
     def _gather_directory(self, path: str, shown: str) -> None:
         try:
@@ -228,7 +181,7 @@ class _Gathering:
         if not candidates:
             message = "the directory holds no cards"
             problem = Diagnostic(rules.NO_CARDS, message, shown, severity="info")
-            self.found.append(_Found("", _NOWHERE, named=True, problem=problem))
+            self.found.append(_Found("", _NOWHERE, problem=problem))
 
     def _read(self, candidate: Candidate) -> None:
         path = candidate.path
@@ -237,72 +190,81 @@ class _Gathering:
         self._seen.add(path)
         name = os.path.basename(path)  # noqa: PTH119 - fast
         origin = Origin(stem(name), source=Path(path))
+        source = problem = signature = None
         if not candidate.named and is_skill(name):
+            signature = signature_at(path)
             problem = _passed_over(candidate.shown, "a skill, not a card")
-            self.found.append(_Found(name, origin, candidate.named, problem=problem))
-            return
-        try:
-            source = read_source(path, shown=candidate.shown)
-        except SourceError as error:
-            problem = _source_problem(error, candidate)
-            self.found.append(_Found(name, origin, candidate.named, problem=problem))
         else:
-            self.found.append(_Found(name, origin, candidate.named, source))
+            try:
+                source = read_source(path, shown=candidate.shown)
+                signature = source.signature
+            except SourceError:
+                # Looked at again, so that the signature is older than what was found wrong.
+                signature = signature_at(path)
+                source, problem = _read_again(candidate)
+        self.found.append(_Found(name, origin, candidate, source, problem, signature))
 
     def _refuse(self, shown: str, message: str, hint: str) -> None:
         self._report(rules.NOT_A_CARD_FILE, message, shown, hint)
 
     def _report(self, code: str, message: str, shown: str, hint: str | None = None) -> None:
         problem = Diagnostic(code, message, shown, hint=hint)
-        self.found.append(_Found("", _NOWHERE, named=True, problem=problem))
+        self.found.append(_Found("", _NOWHERE, problem=problem))
 
 
-class _Loading:
-    """Turns texts into cards."""
+def _load(found: _Found, environ: Mapping[str, str], multi_card: bool) -> FileLoad:
+    """Turn the text of a file into cards."""
+    if found.source is not None:
+        return _load_text(found, found.source, environ, multi_card)
+    problem = found.problem
+    if problem is None:
+        return FileLoad(found.candidate, found.signature)
+    if problem.code == rules.SKIPPED_FILE:
+        return _skipped(found, problem)
+    unread = () if found.origin.name is None else (found.origin.name,)
+    return FileLoad(found.candidate, found.signature, (), (problem,), None, unread)
 
-    def __init__(self, environ: Mapping[str, str], *, multi_card: bool) -> None:
-        self._environ = environ
-        self._multi_card = multi_card
-        self.cards: list[Card] = []
-        self.diagnostics: list[Diagnostic] = []
-        self.skipped: list[Skipped] = []
-        self.unread: list[str] = []
 
-    def take(self, found: _Found) -> None:
-        if found.source is not None:
-            self._take_text(found, found.source)
-        elif found.problem is not None:
-            self.diagnostics.append(found.problem)
-            if found.problem.code == rules.SKIPPED_FILE:
-                self.skipped.append(Skipped(found.problem.path, found.problem.message))
-            elif found.origin.name is not None:
-                self.unread.append(found.origin.name)
+def _load_text(
+    found: _Found,
+    source: Source,
+    environ: Mapping[str, str],
+    multi_card: bool,
+) -> FileLoad:
+    read = read_markdown if is_markdown(found.name) else read_yaml
+    reading: Reading = read(source, multi_card=multi_card)
+    if reading.bare:
+        if found.named:
+            return FileLoad(found.candidate, found.signature, (), (_bare(source),))
+        return _skipped(found, _passed_over(source.path, "no frontmatter"))
+    if not found.named and is_yaml(found.name) and not _says_card(source, reading):
+        reason = "none of `type`, `name` and `instruction` is in it"
+        return _skipped(found, _passed_over(source.path, reason))
+    unread: tuple[str, ...] = ()
+    if not reading.documents:
+        written = _NAME_LINE.search(source.text)
+        unread = (written[1] if written else stem(found.name),)
+    cards: list[Card] = []
+    diagnostics = list(reading.diagnostics)
+    for document in reading.documents:
+        card, problems = validate_card(document, found.origin, environ)
+        cards.append(card)
+        diagnostics.extend(problems)
+    return FileLoad(
+        found.candidate, found.signature, tuple(cards), tuple(diagnostics), None, unread
+    )
 
-    def _take_text(self, found: _Found, source: Source) -> None:
-        read = read_markdown if is_markdown(found.name) else read_yaml
-        reading: Reading = read(source, multi_card=self._multi_card)
-        if reading.bare:
-            if found.named:
-                self.diagnostics.append(_bare(source))
-            else:
-                self._skip(source.path, "no frontmatter")
-            return
-        if not found.named and is_yaml(found.name) and not _says_card(source, reading):
-            self._skip(source.path, "none of `type`, `name` and `instruction` is in it")
-            return
-        self.diagnostics.extend(reading.diagnostics)
-        if not reading.documents:
-            written = _NAME_LINE.search(source.text)
-            self.unread.append(written[1] if written else stem(found.name))
-        for document in reading.documents:
-            card, problems = validate_card(document, found.origin, self._environ)
-            self.cards.append(card)
-            self.diagnostics.extend(problems)
 
-    def _skip(self, shown: str, reason: str) -> None:
-        problem = _passed_over(shown, reason)
-        self.skipped.append(Skipped(shown, problem.message))
-        self.diagnostics.append(problem)
+def _skipped(found: _Found, problem: Diagnostic) -> FileLoad:
+    skipped = Skipped(problem.path, problem.message)
+    return FileLoad(found.candidate, found.signature, (), (problem,), skipped)
+
+
+def _read_again(candidate: Candidate) -> tuple[Source | None, Diagnostic | None]:
+    try:
+        return read_source(candidate.path, shown=candidate.shown), None
+    except SourceError as error:
+        return None, _source_problem(error, candidate)
 
 
 def _passed_over(shown: str, reason: str) -> Diagnostic:

@@ -19,6 +19,9 @@ MAX_BYTES = 1024 * 1024
 
 SourceReason: TypeAlias = Literal["missing", "not-a-file", "unreadable", "too-large", "encoding"]
 
+Signature: TypeAlias = tuple[int, int, int]
+"""By what a change of a file is noticed: time of change in nanoseconds, size in bytes, inode."""
+
 _UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS = (
     (b"\xff\xfe\x00\x00", "UTF-32"),
@@ -64,10 +67,12 @@ class Source:
     Args:
         path: The file, as the user named it.
         text: The whole text.
+        signature: The file's signature before it was read; None for what is no file.
     """
 
     path: str
     text: str
+    signature: Signature | None = field(default=None, repr=False, compare=False)
     _starts: list[int] = field(default_factory=list[int], init=False, repr=False, compare=False)
 
     @classmethod
@@ -136,8 +141,21 @@ def read_source(path: Path | str, *, shown: str | None = None, limit: int = MAX_
         SourceError: The file is missing, is no regular file, may not be read, is larger than
             `limit`, or is not UTF-8.
     """
-    data = _read_bytes(path, limit)
-    return Source(str(path) if shown is None else shown, decode(data))
+    data, facts = _read_bytes(path, limit)
+    return Source(str(path) if shown is None else shown, decode(data), signature_of(facts))
+
+
+def signature_of(facts: os.stat_result) -> Signature:
+    """Give the signature of a file of which `os.stat` told these facts."""
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+def signature_at(path: str) -> Signature | None:
+    """Give the signature of a file; None where there is none or it cannot be looked at."""
+    try:
+        return signature_of(os.stat(path))  # noqa: PTH116 - fast
+    except (OSError, ValueError):
+        return None
 
 
 def decode(data: bytes) -> str:
@@ -166,7 +184,7 @@ def decode(data: bytes) -> str:
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
-def _read_bytes(path: Path | str, limit: int) -> bytes:
+def _read_bytes(path: Path | str, limit: int) -> tuple[bytes, os.stat_result]:
     try:
         descriptor = os.open(path, _OPEN_FLAGS)
     except FileNotFoundError:
@@ -186,7 +204,7 @@ def _read_bytes(path: Path | str, limit: int) -> bytes:
             while facts.st_size < len(data) <= limit and (more := os.read(descriptor, 65536)):
                 data += more
             if len(data) <= limit:
-                return data
+                return data, facts
         raise SourceError(
             f"it is larger than {limit // 1024:,} KiB",
             "too-large",

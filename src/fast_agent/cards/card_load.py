@@ -1,0 +1,98 @@
+"""Card loads: what files and addresses gave, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from fast_agent.errors import CardError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fast_agent.cards.card import Card
+    from fast_agent.cards.card_files import Candidate
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.text.source import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file of a directory that was passed over.
+
+    Args:
+        path: The file, as the user named it.
+        reason: Why, as its diagnostic says it.
+    """
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileLoad:
+    """What one file gave.
+
+    Args:
+        candidate: The file; None for an address, and for a path that leads to no file.
+        signature: Its signature before it was read; None where it could not be looked at.
+        cards: Its cards, unsound ones too.
+        diagnostics: Every problem of it.
+        skipped: Why it was passed over; None where it was not.
+        unread: The names its cards would most likely have, where it could not be read.
+    """
+
+    candidate: Candidate | None = None
+    signature: Signature | None = None
+    cards: tuple[Card, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    skipped: Skipped | None = None
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CardLoad:
+    """What paths gave.
+
+    Args:
+        cards: The cards in load order, unsound ones too.
+        diagnostics: Every problem of every file, in load order.
+        skipped: The files passed over.
+        unread: The names that cards in unreadable files would most likely have, so that nobody
+            reports references to them as unknown.
+        files: The same, file by file.
+    """
+
+    cards: tuple[Card, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    unread: tuple[str, ...] = ()
+    files: tuple[FileLoad, ...] = ()
+
+    @classmethod
+    def of(cls, files: Iterable[FileLoad]) -> Self:
+        """Join what files gave, in load order."""
+        files = tuple(files)
+        return cls(
+            tuple([card for file in files for card in file.cards]),
+            tuple([problem for file in files for problem in file.diagnostics]),
+            tuple([file.skipped for file in files if file.skipped is not None]),
+            tuple([name for file in files for name in file.unread]),
+            files,
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error."""
+        return any(found.severity == "error" for found in self.diagnostics)
+
+    def raise_errors(self) -> None:
+        """Raise when there is an error.
+
+        Raises:
+            CardError: With all diagnostics.
+        """
+        errors = [found for found in self.diagnostics if found.severity == "error"]
+        if errors:
+            count = f"{len(errors)} errors in cards" if len(errors) > 1 else errors[0].message
+            raise CardError(count, hint=errors[0].hint, diagnostics=self.diagnostics)
