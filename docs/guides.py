@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 TEXTS = Path(__file__).parent / "guides"
-PACKAGE = Path(__file__).parents[1] / "src" / "fast_agent" / "resources" / "internal"
+PACKAGE = Path(__file__).parents[1] / "src" / "fast_agent" / "resources" / "internal" / "documents"
 ROOT = "internal://fast-agent"
 INDEX = "skills/index.md"
 MIME_TYPE = "text/markdown"

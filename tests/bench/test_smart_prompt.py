@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench.smart_prompt import MOST_TOKENS, tokens
 
-from fast_agent.resources.internal import InternalProvider
+from fast_agent.resources.internal.provider import InternalProvider
 
 
 @pytest.mark.spec("INTERNAL-31")

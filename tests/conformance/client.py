@@ -18,8 +18,8 @@ from fast_agent.mcp.pool import ServerPool
 from fast_agent.mcp.server import HttpTarget, ServerSpec
 from fast_agent.mcp.skills import ServerSkills
 from fast_agent.messages.message import ToolCall
-from fast_agent.resources.skill_approvals import FILE, SkillApprovals
-from fast_agent.resources.skill_catalog import SkillCatalog
+from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
+from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.skill_gate import SkillGate
 from fast_agent.tools.skill_tools import LOAD, READ, SkillTools

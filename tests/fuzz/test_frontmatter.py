@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.resources.skill_frontmatter import read_head, read_thoroughly
+from fast_agent.resources.skill.frontmatter import read_head, read_thoroughly
 
 LINES = st.sampled_from(
     [

@@ -14,8 +14,8 @@ from fast_agent.mcp.server import ServerSpec, StdioTarget
 from fast_agent.mcp.skills import ServerSkills
 from fast_agent.messages.message import ToolCall, ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.resources.skill_approvals import FILE, SkillApprovals
-from fast_agent.resources.skill_catalog import SkillCatalog
+from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
+from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.human import HumanAnswer, HumanRequest
 from fast_agent.tools.skill_gate import GatedTool, SkillGate

@@ -15,7 +15,7 @@ from fast_agent.resources import stdio
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.limits import Limits
 from fast_agent.resources.service import ResourceService, ServerInfo
-from fast_agent.resources.skill import SkillProvider
+from fast_agent.resources.skill.provider import SkillProvider
 from fast_agent.resources.stdio import LARGEST_BATCH, LONGEST_LINE, Lines, StdioServer
 
 if TYPE_CHECKING:

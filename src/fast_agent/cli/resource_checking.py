@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import ConfigError
-from fast_agent.resources.guide_file import GUIDE_FILE
+from fast_agent.resources.guide.file import GUIDE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ def check_roots(roots: ResourceRoots, more_guides: Sequence[str] = ()) -> list[D
     if roots.skills:
         opened = roots._replace(guide=None, internal=False).open(report=found.append)
         if opened.skill is not None:
-            from fast_agent.resources.skill_check import check_provider
+            from fast_agent.resources.skill.check import check_provider
 
             found = check_provider(opened.skill)
     guides = [*([roots.guide] if roots.guide is not None else ()), *more_guides]

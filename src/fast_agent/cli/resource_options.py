@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fast_agent.resources.roots import ResourceRoots
-    from fast_agent.resources.skill_set import NamePolicy
+    from fast_agent.resources.skill.set import NamePolicy
 
 Values: TypeAlias = "dict[str, str | bool | tuple[str, ...] | None]"
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.resources.guide import GuideProvider
+    from fast_agent.resources.guide.provider import GuideProvider
     from fast_agent.resources.limits import Limits
     from fast_agent.resources.provider import Addition, Provider
-    from fast_agent.resources.skill import SkillProvider
-    from fast_agent.resources.skill_set import NamePolicy
+    from fast_agent.resources.skill.provider import SkillProvider
+    from fast_agent.resources.skill.set import NamePolicy
 
 SKILL_FOLDERS = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 """Where the skills of a project are, below its directory."""
@@ -80,7 +80,7 @@ class ResourceRoots(NamedTuple):
         guide = self._guide_provider(limits) if self.guide is not None else None
         providers: list[Provider] = [one for one in (skill, guide) if one is not None]
         if self.internal:
-            from fast_agent.resources.internal import InternalProvider
+            from fast_agent.resources.internal.provider import InternalProvider
 
             providers.append(InternalProvider())
         additions = () if skill is None else _skill_additions(skill)
@@ -89,9 +89,9 @@ class ResourceRoots(NamedTuple):
     def _skill_provider(
         self, limits: Limits, report: Callable[[Diagnostic], None] | None
     ) -> SkillProvider:
-        from fast_agent.resources.skill import SkillProvider
-        from fast_agent.resources.skill_files import SkillLimits
-        from fast_agent.resources.skill_options import SkillOptions
+        from fast_agent.resources.skill.provider import SkillProvider
+        from fast_agent.resources.skill.files import SkillLimits
+        from fast_agent.resources.skill.options import SkillOptions
 
         options = SkillOptions(
             name_policy=self.name_policy,
@@ -105,8 +105,8 @@ class ResourceRoots(NamedTuple):
     def _guide_provider(self, limits: Limits) -> GuideProvider:
         from pathlib import Path
 
-        from fast_agent.resources.guide import GuideProvider
-        from fast_agent.resources.guide_file import load_guide
+        from fast_agent.resources.guide.provider import GuideProvider
+        from fast_agent.resources.guide.file import load_guide
 
         return GuideProvider(load_guide(Path(self.guide or ".")), limits)
 
@@ -137,6 +137,6 @@ class OpenRoots(NamedTuple):
 
 
 def _skill_additions(skill: SkillProvider) -> Sequence[Addition]:
-    from fast_agent.resources.skill_methods import skill_addition
+    from fast_agent.resources.skill.methods import skill_addition
 
     return (skill_addition(skill),)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.config.settings import SkillsSettings
-    from fast_agent.resources.skill_catalog import NamedSkill, SkillCatalog, SkillSource
+    from fast_agent.resources.skill_client.catalog import NamedSkill, SkillCatalog, SkillSource
     from fast_agent.runtime.agent_servers import AgentServers
     from fast_agent.runtime.placeholder import Template
     from fast_agent.runtime.surroundings import Surroundings
@@ -84,8 +84,8 @@ class AgentSkills:
         )
 
     def _make(self) -> SkillTools:
-        from fast_agent.resources.local_skills import LocalSkills
-        from fast_agent.resources.skill_catalog import SkillCatalog
+        from fast_agent.resources.skill_client.local import LocalSkills
+        from fast_agent.resources.skill_client.catalog import SkillCatalog
         from fast_agent.tools.skill_tools import SkillTools
 
         sources: list[SkillSource] = []

@@ -24,7 +24,7 @@ def card_probes(
         environ: The environment.
     """
     from fast_agent.messages.history_probe import history_probe
-    from fast_agent.resources.skill_probe import skill_probe
+    from fast_agent.resources.skill.probe import skill_probe
     from fast_agent.runtime.instruction_check import check_instruction
     from fast_agent.runtime.internal_documents import internal_text
     from fast_agent.tools.card_functions import FunctionCheck

@@ -10,7 +10,7 @@ from fast_agent.runtime.prompt_block import escaped
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fast_agent.resources.internal import InternalDocument, InternalProvider
+    from fast_agent.resources.internal.provider import InternalDocument, InternalProvider
 
 
 def resources_block(documents: Iterable[InternalDocument]) -> str:
@@ -60,6 +60,6 @@ def internal_text(document_id: str) -> str:
 @cache
 def _provider() -> InternalProvider:
     # Imported when a card speaks of it, so that other cards do not wait for it.
-    from fast_agent.resources.internal import InternalProvider
+    from fast_agent.resources.internal.provider import InternalProvider
 
     return InternalProvider()

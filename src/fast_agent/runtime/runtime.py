@@ -98,6 +98,8 @@ class Runtime:
             shelf=self._resource_shelf,
             model_of=self.model_of,
             clone=self.clone,
+            shared=self.agent,
+            builders=builders,
             gate=gate,
         )
         self._blueprints: dict[str, Blueprint] = {}
@@ -172,7 +174,7 @@ class Runtime:
         """
         agent = self._agents.get(name)
         if agent is None:
-            agent = self._agents[name] = self._blueprint(name).instance()
+            agent = self._agents[name] = self._blueprint(name).instance(shared=True)
         return agent
 
     def clone(self, name: str, messages: Iterable[Message] | None = None) -> Agent:
@@ -282,7 +284,7 @@ class Runtime:
     def _skill_gate(self) -> SkillGate:
         if self._gate is None:
             from fast_agent.config.home import home_directory
-            from fast_agent.resources.skill_approvals import FILE, SkillApprovals
+            from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
             from fast_agent.tools.skill_gate import SkillGate
 
             around = self._surroundings
@@ -294,7 +296,7 @@ class Runtime:
         """Give the documents agents may look up, made when one first may."""
         if self._shelf is None:
             from fast_agent.resources.catalog import Catalog
-            from fast_agent.resources.internal import InternalProvider
+            from fast_agent.resources.internal.provider import InternalProvider
             from fast_agent.tools.resource_tools import ResourceShelf
 
             catalog = Catalog((InternalProvider(), *self._guides(), *self._surroundings.providers))
@@ -336,8 +338,8 @@ class Runtime:
 
     def _guides(self) -> tuple[Provider, ...]:
         """Give the documents of the configuration's `guide`."""
-        from fast_agent.resources.guide import GuideProvider
-        from fast_agent.resources.guide_file import configured_guide
+        from fast_agent.resources.guide.provider import GuideProvider
+        from fast_agent.resources.guide.file import configured_guide
 
         guide = configured_guide(self._settings)
         return () if guide is None else (GuideProvider(guide),)

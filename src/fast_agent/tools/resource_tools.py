@@ -13,7 +13,7 @@ from fast_agent.errors import ResourceError, ToolError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.resources.internal import TOKENS, WHY
+from fast_agent.resources.internal.provider import TOKENS, WHY
 from fast_agent.resources.paging import page
 from fast_agent.resources.problem import NotFound
 from fast_agent.resources.search import SearchIndex

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.skill_entry import SkillError
-from fast_agent.resources.skill_text import folded_line, summary
+from fast_agent.resources.skill_client.entry import SkillError
+from fast_agent.resources.skill_client.text import folded_line, summary
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec
-    from fast_agent.resources.skill_approvals import SkillApprovals, Standing
-    from fast_agent.resources.skill_catalog import NamedSkill
+    from fast_agent.resources.skill_client.approvals import SkillApprovals, Standing
+    from fast_agent.resources.skill_client.catalog import NamedSkill
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource

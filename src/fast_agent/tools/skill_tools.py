@@ -11,8 +11,8 @@ from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.media_type import media_type
-from fast_agent.resources.skill_entry import SkillError, path_in
-from fast_agent.resources.skill_text import (
+from fast_agent.resources.skill_client.entry import SkillError, path_in
+from fast_agent.resources.skill_client.text import (
     origin_attributes,
     summary,
     wrapped_file,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.messages.message import ToolCall
-    from fast_agent.resources.skill_catalog import NamedSkill, SkillCatalog
+    from fast_agent.resources.skill_client.catalog import NamedSkill, SkillCatalog
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 

@@ -1,0 +1,1 @@
+"""The guide: documents of a tree under `guide://`, by category, as its configuration says."""

@@ -1,0 +1,281 @@
+"""The provider of `guide://`: documents in categories and collections."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import ResourceError
+from fast_agent.resources.changes import Change
+from fast_agent.resources.folder import Folder
+from fast_agent.resources.guide.forms import HELP, HELP_ENTRY, MARKDOWN, TEMPLATES
+from fast_agent.resources.guide.listing import GuideListing
+from fast_agent.resources.guide.lookup import find, find_exact
+from fast_agent.resources.guide.tree import build_index
+from fast_agent.resources.limits import DEFAULT_LIMITS
+from fast_agent.resources.media_type import is_textual, media_type
+from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.provider import Document as SearchDocument
+from fast_agent.resources.resource import ResourceContent
+from fast_agent.text.safe_file import RefusedFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.guide.config import GuideConfig
+    from fast_agent.resources.guide.index import Document, GuideIndex
+    from fast_agent.resources.limits import Limits
+    from fast_agent.resources.multipart import Part
+    from fast_agent.resources.resource import Resource, ResourceTemplate
+    from fast_agent.resources.uri import Uri
+    from fast_agent.text.safe_file import FileBytes, FileStamp
+
+_SAMPLES = 3
+_RECENT_NS = 50_000_000
+
+
+class GuideProvider:
+    """Serves the documents of a guide.
+
+    Nothing is read before it is asked for: the index is made with the first request, frontmatter
+    with the first list. A read of one document looks at nothing but that document; every other
+    answer looks first whether a directory has changed.
+
+    Args:
+        config: The guide's configuration.
+        limits: What bounds files, answers and the tree.
+        clock: Nanoseconds since 1970, as the file system counts them.
+        monotonic: Seconds that only grow.
+
+    Raises:
+        RefusedFileError: The docroot is gone.
+    """
+
+    def __init__(
+        self,
+        config: GuideConfig,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config = config
+        self._limits = limits
+        self._clock = clock
+        self._folder = Folder(config.docroot, config.shown)
+        self._listing = GuideListing(config, self._folder, limits, monotonic)
+        self._index: GuideIndex | None = None
+        self._digests: dict[str, tuple[FileStamp, str]] = {}
+        self._lock = RLock()
+
+    @property
+    def scheme(self) -> str:
+        """Always `guide`."""
+        return "guide"
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with every change of the tree or of a listed document."""
+        with self._lock:
+            return self._listing.revision(self._current())
+
+    def resources(self) -> Sequence[Resource]:
+        """Every document under its canonical URI, and `guide://help`."""
+        with self._lock:
+            return (HELP_ENTRY, *self._listing.resources(self._current()))
+
+    def templates(self) -> Sequence[ResourceTemplate]:
+        """The four forms of URI that have arguments."""
+        return TEMPLATES
+
+    def read(self, uri: Uri) -> Sequence[ResourceContent]:
+        """Read a document, several as one multipart content, or the help page.
+
+        Raises:
+            ResourceError: `NotFound`, `Ambiguous`, `TooLarge` or `Unavailable`.
+        """
+        index = self._index
+        document = None if index is None else find_exact(index, uri)
+        if document is not None:
+            try:
+                return (self._content(document, self._read(document)),)
+            except RefusedFileError as refusal:
+                if not refusal.missing:
+                    raise self._problem(document, refusal) from refusal
+        index = self._current()
+        if uri == HELP:
+            return (ResourceContent(HELP, MARKDOWN, text=self._help(index)),)
+        documents = find(index, uri)
+        if len(documents) > 1:
+            return (self._multipart(uri, documents),)
+        try:
+            return (self._content(documents[0], self._read(documents[0])),)
+        except RefusedFileError as refusal:
+            raise self._problem(documents[0], refusal) from refusal
+
+    def complete(
+        self, template: str, argument: str, value: str, given: Mapping[str, str]
+    ) -> Iterable[str]:
+        """Complete an argument within those that are given; see `Provider.complete`.
+
+        Raises:
+            NotFound: The template has no such argument.
+        """
+        from fast_agent.resources.guide.completion import complete
+
+        return complete(self._current(), template, argument, value, given)
+
+    def documents(self) -> Iterator[SearchDocument]:
+        """Every document that is text, under its canonical URI."""
+        with self._lock:
+            found = list(self._listing.entries(self._current()))
+        now = self._clock()
+        for document, entry, stamp in found:
+            if is_textual(media_type(document.name)):
+                yield SearchDocument(
+                    entry.uri, entry.title, _search_stamp(stamp, now), partial(self._text, document)
+                )
+
+    def places(self) -> Sequence[str]:
+        """The directories of the categories; the docroot where one of them is missing."""
+        return self._current().places
+
+    def fingerprint(self, uri: Uri) -> str:
+        """A digest of what a read would answer, of files that changed only."""
+        try:
+            index = self._current()
+            if uri == HELP:
+                return _digest(self._help(index).encode())
+            documents = find(index, uri)
+        except ResourceError:
+            return ""
+        if len(documents) > self._limits.parts:
+            return f"{len(documents)} parts"
+        if len(documents) == 1:
+            return f"{documents[0].uri} {self._state(documents[0])[1]}"
+        states = [f"{one.uri} {self._state(one)}" for one in documents]
+        return _digest("\n".join(sorted(states)).encode())
+
+    def refresh(self) -> Change:
+        """Look at the tree again; the list has changed when a document came, went, or is called
+        something else, but not for its size or date alone.
+        """
+        with self._lock:
+            before = self._index
+            index = self._current()
+            return Change(resources=self._listing.refresh(index, fresh=index is not before))
+
+    def diagnostics(self) -> Iterator[Diagnostic]:
+        """Find what is doubtful in the tree and in the documents' frontmatter, reading them all."""
+        with self._lock:
+            index = self._current()
+            problems = self._listing.problems(index)
+        yield from index.problems
+        yield from index.empty()
+        yield from problems
+
+    def _help(self, index: GuideIndex) -> str:
+        from fast_agent.resources.guide.help import help_page
+
+        return help_page(index, self._limits)
+
+    def _current(self) -> GuideIndex:
+        """The index, made anew where a directory has changed."""
+        with self._lock:
+            index = self._index
+            if index is None or not index.is_current():
+                index = build_index(self.config, self._folder, self._limits, self._clock)
+                self._index = index
+            return index
+
+    def _read(self, document: Document) -> FileBytes:
+        return self._folder.read(document.path, self._limits.file_bytes)
+
+    def _content(self, document: Document, found: FileBytes) -> ResourceContent:
+        return ResourceContent.of_bytes(document.uri, media_type(document.name), found.data)
+
+    def _problem(self, document: Document, refusal: RefusedFileError) -> ResourceError:
+        uri = document.uri.text
+        if refusal.missing:
+            return NotFound(uri, what="document")
+        stamp = self._folder.stamp(document.path)
+        if stamp is not None and stamp.size > self._limits.file_bytes:
+            return TooLarge(uri, stamp.size, self._limits.file_bytes)
+        return Unavailable(uri, refusal.message)
+
+    def _multipart(self, uri: Uri, documents: Sequence[Document]) -> ResourceContent:
+        from fast_agent.resources.multipart import compose
+
+        limits = self._limits
+        if len(documents) > limits.parts:
+            samples = [one.uri.text for one in sorted(documents)[:_SAMPLES]]
+            raise TooLarge(uri.text, len(documents), limits.parts, unit="parts", samples=samples)
+        in_order = sorted(documents, key=lambda one: one.uri.text)
+        sizes = [0 if stamp is None else stamp.size for stamp in map(self._stamp, in_order)]
+        total = sum(size for size in sizes if size <= limits.file_bytes)
+        if total > limits.answer_bytes:
+            samples = [one.uri.text for one in in_order[:_SAMPLES]]
+            raise TooLarge(uri.text, total, limits.answer_bytes, samples=samples)
+        composed = compose(uri.text, [self._part(one) for one in in_order], limits)
+        return ResourceContent(uri, composed.mime_type, text=composed.data.decode())
+
+    def _part(self, document: Document) -> Part:
+        from fast_agent.resources.multipart import Part
+
+        try:
+            found = self._read(document)
+        except RefusedFileError as refusal:
+            problem = self._problem(document, refusal)
+            if isinstance(problem, TooLarge):
+                reason = f"holds {problem.count} bytes, more than the limit of {problem.limit}"
+            else:
+                reason = refusal.message
+            return Part.failed(document.uri, reason)
+        kind = media_type(document.name)
+        return Part(document.uri, kind, found.data, self._modified(document, found.stamp))
+
+    def _modified(self, document: Document, stamp: FileStamp) -> float | None:
+        if stamp.mtime_ns < 0:  # a recent change, whose stamp is not to be trusted
+            now = self._stamp(document)
+            return None if now is None else now.mtime_ns / 1e9
+        return stamp.mtime_ns / 1e9
+
+    def _stamp(self, document: Document) -> FileStamp | None:
+        return self._folder.stamp(document.path)
+
+    def _state(self, document: Document) -> tuple[int, str]:
+        """The date and the digest of a document, which is read where it may have changed."""
+        stamp = self._stamp(document)
+        if stamp is None:
+            return 0, ""
+        known = self._digests.get(document.path)
+        if known is None or known[0] != stamp:
+            try:
+                found = self._read(document)
+                known = found.stamp, _digest(found.data)
+            except RefusedFileError as refusal:
+                known = stamp, refusal.message
+            if len(self._digests) > self._limits.subscriptions:
+                self._digests.clear()
+            self._digests[document.path] = known
+        return stamp.mtime_ns // 1_000_000_000, known[1]
+
+    def _text(self, document: Document) -> str | None:
+        try:
+            return self._read(document).data.decode()
+        except (RefusedFileError, UnicodeDecodeError):
+            return None
+
+
+def _search_stamp(stamp: FileStamp, now: int) -> str:
+    """Write a state as text; one that is too recent to be trusted is like no other."""
+    unsure = f" {now}" if now - stamp.mtime_ns < _RECENT_NS or stamp.mtime_ns < 0 else ""
+    return f"{stamp.inode} {stamp.size} {stamp.mtime_ns}{unsure}"
+
+
+def _digest(data: bytes) -> str:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()

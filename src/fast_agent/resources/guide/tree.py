@@ -1,0 +1,202 @@
+"""Looking at a guide's tree: what is there becomes an index, what is not served a diagnostic."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.guide_rules import (
+    GUIDE_TREE_TOO_LARGE,
+    MISSING_GUIDE_DIRECTORY,
+    UNSERVED_GUIDE_FILE,
+)
+from fast_agent.resources.folder import Tree, ignored
+from fast_agent.resources.guide.config import composed
+from fast_agent.resources.guide.index import Document, GuideIndex, Shelf, folder_state
+from fast_agent.resources.problem import InvalidUri, TooLarge
+from fast_agent.text.safe_file import RefusedFileError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+    from fast_agent.resources.folder import Folder
+    from fast_agent.resources.guide.config import Category, GuideConfig
+    from fast_agent.resources.limits import Limits
+
+_SURE_LENGTH = 150
+"""Names up to this many characters fit into a URI however they are encoded."""
+
+_MOST_TOLD = 100
+_RECENT_NS = 50_000_000
+
+
+def build_index(
+    config: GuideConfig, folder: Folder, limits: Limits, clock: Callable[[], int]
+) -> GuideIndex:
+    """Look at the tree.
+
+    Args:
+        config: The guide's configuration.
+        folder: Its docroot.
+        limits: What bounds the tree.
+        clock: Nanoseconds since 1970, as the file system counts them.
+    """
+    sure = clock() - _RECENT_NS
+    building = _Building(config, folder, limits)
+    shelves = {name: building.shelf(one) for name, one in config.categories.items()}
+    states = {path: folder_state(path) for path in building.folders()}
+    # The clock of a file system ticks slowly: a directory that has just changed may change again
+    # without a trace, so it is looked at again.
+    folders = {path: None if state and state[2] > sure else state for path, state in states.items()}
+    return GuideIndex(config, shelves, building.places(), folders, tuple(building.problems))
+
+
+class _Building:
+    """One look at the tree, under way; each directory is walked once."""
+
+    def __init__(self, config: GuideConfig, folder: Folder, limits: Limits) -> None:
+        self.problems: list[Diagnostic] = []
+        self._config = config
+        self._folder = folder
+        self._limits = limits
+        self._trees: dict[str, Tree | TooLarge | RefusedFileError] = {}
+        self._folders: dict[str, frozenset[str]] = {}
+        self._unserved = 0
+        self._left = limits.tree_files
+        for top in _tops({category.dir for category in config.categories.values()}):
+            self._trees[top] = self._walk(top)
+
+    def folders(self) -> Iterator[str]:
+        """Give every directory that was walked, or should have been."""
+        for top, tree in self._trees.items():
+            yield self._absolute(top)
+            if isinstance(tree, Tree):
+                for folder in tree.folders:
+                    yield self._absolute(folder)
+
+    def places(self) -> Sequence[str]:
+        """Give the directories that all others are below; the docroot where one is missing."""
+        if any(isinstance(tree, RefusedFileError) for tree in self._trees.values()):
+            return (self._absolute(""),)
+        return tuple(self._absolute(top) for top in self._trees)
+
+    def shelf(self, category: Category) -> Shelf:
+        top = _nearest(category.dir, self._trees)
+        tree = self._trees[top or ""]
+        if isinstance(tree, RefusedFileError):
+            self._missing(category, tree.message, self._beside())
+            return Shelf(category, {}, missing=True)
+        if isinstance(tree, TooLarge):
+            return self._too_large(category, tree)
+        if category.dir != top and category.dir not in self._folders[top or ""]:
+            reason = next(
+                (one.reason for one in tree.skipped if one.path == category.dir), "does not exist"
+            )
+            self._missing(category, reason, tree.folders[:_MOST_TOLD])
+            return Shelf(category, {}, missing=True)
+        documents = self._documents(category, tree)
+        self._left -= len(documents)
+        if self._left < 0:
+            limit = self._limits.tree_files
+            return self._too_large(
+                category, TooLarge(self._config.shown, limit - self._left, limit, unit="documents")
+            )
+        return Shelf(category, documents)
+
+    def _too_large(self, category: Category, problem: TooLarge) -> Shelf:
+        message = f"the category `{category.name}` is too large: {problem.message}"
+        hint = "name a directory that holds documents only"
+        self.problems.append(category.place().problem(GUIDE_TREE_TOO_LARGE, message, hint))
+        return Shelf(category, {}, problem)
+
+    def _walk(self, top: str) -> Tree | TooLarge | RefusedFileError:
+        try:
+            tree = self._folder.walk(self._limits, top, _passed_over)
+        except (TooLarge, RefusedFileError) as refusal:
+            return refusal
+        self._folders[top] = frozenset(tree.folders)
+        for skipped in tree.skipped:
+            self._note(skipped.path, skipped.reason)
+        if self._unserved > _MOST_TOLD:
+            message = f"{self._unserved - _MOST_TOLD} more files are not served"
+            self._tell(self._config.shown, message)
+        return tree
+
+    def _documents(self, category: Category, tree: Tree) -> dict[str, Document]:
+        files = tree.files
+        prefix = f"{category.dir}/" if category.dir else ""
+        found: dict[str, Document] = {}
+        for index in range(bisect_left(files, (prefix,)), len(files)):
+            path, stamp = files[index]
+            if not path.startswith(prefix):
+                break
+            name = composed(path[len(prefix) :])
+            if category.patterns and not any(one.matches(name) for one in category.patterns):
+                continue
+            document = Document(category.name, name, path, stamp)
+            if len(name) > _SURE_LENGTH and not _has_uri(document):
+                self._note(path, "has a name too long for a URI")
+            elif name in found:
+                self._note(path, "has the name of another, spelt with other code points")
+            else:
+                found[name] = document
+        return found
+
+    def _beside(self) -> Sequence[str]:
+        """Give the directories that a missing one may have meant."""
+        try:
+            with os.scandir(self._folder.path) as found:
+                return sorted(one.name for one in found if one.is_dir(follow_symlinks=False))
+        except OSError:
+            return ()
+
+    def _missing(self, category: Category, reason: str, folders: Sequence[str]) -> None:
+        near = closest(category.dir, folders)
+        hint = f"did you mean `{near}`?" if near else "make it, or name another with `dir`"
+        message = f"the directory `{category.dir or '.'}` {reason}"
+        self.problems.append(category.place().problem(MISSING_GUIDE_DIRECTORY, message, hint))
+
+    def _note(self, path: str, reason: str) -> None:
+        self._unserved += 1
+        if self._unserved <= _MOST_TOLD:
+            self._tell(f"{self._config.shown}/{path}", f"the file is not served: it {reason}")
+
+    def _tell(self, path: str, message: str) -> None:
+        rule = UNSERVED_GUIDE_FILE
+        self.problems.append(Diagnostic(rule.code, message, path, severity=rule.severity))
+
+    def _absolute(self, path: str) -> str:
+        return f"{self._folder.path}/{path}" if path else self._folder.path
+
+
+def _passed_over(name: str) -> bool:
+    return name.startswith(".") or ignored(name)
+
+
+def _tops(folders: set[str]) -> list[str]:
+    """Find the directories whose walks meet all others."""
+    tops: dict[str, None] = {}
+    for folder in sorted(folders, key=lambda one: (one.count("/") + bool(one), one)):
+        if _nearest(folder, tops) is None:
+            tops[folder] = None
+    return list(tops)
+
+
+def _nearest(folder: str, tops: Container[str]) -> str | None:
+    """Find the directory whose walk meets another: what is hidden is met only from itself."""
+    while folder not in tops:
+        above, _, name = folder.rpartition("/")
+        if not folder or _passed_over(name):
+            return None
+        folder = above
+    return folder
+
+
+def _has_uri(document: Document) -> bool:
+    try:
+        return bool(document.uri)
+    except InvalidUri:
+        return False

@@ -1,0 +1,1 @@
+"""Skills as they are on disk and as they are served under `skill://`."""

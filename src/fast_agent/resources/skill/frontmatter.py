@@ -1,0 +1,335 @@
+"""The head of a `SKILL.md`: its frontmatter, read strictly, and what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from fast_agent.resources.encoding import NOTHING
+from fast_agent.resources.skill.plain_fields import plain_fields
+
+if TYPE_CHECKING:
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.text.safe_file import FileStamp
+    from fast_agent.text.source import Source
+    from fast_agent.text.yaml_document import YamlDocument
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+MAX_COMPATIBILITY = 500
+FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_KNOWN = frozenset(FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillHead:
+    """What a `SKILL.md` says of its skill.
+
+    Args:
+        stamp: The state of the file it was read from; None where that cannot be trusted to change
+            with the next edit, so that it is read again.
+        frontmatter: Every field the author wrote, as JSON; None where it could not be read.
+        name: The `name`, where it is a text.
+        description: The `description`, where it is a text that says something.
+        valid: Whether nothing breaks the Agent Skills specification.
+        problems: What is wrong, in file order; warnings too.
+        size: Bytes of the whole file.
+        name_line: The line that `name` is on, or None where that was not found quickly.
+    """
+
+    stamp: FileStamp | None
+    frontmatter: JsonObject | None = None
+    name: str | None = None
+    description: str | None = None
+    valid: bool = False
+    problems: tuple[Diagnostic, ...] = ()
+    size: int = 0
+    name_line: int | None = None
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text is a skill name: small letters, digits and single hyphens inside."""
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
+
+
+def as_name(text: str) -> str:
+    """Make a name of any text; empty where nothing of it can be in one."""
+    return _NOT_IN_NAMES.sub("-", text.lower()).strip("-")[:MAX_NAME].rstrip("-")
+
+
+def read_head(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHead:
+    """Read the head of a `SKILL.md`.
+
+    Args:
+        data: The file's bytes.
+        shown: The path that diagnostics name.
+        stamp: As for `SkillHead`.
+    """
+    fields = plain_fields(data)
+    if fields is None or not _plainly_fine(fields):
+        return read_thoroughly(data, shown, stamp)
+    line = data.count(b"\n", 0, data.index(b"\nname:")) + 2
+    name, description = fields["name"], fields["description"]
+    return SkillHead(
+        stamp, fields, cast("str", name), cast("str", description), True, (), len(data), line
+    )
+
+
+def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHead:
+    """Read a head with every problem in its place; arguments are those of `read_head`."""
+    from fast_agent.text.source import Source, SourceError, decode
+
+    try:
+        source = Source(shown, decode(data))
+        document = _document(source)
+    except _RefusedError as refusal:
+        return SkillHead(stamp, problems=refusal.problems, size=len(data))
+    except SourceError as error:
+        from fast_agent.diagnostics.skill_rules import skill_file
+
+        problem = skill_file(shown, error.message, error.span, error.hint, error.line)
+        return SkillHead(stamp, problems=(problem,), size=len(data))
+    fields = document.value
+    if not isinstance(fields, Mapping):
+        from fast_agent.diagnostics.skill_rules import skill_file
+
+        message = (
+            "the frontmatter is no mapping of fields" if fields else "the frontmatter is empty"
+        )
+        hint = "write `name: …` and `description: …` between the `---` lines"
+        problem = skill_file(shown, message, document.span_of(()), hint, source.line(2))
+        return SkillHead(stamp, problems=(problem,), size=len(data))
+    problems = () if _plainly_fine(fields) else _problems(source, document, fields)
+    name, description = fields.get("name"), fields.get("description")
+    return SkillHead(
+        stamp,
+        fields,
+        name if isinstance(name, str) and name else None,
+        description if isinstance(description, str) and description.strip() else None,
+        not any(problem.severity == "error" for problem in problems),
+        problems,
+        len(data),
+        _name_line(document),
+    )
+
+
+class _RefusedError(ValueError):
+    """The frontmatter cannot be read at all."""
+
+    def __init__(self, problems: tuple[Diagnostic, ...]) -> None:
+        super().__init__(problems[0].message)
+        self.problems = problems
+
+
+def _document(source: Source) -> YamlDocument:
+    """Find and parse the frontmatter."""
+    from fast_agent.text.frontmatter import FrontmatterError, split_frontmatter
+    from fast_agent.text.yaml_document import YamlError, parse_yaml
+
+    try:
+        found = split_frontmatter(source)
+        if found is not None:
+            return parse_yaml(found.text, first_line=found.first_line)
+    except FrontmatterError as error:
+        from fast_agent.diagnostics.skill_rules import skill_file
+
+        message = error.message
+        if error.reason == "toml":
+            message = "frontmatter between `+++` lines is TOML; a skill's is YAML"
+        line = source.line(error.span.start.line)
+        raise _RefusedError(
+            (skill_file(source.path, message, error.span, error.hint, line),)
+        ) from None
+    except YamlError as error:
+        from fast_agent.diagnostics.skill_rules import skill_yaml
+
+        raise _RefusedError(
+            tuple(
+                skill_yaml(source.path, one, source.line(one.span.start.line))
+                for one in error.problems
+            )
+        ) from None
+    from fast_agent.diagnostics.skill_rules import skill_file
+    from fast_agent.text.span import Span
+
+    raise _RefusedError(
+        (
+            skill_file(
+                source.path,
+                "the file does not begin with frontmatter",
+                Span.at(1, 1),
+                "begin it with a line `---`, the fields `name` and `description`, and `---` again",
+                source.line(1),
+            ),
+        )
+    )
+
+
+def _name_line(document: YamlDocument) -> int | None:
+    at = f"\n{document.text}".find("\nname:")
+    return None if at < 0 else document.first_line + document.text.count("\n", 0, at)
+
+
+def _plainly_fine(fields: Mapping[str, JsonValue]) -> bool:
+    """Whether there is nothing to say: the quick way for the many skills that are right."""
+    name, description = fields.get("name"), fields.get("description")
+    if not (isinstance(name, str) and is_name(name) and isinstance(description, str)):
+        return False
+    if not (description and len(description) <= MAX_DESCRIPTION and not description.isspace()):
+        return False
+    if len(fields) == 2:
+        return True
+    compatibility = fields.get("compatibility", "any")
+    metadata = fields.get("metadata")
+    return (
+        _KNOWN.issuperset(fields)
+        and isinstance(fields.get("license", ""), str)
+        and isinstance(fields.get("allowed-tools", ""), str)
+        and isinstance(compatibility, str)
+        and 0 < len(compatibility) <= MAX_COMPATIBILITY
+        and ("metadata" not in fields or _is_text_map(metadata))
+    )
+
+
+def _is_text_map(value: JsonValue) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) for one in value.values())
+
+
+def _problems(
+    source: Source, document: YamlDocument, fields: Mapping[str, JsonValue]
+) -> tuple[Diagnostic, ...]:
+    """Find everything that is wrong with the fields, with places."""
+    from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+    from fast_agent.diagnostics.skill_rules import (
+        DESCRIPTION,
+        FIELD,
+        LOOSE_VALUE,
+        NAME,
+        UNKNOWN_FIELD,
+        severity_of,
+    )
+    from fast_agent.text.suggestion import closest
+
+    found: list[Diagnostic] = []
+
+    def note(
+        code: str, message: str, path: tuple[str, ...], hint: str, replacement: str | None = None
+    ) -> None:
+        span = document.span_of(path, key=code == UNKNOWN_FIELD)
+        fix = Fix(span, replacement) if replacement else None
+        line = source.line(span.start.line)
+        found.append(
+            Diagnostic(code, message, source.path, span, severity_of(code), hint, fix, (), line)
+        )
+
+    for problem in _name_problems(fields):
+        note(NAME, *problem)
+    for message, path, hint in _description_problems(fields):
+        note(DESCRIPTION, message, path, hint)
+    for message, path, hint in _field_problems(fields):
+        note(FIELD, message, path, hint)
+    for message, path, hint in _loose_values(fields):
+        note(LOOSE_VALUE, message, path, hint)
+    for key in fields:
+        if key not in _KNOWN:
+            near = closest(key, FIELDS)
+            hint = f"did you mean `{near}`?" if near else "put further facts under `metadata`"
+            note(UNKNOWN_FIELD, f"`{key}` is no field of a skill", (key,), hint, near)
+    return tuple(found)
+
+
+def _name_problems(
+    fields: Mapping[str, JsonValue],
+) -> list[tuple[str, tuple[str, ...], str, str | None]]:
+    if "name" not in fields:
+        return [("there is no `name`", (), "write the name of the skill's folder", None)]
+    name = fields["name"]
+    if not isinstance(name, str):
+        hint = "put it in quotes if it is meant as text"
+        return [("`name` is no text", ("name",), hint, None)]
+    if is_name(name):
+        return []
+    better = as_name(name)
+    if len(name) > MAX_NAME:
+        message = f"`name` has {len(name)} characters; {MAX_NAME} are allowed"
+    elif not name.strip():
+        message = "`name` is empty"
+    else:
+        message = f"`{name}` is no skill name: small letters a-z, digits, single hyphens between"
+    return [(message, ("name",), f"write `{better}`" if better else "write a name", better or None)]
+
+
+def _description_problems(
+    fields: Mapping[str, JsonValue],
+) -> list[tuple[str, tuple[str, ...], str]]:
+    hint = "say what the skill does and when to use it"
+    if "description" not in fields:
+        return [("there is no `description`", (), hint)]
+    description = fields["description"]
+    if not isinstance(description, str):
+        return [("`description` is no text", ("description",), hint)]
+    if not description.strip():
+        return [("`description` is empty", ("description",), hint)]
+    if len(description) > MAX_DESCRIPTION:
+        count = f"{len(description):,} characters; {MAX_DESCRIPTION:,} are allowed"
+        hint = "keep what tells when to use the skill; move the rest below the frontmatter"
+        return [(f"`description` has {count}", ("description",), hint)]
+    return []
+
+
+def _field_problems(fields: Mapping[str, JsonValue]) -> list[tuple[str, tuple[str, ...], str]]:
+    found: list[tuple[str, tuple[str, ...], str]] = []
+    quotes = "put it in quotes if it is meant as text"
+    if not isinstance(fields.get("license", ""), str):
+        found.append(("`license` is no text", ("license",), quotes))
+    compatibility = fields.get("compatibility", "any")
+    if not isinstance(compatibility, str):
+        found.append(("`compatibility` is no text", ("compatibility",), quotes))
+    elif not 0 < len(compatibility) <= MAX_COMPATIBILITY:
+        message = f"`compatibility` has {len(compatibility)} characters; 1 to 500 are allowed"
+        found.append((message, ("compatibility",), "name only what the skill needs to run"))
+    tools = fields.get("allowed-tools", "")
+    if not isinstance(tools, str) and not _is_text_list(tools):
+        hint = "write tool names with spaces between"
+        found.append(("`allowed-tools` is no text", ("allowed-tools",), hint))
+    metadata = fields.get("metadata", NOTHING)
+    if not isinstance(metadata, Mapping):
+        found.append(("`metadata` is no mapping", ("metadata",), "write `key: value` lines in it"))
+        return found
+    for key, value in metadata.items():
+        if value is None or (isinstance(value, Mapping | Sequence) and not isinstance(value, str)):
+            message = f"`metadata.{key}` is no text"
+            found.append((message, ("metadata", key), "give every key one text"))
+    return found
+
+
+def _loose_values(fields: Mapping[str, JsonValue]) -> list[tuple[str, tuple[str, ...], str]]:
+    """Values that other programs read as another type than text."""
+    found: list[tuple[str, tuple[str, ...], str]] = []
+    if _is_text_list(fields.get("allowed-tools", "")):
+        message = "`allowed-tools` is a list; the specification has one text"
+        hint = "write the names on one line with spaces between"
+        found.append((message, ("allowed-tools",), hint))
+    metadata = fields.get("metadata")
+    if isinstance(metadata, Mapping):
+        for key, value in metadata.items():
+            if isinstance(value, bool | int | float):
+                message = f"`metadata.{key}` is a {_kind(value)} to most programs, not a text"
+                found.append((message, ("metadata", key), "put it in quotes"))
+    return found
+
+
+def _is_text_list(value: JsonValue) -> bool:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(one, str) for one in value)
+
+
+def _kind(value: float) -> str:
+    return "truth value" if isinstance(value, bool) else "number"

@@ -1,0 +1,381 @@
+"""`skill://`: folders of skills served as resources, in the seed's convention and the extension's.
+
+A skill is known by its folder's listing and the head of its `SKILL.md`; supporting files are read
+when they are asked for and hashed when an inventory is.
+"""
+
+from __future__ import annotations
+
+from threading import RLock
+from time import time_ns
+from typing import TYPE_CHECKING
+
+from fast_agent.resources.changes import Change
+from fast_agent.resources.encoding import encode
+from fast_agent.resources.media_type import is_textual, media_type
+from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.provider import Document
+from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.skill.files import HEAD, SkillRoot
+from fast_agent.resources.skill.listing import entries, templates
+from fast_agent.resources.skill.naming import build
+from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
+from fast_agent.resources.skill.reads import KeptReads
+from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet
+from fast_agent.text.safe_file import RefusedFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.skill.snapshot import Hashes, SkillSnapshot
+    from fast_agent.resources.uri import Uri
+
+INDEX_SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
+_JSON = "application/json"
+_MARKDOWN = "text/markdown"
+_KEPT_BYTES = 8 << 20
+_PATIENCE = 20
+_TRIES = 5
+
+
+class SkillProvider:
+    """The resources of `skill://`.
+
+    Args:
+        roots: Folders that hold skills, or are one. Those of earlier roots win.
+        options: How they are served.
+        report: Told each problem once, when it is first seen; None for a log on standard error.
+        now: The time in nanoseconds since 1970.
+    """
+
+    scheme = SCHEME
+
+    def __init__(
+        self,
+        roots: Iterable[Path | str],
+        options: SkillOptions = DEFAULT_OPTIONS,
+        *,
+        report: Callable[[Diagnostic], None] | None = None,
+        now: Callable[[], int] = time_ns,
+    ) -> None:
+        self.options = options
+        self.limits = options.limits
+        self.roots = tuple(SkillRoot(root, str(root), options.limits, now) for root in roots)
+        self._report = report or _log
+        self._reported: frozenset[Diagnostic] = frozenset()
+        self._now = now
+        self._lock = RLock()
+        self._looked_at = 0
+        self._look_cost = 0
+        self._dirty = False
+        self._set = SkillSet((), ())
+        self._keys: list[tuple[object, ...]] = []
+        self._resources: tuple[Resource, ...] | None = ()
+        self._revision = 0
+        self._snapshots: dict[Skill, SkillSnapshot] = {}
+        self._hashes: Hashes | None = None
+        self._kept = KeptReads(_KEPT_BYTES)
+        self.look()
+
+    @property
+    def revision(self) -> int:
+        """Grows when a list would differ; the disk is looked at unless that was done just now."""
+        self._look_if_due()
+        return self._revision
+
+    @property
+    def skills(self) -> SkillSet:
+        """The skills as they were last looked at."""
+        return self._set
+
+    def resources(self) -> Sequence[Resource]:
+        """`SKILL.md` and the manifest of every skill, and the block for prompts."""
+        found = self._resources
+        if found is None:
+            with self._lock:
+                found = entries(self._set, list_files=self.options.list_files)
+                self._resources = found
+        return found
+
+    def templates(self) -> Sequence[ResourceTemplate]:
+        """How supporting files are named."""
+        return templates(self._set)
+
+    def look(self) -> bool:
+        """Look at the disk now.
+
+        Returns:
+            Whether anything served differs.
+        """
+        with self._lock:
+            began = self._now()
+            self._dirty = False
+            changed = [root.look() for root in self.roots]
+            if any(changed) or self._looked_at == 0:
+                self._swap(build(self.roots, self.options.name_policy, self.limits, self._set))
+            self._looked_at = self._now()
+            self._look_cost = max(self._looked_at - began, 0)
+            return any(changed)
+
+    def read(self, uri: Uri) -> Sequence[ResourceContent]:
+        """Read a file of a skill, its manifest, the index or the block for prompts."""
+        known = self._kept.get(uri.text)
+        if known is not None:
+            return known
+        for attempt in range(_TRIES):
+            found = self._set.owner(uri)
+            if found is not None and found[1] in found[0].files:
+                if (contents := self._read_file(uri, *found)) is not None:
+                    return contents
+            elif found is not None and found[1] == MANIFEST:
+                data = self.snapshot(found[0].uri).manifest()
+                return (ResourceContent.of_bytes(uri, _JSON, data),)
+            elif uri.segments == (INDEX,):
+                return (ResourceContent.of_bytes(uri, _JSON, self._index()),)
+            elif uri.segments == (PROMPT,):
+                return (self._prompt(uri),)
+            elif attempt or not self._may_differ(uri, found[0] if found else None):
+                raise NotFound(uri.text, self.close_to(uri))
+            self.look()
+        raise Unavailable(uri.text, "keeps changing while it is read")
+
+    def complete(
+        self, template: str, argument: str, value: str, given: Mapping[str, str]
+    ) -> Iterable[str]:
+        """Complete the skill's name, or the path of a file in it."""
+        from fast_agent.resources.skill.completion import complete
+
+        return complete(self._set, template, argument, value, given)
+
+    def documents(self) -> Iterator[Document]:
+        """Every file of a skill that is text."""
+        seen: set[str] = set()
+        for skill in self._set.skills:
+            for path, place in skill.files.items():
+                uri = skill.file_uri(path)
+                if uri.text in seen or not is_textual(media_type(path)):
+                    continue
+                seen.add(uri.text)
+                title = f"{skill.name}: {path}" if path != HEAD else skill.name
+                stamp = skill.root.folder.stamp(place)
+                yield Document(uri, title, repr(stamp), _text_of(self, uri))
+
+    def places(self) -> Sequence[str]:
+        """The roots."""
+        return tuple(root.path for root in self.roots)
+
+    def fingerprint(self, uri: Uri) -> str:
+        """Hash what a read answers; files are hashed once for each of their states."""
+        from fast_agent.errors import ResourceError
+        from fast_agent.resources.skill.snapshot import StaleError
+
+        found = self._set.owner(uri)
+        try:
+            if found is not None and found[1] in found[0].files:
+                skill, path = found
+                place = skill.files[path]
+                stamp = skill.root.folder.stamp(place)
+                if stamp is not None and stamp.size <= self._most(path):
+                    return self.hashes.of(skill.root, place, stamp, self._most(path)) or ""
+            return _digest(b"".join(content.bytes for content in self.read(uri)))
+        except (ResourceError, StaleError):
+            return ""
+
+    def refresh(self) -> Change:
+        """Look at the disk, because a watcher saw a change."""
+        before, tools = self._revision, self._tool_state()
+        self.look()
+        return Change(
+            resources=self._revision != before,
+            tools=self.options.load_skill and self._tool_state() != tools,
+        )
+
+    @property
+    def hashes(self) -> Hashes:
+        """The known hashes of files."""
+        if self._hashes is None:
+            from fast_agent.resources.skill.snapshot import Hashes
+
+            self._hashes = Hashes()
+        return self._hashes
+
+    def snapshot(self, uri: Uri) -> SkillSnapshot:
+        """Take a snapshot of a skill as it is on disk now.
+
+        Args:
+            uri: The skill's root.
+
+        Raises:
+            NotFound: There is no such skill (any more).
+            Unavailable: It changes faster than it is read.
+        """
+        from fast_agent.resources.skill.snapshot import StaleError, take
+
+        if self._may_differ(uri, self._set.by_path.get(uri.path)):
+            self.look()
+        for _ in range(_TRIES):
+            skill = self._set.by_path.get(uri.path)
+            if skill is None:
+                raise NotFound(uri.text, what="skill")
+            try:
+                one = take(skill, self._snapshots.get(skill), self.hashes, self.limits)
+            except (StaleError, RefusedFileError):
+                self.look()
+            else:
+                return self._remember(one)
+        raise Unavailable(uri.text, "keeps changing while it is read")
+
+    def snapshot_or_none(self, skill: Skill) -> SkillSnapshot | None:
+        """Take a snapshot of a skill of a fresh look; None where it is gone by now."""
+        from fast_agent.resources.skill.snapshot import StaleError, take
+
+        try:
+            one = take(skill, self._snapshots.get(skill), self.hashes, self.limits)
+        except (StaleError, RefusedFileError):
+            try:
+                return self.snapshot(skill.uri)
+            except (NotFound, Unavailable):
+                return None
+        return self._remember(one)
+
+    def fresh(self) -> Sequence[Skill]:
+        """All skills as they are on disk now, sorted by URI."""
+        self.look()
+        return self._set.skills
+
+    def owner(self, uri: Uri) -> tuple[Skill, str] | None:
+        """Find the skill a URI is in, as it is on disk now; the rest is as for `SkillSet.owner`."""
+        found = self._set.owner(uri)
+        if self._may_differ(uri, found[0] if found else None):
+            self.look()
+            found = self._set.owner(uri)
+        return found
+
+    def size_of(self, skill: Skill, path: str) -> int | None:
+        """Give the size of a file; None where a read would not answer it."""
+        stamp = skill.root.folder.stamp(skill.files[path])
+        return None if stamp is None or stamp.size > self._most(path) else stamp.size
+
+    def close_to(self, uri: Uri) -> Sequence[str]:
+        """Give URIs that may have been meant by one that reads nothing."""
+        from fast_agent.resources.skill.completion import close_to
+
+        found = self._set.owner(uri)
+        return close_to(self._set, uri, found[0] if found else None)
+
+    def _remember(self, snapshot: SkillSnapshot) -> SkillSnapshot:
+        with self._lock:
+            if self._set.by_path.get(snapshot.skill.path) is snapshot.skill:
+                self._snapshots[snapshot.skill] = snapshot
+        return snapshot
+
+    def _look_if_due(self) -> None:
+        """Look unless that would take more than a small part of the time."""
+        waited = self._now() - self._looked_at
+        if self._dirty or not 0 <= waited < self._look_cost * _PATIENCE:
+            self.look()
+
+    def _may_differ(self, uri: Uri, skill: Skill | None) -> bool:
+        """Whether another look may find what was not found; costs less than a look."""
+        if skill is not None:
+            return not skill.root.is_fresh(skill.parts)
+        waited = self._now() - self._looked_at
+        if self._dirty or not 0 <= waited < self._look_cost:
+            return True
+        return any(root.may_hold(uri.segments) for root in self.roots)
+
+    def _swap(self, skills: SkillSet) -> None:
+        """Take a new set, and notice whether lists differ."""
+        keys = [self._key(skill) for skill in skills.skills]
+        if keys != self._keys:
+            self._revision += 1
+            self._keys = keys
+            self._resources = None
+        served = frozenset(skills.skills)
+        self._snapshots = {one: old for one, old in self._snapshots.items() if one in served}
+        self._set = skills
+        self._kept.keep_only(served)
+        if self._hashes is not None:
+            places = {(one.root.path, place) for one in served for place in one.files.values()}
+            self._hashes.keep(places)
+        for problem in skills.problems:
+            if problem not in self._reported:
+                self._report(problem)
+        self._reported = frozenset(skills.problems)
+
+    def _key(self, skill: Skill) -> tuple[object, ...]:
+        if self.options.list_files:
+            return *skill.listing_key, tuple(skill.files)
+        return skill.listing_key
+
+    def _most(self, path: str) -> int:
+        """How many bytes a file may have."""
+        most = self.limits.core.file_bytes
+        return max(most, self.limits.head_bytes) if path == HEAD else most
+
+    def _read_file(self, uri: Uri, skill: Skill, path: str) -> Sequence[ResourceContent] | None:
+        """Read a file, or None where the disk differs from what was looked at."""
+        place = skill.files[path]
+        folder = skill.root.folder
+        stamp = folder.stamp(place)
+        if stamp is None:
+            return None
+        most = self._most(path)
+        if stamp.size > most:
+            raise TooLarge(uri.text, stamp.size, most)
+        try:
+            read = folder.read(place, most)
+        except RefusedFileError as refusal:
+            if folder.stamp(place) != stamp:
+                return None
+            raise Unavailable(uri.text, refusal.message) from None
+        mime_type = _MARKDOWN if path == HEAD else media_type(path)
+        contents = (ResourceContent.of_bytes(uri, mime_type, read.data),)
+        if path == HEAD and read.stamp != skill.head.stamp:
+            self._dirty = True
+        if read.stamp == stamp:
+            self._kept.keep(uri.text, skill, place, stamp, contents)
+        return contents
+
+    def _index(self) -> bytes:
+        taken = [self.snapshot_or_none(skill) for skill in self.fresh() if skill.listed]
+        entries = [one.index_entry() for one in taken if one is not None]
+        return encode({"$schema": INDEX_SCHEMA, "skills": entries})
+
+    def _prompt(self, uri: Uri) -> ResourceContent:
+        from fast_agent.resources.skill.prompt import prompt_xml
+
+        self._look_if_due()
+        return ResourceContent(uri, "application/xml", prompt_xml(self._set.skills))
+
+    def _tool_state(self) -> list[tuple[str, str]]:
+        return [(one.path, one.description) for one in self._set.skills]
+
+
+def _text_of(provider: SkillProvider, uri: Uri) -> Callable[[], str | None]:
+    def text() -> str | None:
+        from fast_agent.errors import ResourceError
+
+        try:
+            return provider.read(uri)[0].text
+        except ResourceError:
+            return None
+
+    return text
+
+
+def _digest(data: bytes) -> str:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
+
+
+def _log(problem: Diagnostic) -> None:
+    from logging import getLogger
+
+    line = f":{problem.span.start.line}" if problem.span else ""
+    getLogger("fast_agent.resources.skill").warning(
+        "%s%s: %s %s", problem.path, line, problem.code, problem.message
+    )

@@ -1,0 +1,372 @@
+"""The skills an agent may use, from its directories and its servers, each under a name of its own.
+
+A skill is what its source and its URI say; its name is for people and models. Nothing of a skill is
+read before it is loaded, and nothing that was read is given away before it is what was listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from fast_agent.resources.problem import shown
+from fast_agent.resources.skill_client.entry import SkillError, head_uri
+from fast_agent.resources.skill_client.text import skills_block
+from fast_agent.resources.skill_client.verification import MismatchError, verify_file, verify_head
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from fast_agent.resources.skill_client.entry import SkillEntry, SkillResource
+
+MAX_SUGGESTIONS = 10
+
+
+class SkillSource(Protocol):
+    """Where skills come from: the directories of this machine, or one server."""
+
+    @property
+    def label(self) -> str:
+        """Its name, given by this side: the server's name in the configuration."""
+        ...
+
+    @property
+    def local(self) -> bool:
+        """Whether it is a directory of this machine."""
+        ...
+
+    async def skills(self) -> Sequence[SkillEntry]:
+        """List the skills; the same sequence while nothing changed. Reads none of them."""
+        ...
+
+    async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:
+        """Give an entry with its inventory.
+
+        Args:
+            listed: From `skills`.
+            fresh: Whether to ask the source again, whatever it said before.
+
+        Raises:
+            SkillError: There is no such skill any more, or what is said of it is not valid.
+            ToolError: The server cannot be reached.
+        """
+        ...
+
+    async def has_unlisted(self) -> bool:
+        """Say whether there may be skills that it does not list."""
+        ...
+
+    async def unlisted(self, uri: str) -> SkillEntry | None:
+        """Ask for a skill by its URI; None where there is none."""
+        ...
+
+    async def read(self, file: SkillResource) -> bytes:
+        """Read a file.
+
+        Raises:
+            SkillError: It cannot be had, or is larger than listed.
+            ToolError: The server cannot be reached.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSkill:
+    """A skill under the name an agent calls it by.
+
+    Args:
+        name: Not the name of any other skill of the agent.
+        entry: What its source says of it.
+        source: Where it comes from.
+    """
+
+    name: str
+    entry: SkillEntry
+    source: SkillSource
+
+    @property
+    def label(self) -> str:
+        """The name of its source."""
+        return self.source.label
+
+    @property
+    def local(self) -> bool:
+        """Whether it is from a directory of this machine."""
+        return self.source.local
+
+    @property
+    def key(self) -> tuple[bool, str, str]:
+        """What tells it from every other skill."""
+        return self.local, self.label, self.entry.uri
+
+
+class SkillCatalog:
+    """The skills of one agent.
+
+    Args:
+        sources: Where they come from, local ones first.
+        admit: Asks whether a skill may be loaded by an agent (by name); raises SkillError where
+            it may not.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[SkillSource],
+        admit: Callable[[NamedSkill, str], Awaitable[None]],
+    ) -> None:
+        self._sources = tuple(sources)
+        self._admit = admit
+        self._seen: tuple[Sequence[SkillEntry], ...] = ()
+        self._skills: tuple[NamedSkill, ...] = ()
+        self._block = ""
+        self._loaded: dict[tuple[bool, str, str], NamedSkill] = {}
+
+    @property
+    def skills(self) -> tuple[NamedSkill, ...]:
+        """The skills as they were last looked at, local ones first."""
+        return self._skills
+
+    def block(self) -> str:
+        """Give the block of a prompt as of the last look; empty where there are no skills."""
+        return self._block
+
+    async def look(self) -> tuple[NamedSkill, ...]:
+        """List the skills of all sources.
+
+        Returns:
+            The same tuple while nothing changed.
+        """
+        now = tuple([await source.skills() for source in self._sources])
+        same = len(now) == len(self._seen) and all(map(_is, now, self._seen))
+        if not same:
+            self._seen = now
+            self._skills = _named(self._sources, now)
+            self._block = skills_block(self._skills)
+        return self._skills
+
+    async def has_unlisted(self) -> bool:
+        """Say whether a source may have skills that it does not list."""
+        return any([await source.has_unlisted() for source in self._sources])
+
+    async def load(self, name: str, agent: str) -> tuple[NamedSkill, bytes]:
+        """Read a skill.
+
+        Args:
+            name: Its name here, `source/name`, or its URI.
+            agent: The agent that is to have it.
+
+        Returns:
+            The skill with its inventory, and its verified `SKILL.md`.
+
+        Raises:
+            SkillError: There is no such skill, it may not be loaded, or what its source gives is
+                not what it lists.
+            ToolError: Its server cannot be reached.
+        """
+        skill = await self._find(name)
+        listed = skill.entry
+        skill = replace(skill, entry=await skill.source.complete(listed, fresh=False))
+        await self._admit(skill, agent)
+        try:
+            data = await _read_head(skill)
+        except MismatchError as problem:
+            skill, data = await self._again(skill, agent, problem)
+        self._loaded[skill.key] = skill
+        return skill, data
+
+    async def read(self, name: str, path: str) -> tuple[NamedSkill, SkillResource, bytes]:
+        """Read a file of a skill that was loaded.
+
+        Args:
+            name: As for `load`.
+            path: The file's path in the skill, or its URI.
+
+        Raises:
+            SkillError: The skill was not loaded or has no such file, or the file is not what was
+                listed when it was.
+            ToolError: Its server cannot be reached.
+        """
+        skill = await self._find(name)
+        held = self._loaded.get(skill.key)
+        if held is None:
+            raise SkillError(
+                f"the skill `{skill.name}` is not loaded", hint="load it first with `load_skill`"
+            )
+        self._keep_within(held, path)
+        file = held.entry.file(path)
+        try:
+            return held, file, await _read_file(held, file)
+        except MismatchError as problem:
+            fresh = await _refreshed(held, problem)
+            if fresh.entry.fingerprint == held.entry.fingerprint:
+                raise SkillError(f"{_who(held)} does not give what it lists: {problem}") from None
+            if held.local:
+                self._loaded[held.key] = fresh
+                file = fresh.entry.file(path)
+                return fresh, file, await _read_file(fresh, file)
+            del self._loaded[held.key]
+            raise SkillError(
+                f"the skill `{held.name}` changed since it was loaded; it needs approval again",
+                hint="load it again with `load_skill`",
+            ) from None
+
+    async def _again(
+        self, skill: NamedSkill, agent: str, problem: MismatchError
+    ) -> tuple[NamedSkill, bytes]:
+        """Load a skill that was not as listed by what its source says of it now."""
+        fresh = await _refreshed(skill, problem)
+        if fresh.entry.fingerprint is None or fresh.entry != skill.entry:
+            await self._admit(fresh, agent)
+        try:
+            return fresh, await _read_head(fresh)
+        except MismatchError as still:
+            raise SkillError(f"{_who(skill)} does not give what it lists: {still}") from None
+
+    async def _find(self, name: str) -> NamedSkill:
+        skills = await self.look()
+        for skill in skills:
+            if skill.name == name:
+                return skill
+        found = [skill for skill in skills if name in _further_names(skill)]
+        if not found and "://" in name:
+            found = [skill async for skill in self._unlisted(name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SkillError(
+                f"there are {len(found)} skills `{shown(name)}`",
+                hint=f"name one of {_names(found)}",
+            )
+        raise SkillError(f"there is no skill `{shown(name)}`", hint=_did_you_mean(name, skills))
+
+    async def _unlisted(self, name: str) -> AsyncIterator[NamedSkill]:
+        """Ask the sources for a skill by its URI, `source/uri` where it begins with a source."""
+        for source in self._sources:
+            uri = name.removeprefix(f"{source.label}/")
+            if "/" in uri.partition("://")[0]:
+                continue
+            known = next((one for one in self._loaded.values() if _is_at(one, source, uri)), None)
+            if known is not None:
+                yield known
+                continue
+            try:
+                uri = head_uri(uri).text
+            except SkillError as problem:
+                raise SkillError(f"`{shown(name)}` names no skill: {problem.message}") from None
+            entry = await source.unlisted(uri)
+            if entry is not None:
+                yield NamedSkill(f"{source.label}/{entry.uri}", entry, source)
+
+    def _keep_within(self, skill: NamedSkill, path: str) -> None:
+        """Refuse a URI that is another source's: a skill reads only where it comes from."""
+        if "://" not in path:
+            return
+        for other in self._skills:
+            if other.source is not skill.source and path.startswith(
+                other.entry.uri.removesuffix("SKILL.md")
+            ):
+                try:
+                    skill.entry.file(path)
+                except SkillError:
+                    raise SkillError(
+                        f"the skill `{skill.name}` of {_of(skill)} may not read"
+                        f" `{shown(path)}` of {_of(other)}",
+                        hint=f"load `{other.name}` if the task needs it",
+                    ) from None
+
+
+async def _read_head(skill: NamedSkill) -> bytes:
+    data = await _read_file(skill, skill.entry.head)
+    verify_head(skill.entry, data)
+    return data
+
+
+async def _read_file(skill: NamedSkill, file: SkillResource) -> bytes:
+    data = await skill.source.read(file)
+    verify_file(file, data)
+    return data
+
+
+async def _refreshed(skill: NamedSkill, problem: MismatchError) -> NamedSkill:
+    try:
+        return replace(skill, entry=await skill.source.complete(skill.entry, fresh=True))
+    except SkillError as error:
+        raise SkillError(f"{problem}; {error}") from None
+
+
+def _named(
+    sources: Sequence[SkillSource], listed: Sequence[Sequence[SkillEntry]]
+) -> tuple[NamedSkill, ...]:
+    """Give every skill a name no other has.
+
+    A skill of a directory keeps its own; one of a server keeps it where no other skill has it.
+    """
+    pairs = [
+        (source, entry)
+        for source, entries in sorted(
+            zip(sources, listed, strict=True), key=lambda pair: not pair[0].local
+        )
+        for entry in entries
+    ]
+    names = Counter(entry.name for _, entry in pairs)
+    own = Counter((source.label, source.local, entry.name) for source, entry in pairs)
+    taken: set[str] = set()
+    found: list[NamedSkill] = []
+    for source, entry in pairs:
+        alone = own[source.label, source.local, entry.name] == 1
+        choices: list[str] = []
+        if names[entry.name] == 1 or (source.local and alone):
+            choices.append(entry.name)
+        if not source.local and alone:
+            choices.append(f"{source.label}/{entry.name}")
+        path = "/".join(entry.head.uri.segments[:-1])
+        choices += [path if source.local else f"{source.label}/{path}"]
+        name = next((one for one in choices if one not in taken), f"{source.label}/{entry.uri}")
+        taken.add(name)
+        found.append(NamedSkill(name, entry, source))
+    return tuple(found)
+
+
+def _further_names(skill: NamedSkill) -> tuple[str, ...]:
+    entry, label = skill.entry, skill.label
+    path = "/".join(entry.head.uri.segments[:-1])
+    return (
+        entry.name,
+        entry.uri,
+        entry.head.sent,
+        f"{label}/{entry.name}",
+        f"{label}/{path}",
+        f"{label}/{entry.uri}",
+    )
+
+
+def _is_at(skill: NamedSkill, source: SkillSource, uri: str) -> bool:
+    return skill.source is source and uri in (skill.entry.uri, skill.entry.head.sent)
+
+
+def _did_you_mean(name: str, skills: Sequence[NamedSkill]) -> str:
+    from fast_agent.text.suggestion import closest
+
+    near = closest(name, [skill.name for skill in skills])
+    if near is not None:
+        return f"did you mean `{near}`?"
+    return f"the skills are {_names(skills)}" if skills else "there are none"
+
+
+def _names(skills: Sequence[NamedSkill]) -> str:
+    named = ", ".join(f"`{skill.name}`" for skill in skills[:MAX_SUGGESTIONS])
+    more = len(skills) - MAX_SUGGESTIONS
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _of(skill: NamedSkill) -> str:
+    return "this machine" if skill.local else f"server `{skill.label}`"
+
+
+def _who(skill: NamedSkill) -> str:
+    return "the disk" if skill.local else f"server `{skill.label}`"
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other

@@ -1,0 +1,134 @@
+"""The skills in directories of this machine, as a source of an agent's catalog."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from fast_agent.diagnostics.skill_rules import SKIPPED
+from fast_agent.errors import ResourceError
+from fast_agent.resources.skill_client.entry import SkillEntry, SkillError, SkillResource
+from fast_agent.resources.uri import Uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.skill.provider import SkillProvider
+    from fast_agent.resources.skill.set import Skill, SkillSet
+
+
+_log = logging.getLogger(__name__)
+
+
+class LocalSkills:
+    """Skills in directories.
+
+    Args:
+        directories: Absolute; of two skills with one URI that of the earlier one is taken.
+        optional: Whether a directory may be missing without a word.
+    """
+
+    label = "local"
+    local = True
+
+    def __init__(self, directories: Iterable[str], *, optional: bool) -> None:
+        self._directories = tuple(directories)
+        self._optional = optional
+        self._provider: SkillProvider | None = None
+        self._roots: tuple[str, ...] = ()
+        self._set: SkillSet | None = None
+        self._entries: tuple[SkillEntry, ...] = ()
+
+    async def skills(self) -> Sequence[SkillEntry]:
+        """List the skills as the disk has them now, without their inventories."""
+        provider = self._look()
+        if provider is None:
+            return ()
+        provider.look()
+        if provider.skills is not self._set:
+            self._set = provider.skills
+            entries = tuple([_entry(one) for one in self._set.skills if _usable(one)])
+            if entries != self._entries:
+                self._entries = entries
+        return self._entries
+
+    async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:  # noqa: ARG002
+        """Give an entry with the files, sizes and digests of this moment."""
+        provider, uri = self._need(), listed.head.uri
+        try:
+            snapshot = provider.snapshot(Uri.of(uri.scheme, uri.segments[:-1]))
+        except ResourceError as error:
+            raise SkillError(error.message) from None
+        skill = snapshot.skill
+        files = {
+            one.path: SkillResource(skill.file_uri(one.path), one.uri, one.digest, one.size)
+            for one in snapshot.files
+            if one.readable
+        }
+        head = files.get("SKILL.md") or listed.head
+        return SkillEntry(head, skill.name, skill.description, skill.head.frontmatter, files)
+
+    async def has_unlisted(self) -> bool:
+        """Always False."""
+        return False
+
+    async def unlisted(self, uri: str) -> SkillEntry | None:  # noqa: ARG002
+        """Always None."""
+        return None
+
+    async def read(self, file: SkillResource) -> bytes:
+        """Read a file."""
+        try:
+            return b"".join(one.bytes for one in self._need().read(file.uri))
+        except ResourceError as error:
+            raise SkillError(error.message) from None
+
+    def _look(self) -> SkillProvider | None:
+        """Give what reads the directories that there are."""
+        roots = self._directories
+        if self._optional:
+            roots = tuple([root for root in roots if os.path.isdir(root)])  # noqa: PTH112
+        if roots != self._roots:
+            self._roots, self._set = roots, None
+            self._provider = _provider(roots) if roots else None
+        return self._provider
+
+    def _need(self) -> SkillProvider:
+        if self._provider is None:
+            raise SkillError("there are no skills on this machine any more")
+        return self._provider
+
+
+def _provider(roots: Sequence[str]) -> SkillProvider:
+    from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
+
+    # Skills written for other programs have fields and names that are not in the specification.
+    options = SkillOptions(name_policy="lenient", load_skill=False)
+    return SkillProvider(roots, options, report=_report)
+
+
+def _report(problem: Diagnostic) -> None:
+    """Tell of what leaves a skill or a file out; the rest is for `fast-agent resources check`."""
+    told = problem.severity == "error" or problem.code == SKIPPED
+    line = f":{problem.span.start.line}" if problem.span else ""
+    _log.log(
+        logging.WARNING if told else logging.DEBUG,
+        "%s%s: %s %s",
+        problem.path,
+        line,
+        problem.code,
+        problem.message,
+    )
+
+
+def _entry(skill: Skill) -> SkillEntry:
+    head = SkillResource(skill.head_uri, skill.head_uri.text)
+    return SkillEntry(head, skill.name, skill.description, skill.head.frontmatter, None)
+
+
+def _usable(skill: Skill) -> bool:
+    """Whether a model may load it: not where its author kept it for people."""
+    fields = skill.head.frontmatter
+    return fields is None or fields.get("disable-model-invocation") is not True
