@@ -3,19 +3,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from anyio import Event, create_task_group, fail_after, sleep_forever
+from anyio.lowlevel import checkpoint
 
 from fast_agent.cards.request_params import RequestParams, UsageLimits
-from fast_agent.errors import LimitError
+from fast_agent.errors import LimitError, ModelError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.usage import Usage
-from fast_agent.runtime.budget import Budget, Meter
+from fast_agent.runtime.budget import SET_ASIDE, Budget, Meter
 from fast_agent.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.models.model import Model
+    from fast_agent.models.model import Model, ModelRequest
     from fast_agent.runtime.agent import LlmAgent
     from fast_agent.tools.tool import Tool, ToolContext
 
@@ -106,3 +108,82 @@ async def test_a_limit_above_holds_for_what_is_below(make_agent: MakeAgent, scri
     with pytest.raises(LimitError, match="agent `boss`"):
         await agent.send("b")
     assert above.usage.total_tokens == 15
+
+
+@pytest.mark.spec("TURN-9")
+@pytest.mark.anyio
+async def test_requests_made_at_once_pass_a_limit_of_tokens_by_the_last_one_only() -> None:
+    meter = Meter("boss", UsageLimits(max_total_tokens=35))
+    at_work = most = 0
+
+    async def ask() -> None:
+        nonlocal at_work, most
+        budget = Budget((meter,))
+        try:
+            await budget.wait_for_room()
+        except LimitError:
+            return
+        budget.take_request()
+        at_work += 1
+        most = max(most, at_work)
+        await checkpoint()
+        at_work -= 1
+        budget.settle(Usage(6, 4, requests=1))
+
+    async with create_task_group() as group:
+        for _ in range(9):
+            group.start_soon(ask)
+    assert most == 1
+    assert meter.usage.total_tokens == 40
+    assert meter.usage.requests == 4
+
+
+@pytest.mark.anyio
+async def test_requests_far_from_a_limit_of_tokens_do_not_wait() -> None:
+    meter = Meter("boss", UsageLimits(max_total_tokens=100 * SET_ASIDE))
+    budgets = [Budget((meter,)) for _ in range(20)]
+    for budget in budgets:
+        with fail_after(1):
+            await budget.wait_for_room()
+        budget.take_request()
+    assert meter.usage.requests == 20
+
+
+@pytest.mark.anyio
+async def test_what_is_set_aside_grows_with_the_dearest_request() -> None:
+    meter = Meter("boss", UsageLimits(max_total_tokens=10 * SET_ASIDE))
+    budget = Budget((meter,))
+    budget.take_request()
+    assert meter.has_room()
+    budget.settle(Usage(3 * SET_ASIDE, 0, requests=1))
+    budget.take_request()
+    assert meter.has_room()
+    budget.take_request()
+    assert not meter.has_room()
+
+
+@pytest.mark.anyio
+async def test_a_request_that_fails_or_is_cancelled_makes_room(
+    make_agent: MakeAgent, script: Script
+) -> None:
+    above = Meter("boss", UsageLimits(max_total_tokens=100))
+    started = Event()
+
+    async def hang(request: ModelRequest) -> Message:
+        del request
+        started.set()
+        await sleep_forever()
+        raise AssertionError
+
+    hanging = make_agent(script([hang]), name="hanging", scope=Scope(meters=(above,)))
+    failing = make_agent(script([ModelError("down")]), name="bad", scope=Scope(meters=(above,)))
+    sound = make_agent(script([Message.assistant("x")]), name="good", scope=Scope(meters=(above,)))
+    async with create_task_group() as group:
+        group.start_soon(hanging.send, "a")
+        await started.wait()
+        assert not above.has_room()
+        group.cancel_scope.cancel()
+    with pytest.raises(ModelError, match="down"):
+        await failing.send("b")
+    with fail_after(1):
+        assert await sound.send("c") == "x"

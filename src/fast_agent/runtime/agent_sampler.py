@@ -43,16 +43,20 @@ class AgentSampler:
         agent = request.agent_names[0]
         budget = Budget(self._charges.meters_of(agent))
         model = self._new_model(agent, request.model)
+        wanted = ModelRequest(
+            request.system,
+            request.messages,
+            () if request.tool_choice == "none" else request.tools,
+            request.params,
+        )
         try:
+            await budget.wait_for_room()
             budget.take_request()
-            response = await model.request(
-                ModelRequest(
-                    request.system,
-                    request.messages,
-                    () if request.tool_choice == "none" else request.tools,
-                    request.params,
-                )
-            )
+            try:
+                response = await model.request(wanted)
+            except BaseException:
+                budget.give_up()
+                raise
             budget.settle(response.usage)
             return model.name, response
         finally:

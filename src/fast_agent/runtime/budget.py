@@ -2,6 +2,9 @@
 
 Every agent instance has a meter, every turn has one. A turn charges its own, its agent's, and those
 of everything above it, so that a limit holds for an agent and all it starts.
+
+What a request will use is known only when it is answered. So that requests made at the same time
+do not exceed a limit of tokens together, one waits where it would not fit beside those at work.
 """
 
 from __future__ import annotations
@@ -12,7 +15,12 @@ from fast_agent.errors import LimitError
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
+    from anyio import Event
+
     from fast_agent.cards.request_params import UsageLimits
+
+SET_ASIDE = 16_384
+"""Tokens set aside for a request at work; more where one has used more than half of it."""
 
 
 class Meter:
@@ -24,8 +32,11 @@ class Meter:
     """
 
     __slots__ = (
+        "_at_work",
         "_cache_read_tokens",
         "_cache_write_tokens",
+        "_dearest",
+        "_freed",
         "_input_tokens",
         "_output_tokens",
         "_requests",
@@ -43,6 +54,9 @@ class Meter:
         self._cache_write_tokens = 0
         self._requests = 0
         self._tool_calls = 0
+        self._at_work = 0
+        self._dearest = 0
+        self._freed: Event | None = None
 
     @property
     def usage(self) -> Usage:
@@ -75,6 +89,35 @@ class Meter:
         if self._tool_calls >= limits.max_tool_calls:
             raise self._exceeded("max_tool_calls", limits.max_tool_calls)
 
+    def has_room(self) -> bool:
+        """Whether one more request fits under `max_total_tokens` beside those at work."""
+        limits = self.limits
+        if limits is None or limits.max_total_tokens is None or self._at_work == 0:
+            return True
+        aside = self._at_work * max(SET_ASIDE, 2 * self._dearest)
+        return self._input_tokens + self._output_tokens + aside < limits.max_total_tokens
+
+    async def wait_for_end(self) -> None:
+        """Wait until one of the requests at work has ended."""
+        if self._freed is None:
+            from anyio import Event
+
+            self._freed = Event()
+        await self._freed.wait()
+
+    def begin_request(self) -> None:
+        """Take note of a request at work."""
+        self._at_work += 1
+
+    def end_request(self, usage: Usage | None) -> None:
+        """Take note that a request ended; `usage` is what it used, None where nobody knows."""
+        self._at_work -= 1
+        if usage is not None:
+            self._dearest = max(self._dearest, usage.total_tokens)
+        if self._freed is not None:
+            self._freed.set()
+            self._freed = None
+
     def count_request(self) -> None:
         """Count a model request that is about to be made."""
         self._requests += 1
@@ -103,17 +146,43 @@ class Budget:
     """The meters one turn charges.
 
     A request or call is counted before it is made: of two that run at the same time and would
-    exceed a limit only together, the second is refused.
+    exceed a limit only together, the second is refused. Tokens are counted after: a request waits
+    until it fits beside those at work, so that `max_total_tokens` is passed by the last request
+    alone, whatever runs at the same time.
     """
 
-    __slots__ = ("_limited", "_meters")
+    __slots__ = ("_limited", "_meters", "_of_tokens")
 
     def __init__(self, meters: tuple[Meter, ...]) -> None:
         self._meters = meters
-        self._limited = tuple(meter for meter in meters if meter.limits is not None)
+        self._limited = limited = tuple(meter for meter in meters if meter.limits is not None)
+        self._of_tokens = tuple(
+            meter
+            for meter in limited
+            if meter.limits is not None and meter.limits.max_total_tokens is not None
+        )
+
+    @property
+    def bounds_tokens(self) -> bool:
+        """Whether a request may have to wait for others."""
+        return bool(self._of_tokens)
+
+    async def wait_for_room(self) -> None:
+        """Wait until a request fits beside those at work; `take_request` must follow at once.
+
+        Raises:
+            LimitError: A limit was reached meanwhile.
+        """
+        while True:
+            for meter in self._limited:
+                meter.check_request()
+            full = next((meter for meter in self._of_tokens if not meter.has_room()), None)
+            if full is None:
+                return
+            await full.wait_for_end()
 
     def take_request(self) -> None:
-        """Count a model request about to be made.
+        """Count a model request about to be made; `settle` or `give_up` follows.
 
         Raises:
             LimitError: It would exceed a limit; nothing is counted then.
@@ -122,6 +191,8 @@ class Budget:
             meter.check_request()
         for meter in self._meters:
             meter.count_request()
+        for meter in self._of_tokens:
+            meter.begin_request()
 
     def take_tool_call(self) -> None:
         """Count a tool call about to be made.
@@ -138,3 +209,10 @@ class Budget:
         """Count what an answered request used."""
         for meter in self._meters:
             meter.count_answer(usage)
+        for meter in self._of_tokens:
+            meter.end_request(usage)
+
+    def give_up(self) -> None:
+        """Take note that a request ended without an answer."""
+        for meter in self._of_tokens:
+            meter.end_request(None)

@@ -196,22 +196,16 @@ class Turn:
             return before
 
     async def _ask(self, system: str, tools: ToolTable) -> Message:
+        if self._budget.bounds_tokens:
+            await self._budget.wait_for_room()
         self._budget.take_request()
         self._requests += 1
-        setup, listener, output = self._setup, self._listener, self._output
-        request = ModelRequest(
-            system,
-            self._draft.view,
-            tools.specs,
-            setup.params,
-            None if output is None else output.schema,
-        )
-        if listener is not None:
-            listener(ModelRequested(self._origin, setup.model.name, self._requests))
-        if setup.params.timeout_seconds is None:
-            response = await setup.model.request(request, self._sink())
-        else:
-            response = await self._ask_in_time(request, setup.params.timeout_seconds)
+        setup, listener = self._setup, self._listener
+        try:
+            response = await self._request(system, tools)
+        except BaseException:
+            self._budget.give_up()
+            raise
         self._budget.settle(response.usage)
         self._answered = True
         answer = self._draft.with_own_ids(response.message)
@@ -223,6 +217,21 @@ class Turn:
         if listener is not None:
             listener(ModelAnswered(self._origin, answer, response.usage, self._requests))
         return answer
+
+    async def _request(self, system: str, tools: ToolTable) -> ModelResponse:
+        setup, output = self._setup, self._output
+        request = ModelRequest(
+            system,
+            self._draft.view,
+            tools.specs,
+            setup.params,
+            None if output is None else output.schema,
+        )
+        if self._listener is not None:
+            self._listener(ModelRequested(self._origin, setup.model.name, self._requests))
+        if setup.params.timeout_seconds is None:
+            return await setup.model.request(request, self._sink())
+        return await self._ask_in_time(request, setup.params.timeout_seconds)
 
     async def _ask_in_time(self, request: ModelRequest, seconds: float) -> ModelResponse:
         from anyio import move_on_after
