@@ -134,7 +134,7 @@ def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIA
             allowed_origins=[f"http://{host}" for host in hosts],
         ),
     )
-    app = PlainRequests(sdk, server.service, MCP_PATH, hosts if settings.loopback else None)
+    app = PlainRequests(sdk, server, MCP_PATH, hosts if settings.loopback else None)
     return app if settings.token is None else BearerToken(app, settings.token)
 
 

@@ -1,37 +1,47 @@
 """A short way for the plainest requests over HTTP.
 
-A well-formed read or list of the newest protocol needs nothing of the SDK: no session, no stream,
-no header left to doubt. It is answered here with the JSON the core keeps ready, in half the time.
-Whatever is not plainly right, and whatever cannot be answered with a result, takes the SDK's way,
-so nothing is refused here and there is nothing to say differently.
+A well-formed read or list needs nothing of the SDK: no stream, no header left to doubt, and no
+session, or one whose handshake is done. It is answered here with the JSON the core keeps ready, in
+a fraction of the time. Whatever is not plainly right, and whatever cannot be answered with a
+result, takes the SDK's way, so nothing is refused here and there is nothing to say differently.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.encoding import encode
+from fast_agent.resources.era import MODERN_VERSIONS
 from fast_agent.resources.opening import CAPABILITIES, VERSION
-from fast_agent.resources.session import MODERN_VERSIONS, Session
+from fast_agent.resources.session import Session
+from fast_agent.serve.plain_message import plain_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from fast_agent.resources.service import ResourceService
+    from fast_agent.serve.plain_message import PlainMessage
+    from fast_agent.serve.resource_server import ResourceServer
     from fast_agent.text.json_value import JsonObject
 
-_METHODS = frozenset(
-    {"resources/read", "resources/list", "resources/templates/list", "server/discover"}
-)
-_VERSIONS = frozenset(version.encode() for version in MODERN_VERSIONS)
+_LISTS = frozenset({"resources/list", "resources/templates/list"})
 _READ = "resources/read"
-_MOST_BODY = 1 << 16
-_NEEDED = (b"host", b"content-type", b"accept", b"mcp-method")
+_MODERN = _LISTS | {_READ, "server/discover"}
+_HANDSHAKE = _LISTS | {_READ, "ping"}
+_VERSIONS = frozenset(version.encode() for version in MODERN_VERSIONS)
+_JSON = b"application/json"
+_SESSION_ID = b"mcp-session-id"
+
+
+class _Plain(NamedTuple):
+    """A request that is plain as far as its headers tell, and whose it is."""
+
+    headers: Mapping[bytes, bytes]
+    session: Session
+    modern: bool
 
 
 class PlainRequests:
@@ -39,108 +49,113 @@ class PlainRequests:
 
     Args:
         app: The SDK's.
-        service: Answers.
+        server: Answers, and knows the sessions.
         path: Where MCP is served.
         hosts: The `Host` headers that are let in; None for any.
     """
 
     def __init__(
-        self, app: ASGIApp, service: ResourceService, path: str, hosts: Iterable[str] | None
+        self, app: ASGIApp, server: ResourceServer, path: str, hosts: Iterable[str] | None
     ) -> None:
         self._app = app
-        self._service = service
+        self._service = server.service
+        self._sessions = server.sessions
         self._path = path
         self._hosts = None if hosts is None else frozenset(host.encode() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request; hand every other one on."""
-        headers = self._plain_headers(scope)
-        if headers is None:
+        plain = self._plain(scope)
+        if plain is None:
             await self._app(scope, receive, send)
             return
         first = await receive()
-        body = self._answer(first, headers)
+        body = self._answer(first, plain)
         if body is None:
             await self._app(scope, _again(first, receive), send)
             return
-        length = (b"content-length", b"%d" % len(body))
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [length, (b"content-type", b"application/json")],
-            }
-        )
+        headers = [(b"content-type", _JSON), (b"content-length", b"%d" % len(body))]
+        if not plain.modern:
+            headers.append((_SESSION_ID, plain.headers[_SESSION_ID]))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    def _plain_headers(self, scope: Scope) -> dict[bytes, bytes] | None:
-        """The headers of a request that is plain as far as they tell."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
+    def _plain(self, scope: Scope) -> _Plain | None:
+        if scope["type"] != "http" or scope["path"] != self._path:
             return None
         given: list[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(given)
+        if scope["method"] == "DELETE":
+            self._sessions.forget(headers.get(_SESSION_ID, b"").decode("latin-1"))
         if (
-            len(headers) != len(given)
-            or headers.get(b"mcp-protocol-version") not in _VERSIONS
+            scope["method"] != "POST"
+            or len(headers) != len(given)
             or b"origin" in headers
-            or not all(name in headers for name in _NEEDED)
-            or (self._hosts is not None and headers[b"host"] not in self._hosts)
-            or headers[b"content-type"] != b"application/json"
-            or b"application/json" not in headers[b"accept"]
-            or b";" in headers[b"accept"]
+            or not self._lets_in(headers.get(b"host"))
+            or headers.get(b"content-type") != _JSON
+            or not _accepts_json(headers.get(b"accept", b""))
         ):
             return None
-        return headers
+        version = headers.get(b"mcp-protocol-version", b"")
+        if version in _VERSIONS:
+            return _Plain(headers, Session(_no_send), modern=True)
+        session = self._sessions.find(headers.get(_SESSION_ID, b"").decode("latin-1"))
+        if session is None or session.protocol is None or session.protocol.encode() != version:
+            return None
+        return _Plain(headers, session, modern=False)
 
-    def _answer(self, first: Message, headers: Mapping[bytes, bytes]) -> bytes | None:
+    def _lets_in(self, host: bytes | None) -> bool:
+        return host is not None and (self._hosts is None or host in self._hosts)
+
+    def _answer(self, first: Message, plain: _Plain) -> bytes | None:
         """The answer to a plain request, or None where the SDK must look at it."""
-        body = first.get("body", b"")
-        if first["type"] != "http.request" or first.get("more_body") or len(body) > _MOST_BODY:
+        if first["type"] != "http.request" or first.get("more_body"):
+            return None
+        message = plain_message(first.get("body", b""))
+        if message is None:
+            return None
+        if plain.modern:
+            fits = message.method in _MODERN and _as_headers_say(message, plain.headers)
+        else:
+            fits = message.method in _HANDSHAKE
+        if not fits:
             return None
         try:
-            message = json.loads(body)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(message, dict):
-            return None
-        request = cast("JsonObject", message)
-        request_id, method, params = map(request.get, ("id", "method", "params"))
-        if (
-            request.get("jsonrpc") != "2.0"
-            or isinstance(request_id, bool)
-            or not isinstance(request_id, (int, str))
-            or method not in _METHODS
-            or not isinstance(params, Mapping)
-            or not _as_headers_say(str(method), params, headers)
-        ):
-            return None
-        try:
-            answer = self._service.answer(Session(_no_send), str(method), params, request_id)
+            answer = self._service.answer(plain.session, message.method, message.params, message.id)
         except ResourceError:
             return None
         if answer is None:
             return None
-        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), answer.json)
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(message.id), answer.json)
 
 
-def _as_headers_say(method: str, params: JsonObject, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a request is the one that its headers announce."""
-    meta = params.get("_meta")
+def _accepts_json(accept: bytes) -> bool:
+    return any(kind.strip() == _JSON for kind in accept.split(b","))
+
+
+def _as_headers_say(message: PlainMessage, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request of the newest protocol is the one that its headers announce."""
+    meta = message.params.get("_meta")
     if not isinstance(meta, Mapping) or not isinstance(meta.get(CAPABILITIES), Mapping):
         return False
-    name = params.get("uri") if method == _READ else None
-    if method == _READ and (
-        not isinstance(name, str)
-        or not name.isascii()
-        or headers.get(b"mcp-name") != name.encode()
-        or name.startswith("=?")
-    ):
+    if message.method == _READ and not _names(headers.get(b"mcp-name"), message.params):
         return False
     version = meta.get(VERSION)
     return (
         isinstance(version, str)
         and headers[b"mcp-protocol-version"] == version.encode()
-        and headers[b"mcp-method"] == method.encode()
+        and headers.get(b"mcp-method") == message.method.encode()
+    )
+
+
+def _names(header: bytes | None, params: JsonObject) -> bool:
+    """Whether a header names what is read, in plain letters."""
+    uri = params.get("uri")
+    return (
+        isinstance(uri, str)
+        and uri.isascii()
+        and not uri.startswith("=?")
+        and header == uri.encode()
     )
 
 

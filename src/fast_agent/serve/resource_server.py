@@ -21,10 +21,12 @@ from mcp.shared.exceptions import MCPError
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.encoding import NOTHING, encode
+from fast_agent.resources.era import MODERN_VERSIONS
 from fast_agent.resources.opening import unknown_method
 from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, error_object
-from fast_agent.resources.session import MODERN_VERSIONS, Session
+from fast_agent.resources.session import Session
 from fast_agent.serve.mailbox import Mailbox
+from fast_agent.serve.open_sessions import OpenSessions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -75,11 +77,13 @@ class ResourceServer:
 
     Attributes:
         service: The same.
+        sessions: Those of clients that opened with a handshake over HTTP.
         sdk: The SDK's server: `run` it over streams, or mount its `streamable_http_app`.
     """
 
     def __init__(self, service: ResourceService) -> None:
         self.service = service
+        self.sessions = OpenSessions()
         self._streams: set[Mailbox] = set()
         self.sdk: Server[TaskGroup] = Server(
             service.info.name,
@@ -125,14 +129,20 @@ class ResourceServer:
         """The session of a client that opened with a handshake."""
         connection = _connection(ctx.session)
         known = connection.state.get(_SESSION)
-        if isinstance(known, Session):
-            return known
+        session = known if isinstance(known, Session) else self._open(ctx, connection)
+        if connection.session_id is not None:
+            self.sessions.see(connection.session_id, session)
+        return session
+
+    def _open(self, ctx: Context, connection: Connection) -> Session:
         mailbox = Mailbox()
         session = self.service.open(mailbox.put)
         scope = anyio.CancelScope()
         connection.state[_SESSION] = session
         connection.exit_stack.callback(scope.cancel)
         connection.exit_stack.push_async_callback(to_thread.run_sync, self.service.close, session)
+        if connection.session_id is not None:  # before it is closed: what was pushed last, is first
+            connection.exit_stack.callback(self.sessions.forget, connection.session_id)
         ctx.lifespan_context.start_soon(_deliver, mailbox, ctx.session, scope)
         return session
 

@@ -1,0 +1,83 @@
+"""The HTTP server in a process of its own, and what its clients send."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HELLO: dict[str, Any] = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+ACCEPT = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
+
+
+def write_skill(root: Path, name: str, body: str = "Do it.") -> None:
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    text = f"---\nname: {name}\ndescription: About {name}.\n---\n{body}\n"
+    (folder / "SKILL.md").write_text(text, "utf-8")
+
+
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, root: Path, *options: str) -> None:
+        program = Path(sys.executable).with_name("fast-agent")
+        command = [program, "resources", "serve", "--skills", root, "--transport", "http"]
+        self.process = subprocess.Popen(
+            [*command, "--port", "0", *options], stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        self.url = self.process.stderr.readline().strip().removeprefix("serving at ")
+        self.port = int(self.url.split(":")[2].split("/")[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+
+    def post(
+        self, body: bytes | dict[str, Any], headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        connection = self.connect()
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request("POST", "/mcp", data, {**ACCEPT, **(headers or {})})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, json.loads(text) if text[:1] == b"{" else text
+
+    def modern(self, method: str, headers: Mapping[str, str] | None = None, **params: Any) -> Any:
+        named = {"Mcp-Name": params["uri"]} if method == "resources/read" else {}
+        sent = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, **named}
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
+        return self.post(message, {**sent, **(headers or {})})
+
+    def stop(self) -> tuple[int, str]:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.stderr is not None
+        err = self.process.stderr.read()
+        return self.process.wait(10), err
