@@ -8,7 +8,6 @@ from fast_agent.cards.references import references
 from fast_agent.errors import ModelError, RunError
 from fast_agent.models.check import check_selection
 from fast_agent.models.selection import select_model
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.messages.message import Message
     from fast_agent.models.usage import Usage
+    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.surroundings import Surroundings
 
@@ -94,7 +94,7 @@ class AgentApp:
     def __contains__(self, name: object) -> bool:
         return name in self._load_set.cards
 
-    def __getitem__(self, name: str) -> LlmAgent:
+    def __getitem__(self, name: str) -> Agent:
         """Give an agent by its name, `tool_only` ones too.
 
         Raises:
@@ -103,12 +103,9 @@ class AgentApp:
             FastAgentError: Its card cannot be run.
         """
         self._check_models(name)
-        agent = self._runtime.agent(name)
-        if not isinstance(agent, LlmAgent):
-            raise RunError(f"agent `{name}` is of a type that cannot be sent messages")
-        return agent
+        return self._runtime.agent(name)
 
-    def __getattr__(self, name: str) -> LlmAgent:
+    def __getattr__(self, name: str) -> Agent:
         """Give an agent by its name, with `_` for what Python does not allow in names."""
         if name.startswith("__"):
             raise AttributeError(name)

@@ -290,25 +290,34 @@ class FastAgent:
             ConfigError: With every problem of the configuration.
         """
         tools = tuple(tools)
-        as_tools = {self._root(path) for path in tools}
-        loads: dict[str, CardLoad] = {}
-        for path in (*cards, *tools):
-            root = self._root(path)
-            if root not in loads:
-                loads[root] = self._read(path, multi_card=multi_card)
+        roots = read_roots(self._reader, (*cards, *tools), multi_card=multi_card)
         try:
-            agents = self._agents
+            reloader = self._reloader
         except ConfigError as error:
-            found = [problem for load in loads.values() for problem in load.diagnostics]
+            loads = [root.load for root in roots.values()]
+            found = [problem for load in loads for problem in load.diagnostics]
             found += check_set(
-                [card for load in loads.values() for card in load.cards],
+                [card for load in loads for card in load.cards],
                 probes=self._plain_probes(),
-                unread=[name for load in loads.values() for name in load.unread],
+                unread=[name for load in loads for name in load.unread],
             )
             raise ConfigError(
                 error.message, hint=error.hint, diagnostics=(*error.diagnostics, *found)
             ) from error
-        return agents.load(loads, tools=as_tools, servers=tuple(servers), receiver=receiver)
+        return reloader.load(
+            roots,
+            tools={self._reader.key(path) for path in tools},
+            servers=tuple(servers),
+            receiver=receiver,
+        )
+
+    def reload(self) -> Reload:
+        """Read again the cards that changed since they were loaded, all or none of them.
+
+        Returns:
+            What changed, or what is wrong; then the agents are those of before.
+        """
+        return self._reloader.run()
 
     @asynccontextmanager
     async def run(
@@ -338,8 +347,9 @@ class FastAgent:
             ConfigError: The configuration is wrong.
         """
         from fast_agent.agent_app import AgentApp
-        from fast_agent.runtime.runtime import Runtime
+        from fast_agent.runtime.runtime import BUILDERS, Runtime
         from fast_agent.runtime.surroundings import Surroundings
+        from fast_agent.workflows.builders import WORKFLOWS
 
         if not self.names():
             self.agent("agent", default=True)(_unchanged)
@@ -356,7 +366,10 @@ class FastAgent:
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)
-        async with Runtime(self.load_set, self.settings, surroundings) as runtime:
+        builders = {**BUILDERS, **WORKFLOWS}
+        async with Runtime(
+            self.load_set, self.settings, surroundings, builders=builders
+        ) as runtime:
             yield AgentApp(runtime, self.load_set, self.settings, surroundings, notify)
             runtime.finish_scripts()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.tools.human import Human
@@ -253,9 +253,7 @@ class OneShot:
 
         return TerminalHuman.find()
 
-    def _print(
-        self, app: AgentApp, agent: LlmAgent, result: TurnResult, progress: Progress
-    ) -> None:
+    def _print(self, app: AgentApp, agent: Agent, result: TurnResult, progress: Progress) -> None:
         if self.results is not None:
             from fast_agent.messages.file import Transcript, write_history
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_turns: ContextVar[tuple[Turn, ...]] = ContextVar("turns", default=())
+TURNS: ContextVar[tuple[object, ...]] = ContextVar("turns", default=())
 """The turns the running code is inside of, outermost first."""
 
 
@@ -123,6 +123,29 @@ class Agent(Protocol):
             msg = f"agent `{self.name}` stopped before it gave a structured answer"
             raise RunError(msg, hint="raise `request_params.max_iterations`")
         return result.structured
+
+    async def with_resource(self, text: str, server: str, uri: str) -> str:
+        """Run one turn with a resource of a server beside the text; return the answer's text.
+
+        Args:
+            text: The user's text.
+            server: One of the card's servers.
+            uri: The resource on it.
+
+        Raises:
+            FastAgentError: The resource cannot be read, or the turn could not be finished.
+        """
+        content = await self.read_resource(server, uri)
+        message = Message.user(text)
+        return await self.send(replace(message, content=message.content + content))
+
+    async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
+        """Read a resource of one of the card's servers.
+
+        Raises:
+            FastAgentError: The card has no such server, or the resource cannot be read.
+        """
+        ...
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
         """Forget; templates stay unless `all`."""
@@ -219,7 +242,7 @@ class LlmAgent(Agent):
         scope = self._scope if scope is None else scope
         if listener is not None:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
-        around = _turns.get()
+        around = TURNS.get()
         if self._turn in around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
@@ -231,7 +254,7 @@ class LlmAgent(Agent):
         message: Message,
         scope: Scope,
         output: OutputShape | None,
-        around: tuple[Turn, ...],
+        around: tuple[object, ...],
     ) -> TurnResult:
         if self._closed:
             msg = f"agent `{self.name}` is closed"
@@ -246,30 +269,19 @@ class LlmAgent(Agent):
         draft = base.draft() if self._remembers else Conversation(self._templates)
         turn = Turn(self._setup, self._new_id(), draft, keep, scope, self._meters, output)
         self._turn = turn
-        token = _turns.set((*around, turn))
+        token = TURNS.set((*around, turn))
         try:
             return await turn.run(message)
         finally:
             self._turn = None
-            _turns.reset(token)
+            TURNS.reset(token)
 
-    async def with_resource(self, text: str, server: str, uri: str) -> str:
-        """Run one turn with a resource of a server beside the text; return the answer's text.
-
-        Args:
-            text: The user's text.
-            server: One of the card's servers.
-            uri: The resource on it.
-
-        Raises:
-            FastAgentError: The resource cannot be read, or the turn could not be finished.
-        """
+    async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
+        """Read a resource of one of the card's servers; see `Agent.read_resource`."""
         if self._read_resource is None:
             msg = f"agent `{self.name}` has no servers to read `{uri}` from"
             raise RunError(msg, hint="list the server under `servers`")
-        content = await self._read_resource(server, uri)
-        message = Message.user(text)
-        return await self.send(replace(message, content=message.content + content))
+        return await self._read_resource(server, uri)
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
         """Forget; templates stay unless `all`."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.pool import ServerPool
+    from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.models.create import ModelFactory
     from fast_agent.models.selection import Selection
@@ -59,11 +60,13 @@ class Blueprint(Protocol):
         """The names of the MCP servers its turns need."""
         ...
 
-    def instance(self, messages: Iterable[Message] | None = None) -> Agent:
+    def instance(self, messages: Iterable[Message] | None = None, *, shared: bool = False) -> Agent:
         """Make an instance.
 
         Args:
             messages: What its history starts with; None is the card's own `messages`.
+            shared: It is the one instance of the card everybody shares. Such a workflow works with
+                the shared instances of its members, any other with clones of them.
 
         Raises:
             FastAgentError: The card cannot be run.
@@ -86,6 +89,8 @@ class Workshop:
         scope: Where turns stand that nothing else started.
         model_of: Says which model a card's agent asks.
         clone: Makes an instance of a card by name: (name, messages or None).
+        shared: Gives the one instance of a card everybody shares, by name.
+        builders: How cards are built, by type.
         shelf: Gives the documents agents may look up, the same at every call.
         gate: Gives what asks before a skill of a server is used, the same at every call; None
             where there can be no such skill.
@@ -101,6 +106,8 @@ class Workshop:
     scope: Scope
     model_of: Callable[[str], Selection]
     clone: Callable[[str, Iterable[Message] | None], Agent]
+    shared: Callable[[str], Agent]
+    builders: Mapping[str, Builder]
     shelf: Callable[[], ResourceShelf]
     gate: Callable[[], SkillGate] | None = None
 
@@ -117,6 +124,7 @@ class LlmBlueprint:
         workshop: What it is made with.
         tools: Further tools.
         instruction: The instruction, where it is not the card's own.
+        calls_agents: Whether the card's `agents` are its tools; else they are only listed.
 
     Raises:
         CardError: A function or hook it names cannot be used.
@@ -132,6 +140,7 @@ class LlmBlueprint:
         *,
         tools: Iterable[Tool] = (),
         instruction: str | None = None,
+        calls_agents: bool = True,
     ) -> None:
         config, around = card.config, workshop.surroundings
         self._config = config
@@ -157,15 +166,22 @@ class LlmBlueprint:
         )
         self._fixed = self._skills.gated(self._fixed)
         self._instruction = self._read_instruction(template)
-        self._tools = None if config.agents else self._offer(())
+        self._tools = None if config.agents and calls_agents else self._offer(())
 
     @property
     def servers(self) -> tuple[str, ...]:
         """The names of the MCP servers its turns need."""
         return self._servers.names
 
-    def instance(self, messages: Iterable[Message] | None = None) -> LlmAgent:
+    async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
+        """Read a resource of one of its servers; see `Agent.read_resource`."""
+        return await self._servers.read_resource(server, uri)
+
+    def instance(
+        self, messages: Iterable[Message] | None = None, *, shared: bool = False
+    ) -> LlmAgent:
         """Make an instance."""
+        del shared
         config, workshop = self._config, self._workshop
         setup = TurnSetup(
             agent=config.name,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.runtime.blueprint import Builder
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
@@ -40,10 +41,14 @@ class CardReach:
     Args:
         settings: The configuration.
         around: What the program gives.
+        builders: How cards are built, by type.
     """
 
-    def __init__(self, settings: Settings, around: Surroundings) -> None:
+    def __init__(
+        self, settings: Settings, around: Surroundings, builders: Mapping[str, Builder]
+    ) -> None:
         self._settings = settings
+        self._builders = builders
         self._around = around
         self.home = home_directory(around.environ)
         places = (around.workspace, self.home / AGENT_CARDS, self.home / TOOL_CARDS)
@@ -159,7 +164,9 @@ class CardReach:
 
         inside = replace(around, shell=around.shell and around.trust_cards)
         load_set = registry.snapshot.load_set
-        async with Runtime(load_set, self._settings, inside, scope=scope) as runtime:
+        async with Runtime(
+            load_set, self._settings, inside, builders=self._builders, scope=scope
+        ) as runtime:
             yield runtime
 
     def _load(self, path: Path, environ: Mapping[str, str]) -> CardLoad:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message, ToolCall, ToolResult
     from fast_agent.models.usage import Usage
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import ToolSource
 
 
@@ -23,7 +24,8 @@ class Origin:
     Args:
         agent: Name of the agent whose turn it is.
         turn_id: The turn.
-        parent_call_id: The tool call of another agent this turn answers; None at the top.
+        parent_call_id: The tool call of another agent this turn answers, or the turn of the
+            workflow it is a part of; None at the top.
     """
 
     agent: str
@@ -165,6 +167,21 @@ class ChildFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowAdvanced:
+    """A step of a workflow became visible.
+
+    Args:
+        kind: What it is: `step` (chain), `branch` (parallel), `route` (router), `plan` and `task`
+            (planners), `rating` (evaluator_optimizer), `vote` and `flag` (MAKER).
+        facts: What there is to know of it.
+    """
+
+    origin: Origin
+    kind: str
+    facts: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """Something a person should know that did not stop the turn."""
 
@@ -203,6 +220,7 @@ Event: TypeAlias = (
     | ToolFinished
     | ChildStarted
     | ChildFinished
+    | WorkflowAdvanced
     | Warned
     | TurnFinished
 )

@@ -41,7 +41,7 @@ def servers_block(servers: Iterable[ServerInstructions]) -> str:
     """Write one element a server that gives instructions; empty when none does."""
     return "\n".join(
         [
-            f"<mcp-server{_attribute('name', server.name)}>\n"
+            f"<mcp-server{attribute('name', server.name)}>\n"
             f"{escaped(server.text.strip())}\n</mcp-server>"
             for server in servers
             if server.text.strip()
@@ -74,13 +74,14 @@ def escaped(text: str) -> str:
     return text.translate(_IN_TEXT)
 
 
-def _attribute(name: str, value: str) -> str:
+def attribute(name: str, value: str) -> str:
+    """Write an attribute of a tag, with a space before it."""
     return f' {name}="{value.translate(_IN_ATTRIBUTE)}"'
 
 
 def _agent_line(agent: AgentListing) -> str:
-    attributes = _attribute("name", agent.name)
+    attributes = attribute("name", agent.name)
     if agent.servers:
-        attributes += _attribute("servers", ", ".join(agent.servers))
+        attributes += attribute("servers", ", ".join(agent.servers))
     description = escaped(agent.description.strip())
     return f"<agent{attributes}>{description}</agent>" if description else f"<agent{attributes}/>"

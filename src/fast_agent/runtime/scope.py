@@ -21,7 +21,8 @@ class Scope:
         meters: What to charge besides the turn's and the agent's own.
         listener: Who hears of events, or None.
         depth: How many agents stand above this one.
-        parent_call_id: The tool call this turn answers, or None.
+        parent_call_id: The tool call this turn answers, or the turn of the workflow it is a part
+            of; None at the top.
         correlation_id: One id for everything a request set off; None makes the turn's id that id.
         charges: Where calls of server tools are entered while they are open, or None.
     """

@@ -15,7 +15,6 @@ from fast_agent.messages.content import EmbeddedResource, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.sections import Excerpt
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.tool_calls import TurnCallContext
 from fast_agent.text.suggestion import closest
@@ -168,8 +167,6 @@ class SmartTools:
         message, uri = args.required_text("message"), args.required_text("uri")
 
         async def ask(runtime: Runtime, agent: Agent) -> tuple[Content, ...]:
-            if not isinstance(agent, LlmAgent):
-                raise ToolError(f"agent `{agent.name}` is of a type that takes no resources")
             server = await _server_of(runtime, agent.name, args.text("server"), uri)
             text = await agent.with_resource(message, server.server_name, uri)
             return (TextContent(text),)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
     from fast_agent.models.usage import Usage
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.toolbox import ToolTable
     from fast_agent.tools.turn_hooks import TurnHooks
 
@@ -59,6 +60,7 @@ class TurnResult:
         tree_usage: The same with everything the turn started.
         messages: Every message of the turn, the user's first.
         structured: The value of a structured answer, or None.
+        workflow: What a workflow did on the way, as its type describes it; None for an agent.
     """
 
     turn_id: str
@@ -68,6 +70,7 @@ class TurnResult:
     tree_usage: Usage
     messages: tuple[Message, ...]
     structured: object = None
+    workflow: JsonObject | None = None
 
     @property
     def text(self) -> str:

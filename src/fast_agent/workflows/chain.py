@@ -1,0 +1,79 @@
+"""The workflow of type `chain`: each agent gets the answer of the one before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import RunError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message
+from fast_agent.workflows.blueprint import WorkflowBlueprint
+from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
+from fast_agent.workflows.workflow import Outcome, Workflow
+
+if TYPE_CHECKING:
+    from fast_agent.cards.card import Card
+    from fast_agent.messages.content import Content
+    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.text.json_value import JsonValue
+    from fast_agent.workflows.workflow_turn import WorkflowTurn
+
+
+def chain_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+    """Make the blueprint of a card of type `chain`."""
+    return WorkflowBlueprint(card, workshop, Chain)
+
+
+class Chain(Workflow):
+    """Agents one after another; the answer of the last one is the chain's.
+
+    With `cumulative` each is given the request and every answer so far, between tags; without, the
+    answer of the one before it, as it is.
+    """
+
+    async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
+        """Ask each member once; see `Workflow.run`."""
+        sequence, cumulative = self.config.sequence, self.config.cumulative
+        message, answers = request, _Answers(request)
+        steps: list[JsonValue] = []
+        last = len(sequence) - 1
+        result = None
+        for index, name in enumerate(sequence):
+            output = turn.output if index == last else None
+            result = await turn.ask(turn.member(name), message, output=output)
+            turn.tell("step", agent=name, index=index, of=last + 1, text=excerpt(result.text))
+            steps.append({"agent": name, "text": excerpt(result.text)})
+            if index == last:
+                break
+            if cumulative:
+                answers.add(name, result.message)
+                message = answers.message()
+            elif result.message.content:
+                message = Message("user", result.message.content)
+            else:
+                msg = f"chain `{self.name}` broke off: agent `{name}` answered nothing"
+                raise RunError(msg, hint="there is nothing to give to the next agent")
+        if result is None:
+            raise RunError(f"chain `{self.name}` has no agents", hint="list them in `sequence`")
+        return Outcome(
+            replace(result.message, native=None),
+            {"type": "chain", "steps": steps},
+            result.structured,
+            result.stop_reason,
+        )
+
+
+class _Answers:
+    """The request and the answers so far, for the next agent of a cumulative chain."""
+
+    def __init__(self, request: Message) -> None:
+        self._texts = [request_text(request)]
+        self._blocks: list[Content] = list(blocks_of(request))
+
+    def add(self, agent: str, answer: Message) -> None:
+        self._texts.append(tagged("answer", answer.text, agent=agent))
+        self._blocks += blocks_of(answer)
+
+    def message(self) -> Message:
+        return Message("user", (TextContent("\n\n".join(self._texts)), *self._blocks))

@@ -1,0 +1,133 @@
+"""The workflow of type `parallel`: agents that work at the same time on the same message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message
+from fast_agent.workflows.blueprint import WorkflowBlueprint
+from fast_agent.workflows.settled import settled
+from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
+from fast_agent.workflows.workflow import Outcome, Workflow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.cards.card import Card
+    from fast_agent.messages.content import Content
+    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.workflows.workflow_turn import WorkflowTurn
+
+
+def parallel_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+    """Make the blueprint of a card of type `parallel`."""
+    return WorkflowBlueprint(card, workshop, Parallel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """How one branch ended."""
+
+    agent: str
+    ended: TurnResult | FastAgentError
+
+    @property
+    def error(self) -> str | None:
+        return self.ended.message if isinstance(self.ended, FastAgentError) else None
+
+    @property
+    def text(self) -> str:
+        """Its answer, or what is said in its place."""
+        if isinstance(self.ended, FastAgentError):
+            return f"[failed: {self.ended.message}]"
+        return self.ended.text or "[no text]"
+
+    @property
+    def blocks(self) -> tuple[Content, ...]:
+        """What is not text in its answer."""
+        if isinstance(self.ended, FastAgentError):
+            return ()
+        return blocks_of(self.ended.message)
+
+    @property
+    def facts(self) -> JsonObject:
+        if isinstance(self.ended, FastAgentError):
+            return {"agent": self.agent, "error": excerpt(self.ended.message)}
+        return {"agent": self.agent, "text": excerpt(self.ended.text)}
+
+
+class Parallel(Workflow):
+    """Agents at the same time; `fan_in` makes one answer of theirs, or they stand under headings.
+
+    A branch that fails is told of in its place; where all fail, the turn does.
+    """
+
+    async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
+        """Ask each member once, and the one that joins the answers; see `Workflow.run`."""
+        config = self.config
+        if turn.output is not None and config.fan_in is None:
+            msg = f"agent `{self.name}` cannot give a structured answer: it only joins answers"
+            raise RunError(msg, hint="name the agent that gives it as `fan_in`")
+        branches = await self._branches(request, turn)
+        record: list[JsonValue] = [branch.facts for branch in branches]
+        workflow: dict[str, JsonValue] = {"type": "parallel", "branches": record}
+        if config.fan_in is None:
+            return Outcome(_joined(branches), workflow)
+        asked = _fan_in_message(request if config.include_request else None, branches)
+        result = await turn.ask(turn.member(config.fan_in), asked, output=turn.output)
+        workflow["fan_in"] = config.fan_in
+        answer = replace(result.message, native=None)
+        return Outcome(answer, workflow, result.structured, result.stop_reason)
+
+    async def _branches(self, request: Message, turn: WorkflowTurn) -> list[_Branch]:
+        async def branch(index: int, name: str) -> TurnResult:
+            error = "cancelled"
+            text = None
+            try:
+                result = await turn.ask(turn.member(name), request)
+                text = result.text
+            except FastAgentError as problem:
+                error = problem.message
+                raise
+            finally:
+                told = {"error": error} if text is None else {"text": excerpt(text)}
+                turn.tell("branch", agent=name, index=index, **told)
+            return result
+
+        names = self.config.fan_out
+        jobs = [partial(branch, index, name) for index, name in enumerate(names)]
+        branches = list(map(_Branch, names, await settled(jobs)))
+        failed = [one for one in branches if one.error is not None]
+        if len(failed) == len(branches):
+            reasons = "; ".join([f"`{one.agent}`: {one.error}" for one in failed])
+            raise RunError(f"every branch of `{self.name}` failed: {excerpt(reasons)}")
+        for one in failed:
+            turn.warn(f"branch `{one.agent}` failed: {excerpt(one.error or '')}")
+        return branches
+
+
+def _joined(branches: Sequence[_Branch]) -> Message:
+    """Put the answers under the names of their agents."""
+    text = "\n\n".join([f"## {one.agent}\n\n{one.text.strip()}" for one in branches])
+    blocks = [block for one in branches for block in one.blocks]
+    return replace(Message.assistant(text), content=(TextContent(text), *blocks))
+
+
+def _fan_in_message(request: Message | None, branches: Sequence[_Branch]) -> Message:
+    """Tell the agent that joins the answers what was asked, and what each agent answered."""
+    texts = [] if request is None else [request_text(request)]
+    texts += [
+        tagged("answer", one.text, agent=one.agent)
+        if one.error is None
+        else tagged("failure", one.error, agent=one.agent)
+        for one in branches
+    ]
+    blocks = [] if request is None else list(blocks_of(request))
+    blocks += [block for one in branches for block in one.blocks]
+    return Message("user", (TextContent("\n\n".join(texts)), *blocks))

@@ -1,0 +1,49 @@
+"""Tagged texts: what one agent said, told to another so that it is taken for nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.messages.content import TextContent
+from fast_agent.runtime.prompt_block import attribute, escaped
+
+if TYPE_CHECKING:
+    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Message
+
+SHORT: Final = 2_000
+"""Longest text of one answer in the record of a workflow, in characters."""
+
+
+def tagged(tag: str, text: str, **attributes: str) -> str:
+    """Put a text between two tags.
+
+    Args:
+        tag: The element's name.
+        text: The text; it is escaped, and so can neither close the element nor open another.
+        **attributes: Attributes of the element.
+    """
+    written = "".join([attribute(name, value) for name, value in attributes.items()])
+    return f"<{tag}{written}>\n{escaped(text.strip())}\n</{tag}>"
+
+
+def request_text(request: Message) -> str:
+    """Put the text of a request between tags."""
+    return tagged("request", request.text)
+
+
+def blocks_of(message: Message) -> tuple[Content, ...]:
+    """Give what is not text in a message, to be passed on beside the tagged texts."""
+    return tuple([block for block in message.content if not isinstance(block, TextContent)])
+
+
+def excerpt(text: str, limit: int = SHORT) -> str:
+    """Cut a text for a record.
+
+    Args:
+        text: The text.
+        limit: Most characters kept.
+    """
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]} [{len(text) - limit} characters more]"

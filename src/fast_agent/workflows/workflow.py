@@ -1,0 +1,277 @@
+"""Workflow: an agent that has other agents do the work; what all its types have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from anyio import CancelScope, Lock
+
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.message import Message
+from fast_agent.runtime.agent import TURNS, Agent
+from fast_agent.runtime.budget import Meter
+from fast_agent.runtime.conversation import Conversation
+from fast_agent.runtime.events import TurnFinished, TurnStarted, fan_out
+from fast_agent.runtime.tool_calls import told
+from fast_agent.runtime.turn import NOTES
+from fast_agent.runtime.turn_setup import TurnResult
+from fast_agent.workflows.workflow_turn import WorkflowTurn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.request_params import UsageLimits
+    from fast_agent.messages.content import Content
+    from fast_agent.messages.history import History
+    from fast_agent.models.usage import Usage
+    from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.output import OutputShape
+    from fast_agent.runtime.scope import Scope
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.workflows.brain import Brain
+
+log = getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowSetup:
+    """What an instance of a workflow is made from.
+
+    Args:
+        config: Its card.
+        workshop: What its members are made with.
+        templates: What its conversation starts with.
+        shared: It is the instance everybody shares, and works with the shared ones of its members.
+        limits: Bounds for it and everything it starts, or None.
+        brain: Its own model; None for a type that has none.
+    """
+
+    config: AgentConfig
+    workshop: Workshop
+    templates: tuple[Message, ...] = ()
+    shared: bool = False
+    limits: UsageLimits | None = None
+    brain: Brain | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run of a workflow gave.
+
+    Args:
+        message: The answer, of role `assistant`.
+        workflow: What was done on the way, as plain JSON; `excerpt` keeps its texts short.
+        structured: The value of a structured answer, or None.
+        stop_reason: Why it ended; None takes the message's own.
+    """
+
+    message: Message
+    workflow: JsonObject
+    structured: object = None
+    stop_reason: str | None = None
+
+
+class Workflow(Agent):
+    """An agent that has other agents do the work.
+
+    A type subclasses it and writes `run`. The conversation of a workflow holds what it was asked
+    and what it answered; its members remember the rest, each by its own card. A turn that fails
+    leaves nothing in it, so that the same message can be sent again; one that is cancelled leaves
+    the message and a note.
+
+    Args:
+        setup: What it is made from.
+    """
+
+    def __init__(self, setup: WorkflowSetup) -> None:
+        self._setup = setup
+        self._templates = setup.templates
+        self._remembers = setup.config.use_history is not False
+        self._conversation = Conversation(setup.templates)
+        name = setup.config.name
+        self._meters = Meter(name), Meter(name, setup.limits)
+        self._members: dict[str, Agent] = {}
+        self._lock = Lock(fast_acquire=True)
+        self._turn: WorkflowTurn | None = None
+        self._closed = False
+
+    @abstractmethod
+    async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
+        """Do the work of one turn.
+
+        Args:
+            request: The user's message.
+            turn: The turn: its members, its events, the shape the answer must have.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        ...
+
+    @property
+    def name(self) -> str:
+        """The card's name."""
+        return self._setup.config.name
+
+    @property
+    def config(self) -> AgentConfig:
+        """What it was made from."""
+        return self._setup.config
+
+    @property
+    def brain(self) -> Brain:
+        """Its own model; only for the types that have one."""
+        brain = self._setup.brain
+        if brain is None:
+            raise RunError(f"workflow `{self.name}` has no model of its own")
+        return brain
+
+    @property
+    def history(self) -> History:
+        """What it was asked and answered, up to the last turn that ended."""
+        return self._conversation.history
+
+    @property
+    def usage(self) -> Usage:
+        """What its own model used since it was made; its members are not counted."""
+        return self._meters[0].usage
+
+    @property
+    def tree_usage(self) -> Usage:
+        """The same with everything it started."""
+        return self._meters[1].usage
+
+    async def generate(
+        self,
+        message: Message | str,
+        *,
+        scope: Scope | None = None,
+        output: OutputShape | None = None,
+        listener: Listener | None = None,
+    ) -> TurnResult:
+        """Run one turn; see `Agent.generate`."""
+        if isinstance(message, str):
+            message = Message.user(message)
+        elif message.role != "user":
+            raise RunError("a turn starts with a user message")
+        scope = self._setup.workshop.scope if scope is None else scope
+        if listener is not None:
+            scope = replace(scope, listener=fan_out(scope.listener, listener))
+        around = TURNS.get()
+        if self._turn is not None and self._turn in around:
+            msg = f"agent `{self.name}` was sent a message from inside its own turn"
+            raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
+        async with self._lock:
+            if self._closed:
+                raise RunError(f"agent `{self.name}` is closed")
+            turn = WorkflowTurn(
+                self.config,
+                self._setup.workshop,
+                scope,
+                meters=self._meters,
+                members=None if self._setup.shared else self._members,
+                history=self._base.history,
+                output=output,
+            )
+            self._turn = turn
+            token = TURNS.set((*around, turn))
+            try:
+                return await self._run(message, turn)
+            finally:
+                self._turn = None
+                TURNS.reset(token)
+
+    async def _run(self, message: Message, turn: WorkflowTurn) -> TurnResult:
+        base = self._conversation
+        listener = turn.listener
+        if listener is not None:
+            listener(TurnStarted(turn.origin, message))
+        try:
+            outcome = await self.run(message, turn)
+        except FastAgentError as error:
+            self._abandon(turn, "error", error.message)
+            raise
+        except Exception as error:  # the boundary of a turn
+            log.exception("a turn of workflow `%s` failed", self.name)
+            self._abandon(turn, "error", told(error))
+            raise RunError(f"agent `{self.name}` failed: {told(error)}") from error
+        except BaseException:
+            note = Message.assistant(NOTES["cancelled"], "cancelled")
+            self._keep(base, message, note)
+            self._abandon(turn, "cancelled", None)
+            raise
+        answer = outcome.message
+        self._keep(base, message, answer)
+        result = TurnResult(
+            turn.origin.turn_id,
+            answer,
+            outcome.stop_reason or answer.stop_reason or "endTurn",
+            turn.own.usage,
+            turn.tree.usage,
+            (message, answer),
+            outcome.structured,
+            outcome.workflow,
+        )
+        if listener is not None:
+            listener(
+                TurnFinished(
+                    turn.origin, result.stop_reason, answer, result.usage, result.tree_usage
+                )
+            )
+        return result
+
+    @property
+    def _base(self) -> Conversation:
+        return self._conversation if self._remembers else Conversation(self._templates)
+
+    def _keep(self, base: Conversation, *messages: Message) -> None:
+        # What was cleared or loaded meanwhile stays so.
+        if self._remembers and self._conversation is base:
+            draft = base.draft()
+            for message in messages:
+                draft.append(message)
+            self._conversation = draft
+
+    def _abandon(self, turn: WorkflowTurn, stop_reason: str, error: str | None) -> None:
+        if turn.listener is not None:
+            own, tree = turn.own.usage, turn.tree.usage
+            turn.listener(TurnFinished(turn.origin, stop_reason, None, own, tree, error))
+
+    async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
+        """Read a resource of one of the card's servers; see `Agent.read_resource`."""
+        if self._setup.brain is None:
+            msg = f"agent `{self.name}` has no servers to read `{uri}` from"
+            raise RunError(msg, hint="an agent of type `agent` may have servers")
+        return await self._setup.brain.read_resource(server, uri)
+
+    def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
+        """Forget; templates stay unless `all`. Its members keep what they remember."""
+        kept = () if all else tuple(one for one in self.history if one.is_template)
+        self._templates = kept
+        self._conversation = Conversation(kept)
+
+    def load_history(self, messages: Iterable[Message]) -> None:
+        """Put `messages` in the place of what it remembers; those marked as templates stay so."""
+        self._conversation = Conversation(messages)
+        self._templates = tuple(one for one in self.history if one.is_template)
+
+    async def aclose(self) -> None:
+        """Release what the instance holds, the clones of its members too; safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        members, self._members = tuple(self._members.values()), {}
+        problem: FastAgentError | None = None
+        with CancelScope(shield=True):
+            for member in members:
+                try:
+                    await member.aclose()
+                except FastAgentError as error:
+                    problem = problem or error
+        if problem is not None:
+            raise problem

@@ -1,0 +1,176 @@
+"""WorkflowTurn: what a workflow works with in one turn."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from anyio import CancelScope
+
+from fast_agent.errors import RunError
+from fast_agent.runtime.budget import Meter
+from fast_agent.runtime.events import Origin, Warned, WorkflowAdvanced
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.messages.history import History
+    from fast_agent.messages.message import Message
+    from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.output import OutputShape
+    from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.text.json_value import JsonValue
+
+log = getLogger(__name__)
+
+
+class WorkflowTurn:
+    """One turn of a workflow.
+
+    Args:
+        config: The workflow's card.
+        workshop: What agents are made with.
+        scope: Where the turn stands.
+        meters: The workflow's own meter, and the one its limits hold for.
+        members: The workflow's clones of its members by name; None where it uses the shared ones.
+        history: What the workflow remembers from before this turn.
+        output: The shape the answer must have, or None.
+
+    Attributes:
+        origin: The turn, as events name it.
+        own: What the workflow's own model used in this turn.
+        tree: The same with everything the turn started.
+    """
+
+    __slots__ = (
+        "_agent_meter",
+        "_below",
+        "_config",
+        "_deepest",
+        "_members",
+        "_workshop",
+        "history",
+        "origin",
+        "output",
+        "own",
+        "tree",
+    )
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        workshop: Workshop,
+        scope: Scope,
+        *,
+        meters: tuple[Meter, Meter],
+        members: dict[str, Agent] | None,
+        history: History,
+        output: OutputShape | None,
+    ) -> None:
+        turn_id = workshop.surroundings.new_turn_id()
+        self._config = config
+        self._workshop = workshop
+        self._members = members
+        self._deepest = workshop.surroundings.max_depth
+        self.history = history
+        self.output = output
+        self.origin = Origin(config.name, turn_id, scope.parent_call_id)
+        self.own = Meter(config.name)
+        self.tree = Meter(config.name)
+        self._agent_meter, limited = meters
+        self._below = replace(
+            scope,
+            meters=(self.tree, limited, *scope.meters),
+            depth=scope.depth + 1,
+            parent_call_id=turn_id,
+            correlation_id=scope.correlation_id or turn_id,
+        )
+
+    @property
+    def listener(self) -> Listener | None:
+        """Who hears of events, or None."""
+        return self._below.listener
+
+    def member(self, name: str) -> Agent:
+        """Give a member by its card's name: the shared instance, or the workflow's own clone.
+
+        Raises:
+            FastAgentError: Its card cannot be run.
+        """
+        if self._members is None:
+            return self._workshop.shared(name)
+        agent = self._members.get(name)
+        if agent is None:
+            agent = self._members[name] = self._workshop.clone(name, None)
+        return agent
+
+    @asynccontextmanager
+    async def clone(self, name: str) -> AsyncGenerator[Agent]:
+        """Give a fresh instance of a member, closed at the end: `async with turn.clone(name)`.
+
+        Raises:
+            FastAgentError: Its card cannot be run.
+        """
+        agent = self._workshop.clone(name, None)
+        try:
+            yield agent
+        finally:
+            with CancelScope(shield=True):
+                await agent.aclose()
+
+    async def ask(
+        self, agent: Agent, message: Message | str, *, output: OutputShape | None = None
+    ) -> TurnResult:
+        """Let a member answer; what it uses counts for the workflow too.
+
+        Args:
+            agent: From `member` or `clone`.
+            message: What it is asked.
+            output: The shape its answer must have, or None.
+
+        Raises:
+            RunError: Agents are nested too deep.
+            FastAgentError: Its turn could not be finished.
+        """
+        below = self._below
+        if below.depth > self._deepest:
+            msg = f"agent `{agent.name}` cannot be asked: agents may call each other"
+            raise RunError(f"{msg} {self._deepest} deep at most")
+        return await agent.generate(message, scope=below, output=output)
+
+    async def ask_own(
+        self, agent: Agent, message: Message | str, *, output: OutputShape | None = None
+    ) -> TurnResult:
+        """The same for the workflow's own model, whose requests are the workflow's own."""
+        below = self._below
+        own = replace(
+            below,
+            meters=(self.own, self._agent_meter, *below.meters),
+            depth=below.depth - 1,
+        )
+        return await agent.generate(message, scope=own, output=output)
+
+    def tell(self, kind: str, **facts: JsonValue) -> None:
+        """Tell listeners that a step became visible.
+
+        Args:
+            kind: A kind of `WorkflowAdvanced`.
+            **facts: What there is to know of it, as plain JSON.
+        """
+        listener = self._below.listener
+        if listener is not None:
+            listener(WorkflowAdvanced(self.origin, kind, facts))
+
+    def warn(self, text: str) -> None:
+        """Tell a person something that does not stop the turn."""
+        listener = self._below.listener
+        if listener is None:
+            log.warning("agent `%s`: %s", self._config.name, text)
+        else:
+            listener(Warned(self.origin, text))
