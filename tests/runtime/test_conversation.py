@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.messages.validity import check_validity
+from fast_agent.messages.view import LOST, view_of
 from fast_agent.runtime.conversation import Conversation
-from fast_agent.runtime.view import LOST, view_of
 
 ids = st.sampled_from(["a", "b", "c"])
 any_message = st.builds(

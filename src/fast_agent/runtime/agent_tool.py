@@ -12,11 +12,11 @@ from anyio import CancelScope, Semaphore, move_on_after
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import ToolResult
+from fast_agent.messages.view import error_result
 from fast_agent.models.model import ToolSpec
 from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.json_schema import JsonSchema
 from fast_agent.runtime.tool_calls import TurnCallContext
-from fast_agent.runtime.view import error_result
 from fast_agent.tools.tool_name import agent_tool_name
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.history import History
-from fast_agent.runtime.view import append_to_view, view_of
+from fast_agent.messages.view import append_to_view, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

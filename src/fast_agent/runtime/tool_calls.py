@@ -13,8 +13,8 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError, LimitError
+from fast_agent.messages.view import error_result
 from fast_agent.runtime.events import ToolFinished, ToolProgressed, ToolStarted
-from fast_agent.runtime.view import error_result
 from fast_agent.tools.tool import ToolContext, no_progress
 
 if TYPE_CHECKING:

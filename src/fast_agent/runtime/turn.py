@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
+from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
 from fast_agent.runtime.budget import Budget, Meter
 from fast_agent.runtime.events import (
@@ -34,7 +35,6 @@ from fast_agent.runtime.output import correction
 from fast_agent.runtime.scope import Scope
 from fast_agent.runtime.tool_calls import ToolCalls, told
 from fast_agent.runtime.turn_setup import TurnResult
-from fast_agent.runtime.view import error_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

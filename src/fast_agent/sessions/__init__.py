@@ -1,0 +1,1 @@
+"""Sessions: the log of a conversation, and the transcript of everything said in it."""

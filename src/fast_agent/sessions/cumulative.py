@@ -1,0 +1,100 @@
+"""Cumulative transcript: every message of every agent of one session, in one order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fast_agent.messages.call_ids import CallIds
+from fast_agent.messages.history import History
+from fast_agent.messages.validity import close_open_calls
+from fast_agent.messages.view import LOST, append_to_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fast_agent.messages.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One turn of one agent.
+
+    Args:
+        agent: Whose turn it was.
+        turn_id: The turn.
+        parent_call_id: The tool call of another agent it answered, or the turn of the workflow it
+            was a part of; None at the top.
+        messages: Every message of the turn, in order.
+    """
+
+    agent: str
+    turn_id: str
+    parent_call_id: str | None
+    messages: tuple[Message, ...]
+
+
+class CumulativeTranscript:
+    """An append-only log of turns, in the order in which they were added.
+
+    It also serves to hold back the turns of a child until its place in the order is known: they
+    are gathered in a transcript of their own, whose entries then go into the other as one block.
+
+    Args:
+        entries: What it starts with.
+        on_block: Told of the entries of a block before they are added, or None.
+    """
+
+    __slots__ = ("_entries", "_ids", "_on_block", "_view", "_viewed")
+
+    def __init__(
+        self,
+        entries: Iterable[Entry] = (),
+        *,
+        on_block: Callable[[tuple[Entry, ...]], None] | None = None,
+    ) -> None:
+        self._entries = list(entries)
+        self._on_block = on_block
+        self._view = History()
+        self._viewed = 0
+        self._ids = CallIds()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every turn so far."""
+        return tuple(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def append(self, entry: Entry) -> None:
+        """Add a turn that ended."""
+        self._entries.append(entry)
+
+    def block(self, entries: Iterable[Entry]) -> None:
+        """Add turns that were held back, with nothing between them.
+
+        Raises:
+            SessionError: They could not be written down; then none is added.
+        """
+        added = tuple(entries)
+        if added:
+            if self._on_block is not None:
+                self._on_block(added)
+            self._entries.extend(added)
+
+    def messages(self) -> History:
+        """Give everything said, as every provider accepts it.
+
+        Messages that would not follow each other are joined, and a tool call whose id was used by
+        another turn before gets a new one, with its result. Only what was added since the last
+        time is worked on; the rest is shared.
+        """
+        for entry in self._entries[self._viewed :]:
+            for message in self._ids.own_block(entry.messages):
+                self._view = append_to_view(self._view, message)
+        self._viewed = len(self._entries)
+        return close_open_calls(self._view, LOST)

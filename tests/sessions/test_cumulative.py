@@ -1,0 +1,128 @@
+"""The cumulative transcript: order, blocks, and a view providers accept."""
+
+from __future__ import annotations
+
+from time import process_time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fast_agent.errors import SessionError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.validity import check_validity
+from fast_agent.sessions.cumulative import CumulativeTranscript, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def turn(name: str, *messages: Message, agent: str = "ann", parent: str | None = None) -> Entry:
+    return Entry(agent, name, parent, messages or (Message.user(name), Message.assistant("ok")))
+
+
+def tool_turn(name: str, *call_ids: str) -> Entry:
+    calls = tuple(ToolCall(one, "look") for one in call_ids)
+    results = tuple(ToolResult(one, (TextContent(f"{name} {one}"),)) for one in call_ids)
+    return turn(
+        name,
+        Message.user(name),
+        Message("assistant", tool_calls=calls),
+        Message("user", tool_results=results),
+        Message.assistant("done"),
+    )
+
+
+def test_turns_stay_in_the_order_they_were_added() -> None:
+    transcript = CumulativeTranscript([turn("a")])
+    transcript.append(turn("b"))
+    transcript.block([turn("c", parent="call"), turn("d")])
+    assert [entry.turn_id for entry in transcript.entries] == ["a", "b", "c", "d"]
+    assert [entry.turn_id for entry in transcript] == ["a", "b", "c", "d"]
+    assert len(transcript) == 4
+    assert transcript.entries[2].parent_call_id == "call"
+
+
+def test_a_block_is_told_before_it_is_added_and_left_out_where_it_cannot_be_written() -> None:
+    told: list[tuple[int, int]] = []
+    transcript = CumulativeTranscript(
+        on_block=lambda added: told.append((len(transcript), len(added)))
+    )
+    transcript.block([turn("a"), turn("b")])
+    transcript.block([])
+    transcript.append(turn("c"))
+    assert told == [(0, 2)]
+
+    def fail(added: Sequence[Entry]) -> None:
+        raise SessionError("the disk is full")
+
+    refusing = CumulativeTranscript(on_block=fail)
+    with pytest.raises(SessionError):
+        refusing.block([turn("a")])
+    assert refusing.entries == ()
+
+
+def test_call_ids_two_turns_share_are_told_apart_with_their_results() -> None:
+    transcript = CumulativeTranscript([tool_turn("a", "1", "2"), tool_turn("b", "2", "1", "3")])
+    messages = transcript.messages()
+    assert check_validity(messages) == []
+    ids = [call.id for message in messages for call in message.tool_calls]
+    assert len(set(ids)) == 5
+    assert {"1", "2", "3"} <= set(ids)
+    assert [result.text for result in messages[6].tool_results] == ["b 2", "b 1", "b 3"]
+    # The log itself keeps what was said.
+    assert transcript.entries[1].messages[1].tool_calls[0].id == "2"
+
+
+def test_a_turn_that_calls_with_one_id_in_two_rounds_keeps_each_result_with_its_call() -> None:
+    first, second = tool_turn("a", "1").messages, tool_turn("b", "1").messages
+    transcript = CumulativeTranscript([turn("t", *first[:3], *second[1:])])
+    messages = transcript.messages()
+    assert check_validity(messages) == []
+    assert [r.text for m in messages for r in m.tool_results] == ["a 1", "b 1"]
+
+
+messages = st.lists(
+    st.sampled_from(
+        [
+            Message.user("hi"),
+            Message.assistant("ho"),
+            *tool_turn("a", "1", "2").messages[1:3],
+            *tool_turn("a", "1").messages[1:3],
+        ]
+    ),
+    max_size=5,
+).map(tuple)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(messages, st.booleans()), max_size=8))
+def test_the_view_is_valid_whatever_the_turns_are_and_whenever_it_is_asked(
+    turns: list[tuple[tuple[Message, ...], bool]],
+) -> None:
+    transcript = CumulativeTranscript()
+    for number, (said, ask) in enumerate(turns):
+        transcript.append(Entry("ann", f"t{number}", None, said))
+        if ask:
+            before = list(transcript.messages())
+            assert check_validity(before) == []
+    whole = CumulativeTranscript(transcript.entries).messages()
+    assert check_validity(whole) == []
+    assert transcript.messages() == whole
+    ids = [call.id for message in whole for call in message.tool_calls]
+    assert len(ids) == len(set(ids))
+
+
+def test_asking_after_every_turn_costs_no_more_late_than_early() -> None:
+    transcript = CumulativeTranscript()
+    spans: list[float] = []
+    for _ in range(20):
+        start = process_time()
+        for number in range(500):
+            transcript.append(tool_turn(f"t{number}", "1"))
+            transcript.messages()
+        spans.append(process_time() - start)
+    early, late = sorted(spans[1:5])[1], sorted(spans[-4:])[1]
+    assert late < 5 * early
