@@ -290,34 +290,25 @@ class FastAgent:
             ConfigError: With every problem of the configuration.
         """
         tools = tuple(tools)
-        roots = read_roots(self._reader, (*cards, *tools), multi_card=multi_card)
+        as_tools = {self._root(path) for path in tools}
+        loads: dict[str, CardLoad] = {}
+        for path in (*cards, *tools):
+            root = self._root(path)
+            if root not in loads:
+                loads[root] = self._read(path, multi_card=multi_card)
         try:
-            reloader = self._reloader
+            agents = self._agents
         except ConfigError as error:
-            loads = [root.load for root in roots.values()]
-            found = [problem for load in loads for problem in load.diagnostics]
+            found = [problem for load in loads.values() for problem in load.diagnostics]
             found += check_set(
-                [card for load in loads for card in load.cards],
+                [card for load in loads.values() for card in load.cards],
                 probes=self._plain_probes(),
-                unread=[name for load in loads for name in load.unread],
+                unread=[name for load in loads.values() for name in load.unread],
             )
             raise ConfigError(
                 error.message, hint=error.hint, diagnostics=(*error.diagnostics, *found)
             ) from error
-        return reloader.load(
-            roots,
-            tools={self._reader.key(path) for path in tools},
-            servers=tuple(servers),
-            receiver=receiver,
-        )
-
-    def reload(self) -> Reload:
-        """Read again the cards that changed since they were loaded, all or none of them.
-
-        Returns:
-            What changed, or what is wrong; then the agents are those of before.
-        """
-        return self._reloader.run()
+        return agents.load(loads, tools=as_tools, servers=tuple(servers), receiver=receiver)
 
     @asynccontextmanager
     async def run(
