@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.references import references
 from fast_agent.errors import ModelError, RunError
 from fast_agent.models.check import check_selection
@@ -131,6 +132,8 @@ class AgentApp:
             reached.extend(
                 other.name for other in references(card.config) if other.name not in reached
             )
+            if "model" not in FIELDS_OF[card.config.type]:
+                continue
             selection = select_model(
                 card.config,
                 self._settings,

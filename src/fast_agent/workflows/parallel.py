@@ -90,7 +90,7 @@ class Parallel(Workflow):
             error = "cancelled"
             text = None
             try:
-                result = await turn.ask(turn.member(name), request)
+                result = await self._ask(name, request, turn)
                 text = result.text
             except FastAgentError as problem:
                 error = problem.message
@@ -110,6 +110,13 @@ class Parallel(Workflow):
         for one in failed:
             turn.warn(f"branch `{one.agent}` failed: {excerpt(one.error or '')}")
         return branches
+
+    async def _ask(self, name: str, request: Message, turn: WorkflowTurn) -> TurnResult:
+        if self.config.fan_out.count(name) == 1:
+            return await turn.ask(turn.member(name), request)
+        # Branches of one agent work at the same time only if each has an instance of its own.
+        async with turn.clone(name) as agent:
+            return await turn.ask(agent, request)
 
 
 def _joined(branches: Sequence[_Branch]) -> Message:
