@@ -7,16 +7,19 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fast_agent.cards.code_card import code_card
-from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import ConfigError
+from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
+from fast_agent.registry.reload import Reloader
+from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
 
 if TYPE_CHECKING:
@@ -30,12 +33,12 @@ if TYPE_CHECKING:
         HistorySource,
     )
     from fast_agent.cards.agent_fields import AgentFields
-    from fast_agent.cards.load import CardLoad
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.registry import Snapshot
+    from fast_agent.registry.reload import Reload
     from fast_agent.runtime.events import Listener
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
@@ -80,6 +83,7 @@ class FastAgent:
         self._ignore_config = ignore_config
         self._settings: Settings | None = None
         self._registry: Registry | None = None
+        self._live_roots: Reloader | None = None
         self._extra_servers: list[ServerSpec] = []
 
     @property
@@ -290,25 +294,34 @@ class FastAgent:
             ConfigError: With every problem of the configuration.
         """
         tools = tuple(tools)
-        as_tools = {self._root(path) for path in tools}
-        loads: dict[str, CardLoad] = {}
-        for path in (*cards, *tools):
-            root = self._root(path)
-            if root not in loads:
-                loads[root] = self._read(path, multi_card=multi_card)
+        roots = read_roots(self._reader, (*cards, *tools), multi_card=multi_card)
         try:
-            agents = self._agents
+            reloader = self._reloader
         except ConfigError as error:
-            found = [problem for load in loads.values() for problem in load.diagnostics]
+            loads = [root.load for root in roots.values()]
+            found = [problem for load in loads for problem in load.diagnostics]
             found += check_set(
-                [card for load in loads.values() for card in load.cards],
+                [card for load in loads for card in load.cards],
                 probes=self._plain_probes(),
-                unread=[name for load in loads.values() for name in load.unread],
+                unread=[name for load in loads for name in load.unread],
             )
             raise ConfigError(
                 error.message, hint=error.hint, diagnostics=(*error.diagnostics, *found)
             ) from error
-        return agents.load(loads, tools=as_tools, servers=tuple(servers), receiver=receiver)
+        return reloader.load(
+            roots,
+            tools={self._reader.key(path) for path in tools},
+            servers=tuple(servers),
+            receiver=receiver,
+        )
+
+    def reload(self) -> Reload:
+        """Read again the cards that changed since they were loaded, all or none of them.
+
+        Returns:
+            What changed, or what is wrong; then the agents are those of before.
+        """
+        return self._reloader.run()
 
     @asynccontextmanager
     async def run(
@@ -394,16 +407,21 @@ class FastAgent:
             self._registry = Registry(self.server_names, self.probes())
         return self._registry
 
-    def _root(self, path: str | Path) -> str:
-        text = os.fspath(path)
-        return text if "://" in text else str((self._cwd / text).resolve())
+    @property
+    def _reloader(self) -> Reloader:
+        if self._live_roots is None:
+            self._live_roots = Reloader(self._agents, partial(card_inputs, workspace=self._cwd))
+        return self._live_roots
 
-    def _read(self, path: str | Path, *, multi_card: bool) -> CardLoad:
-        from fast_agent.registry.remote_card import fetch_card
+    @property
+    def _reader(self) -> CardReader:
+        return CardReader(self._cwd, self._environ, _fetch)
 
-        return load_cards(
-            [path], environ=self._environ, cwd=self._cwd, multi_card=multi_card, fetch=fetch_card
-        )
+
+def _fetch(address: str) -> str:
+    from fast_agent.registry.remote_card import fetch_card
+
+    return fetch_card(address)
 
 
 _NOT_FIELDS = frozenset({"self", "name", "instruction", "child_history"})

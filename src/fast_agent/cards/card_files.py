@@ -73,13 +73,19 @@ def list_directory(path: str, shown: str) -> list[Candidate]:
     found: list[Candidate] = []
     with os.scandir(path) as entries:
         for entry in entries:
-            name = entry.name
-            if name.startswith(".") or not name.lower().endswith(CARD_SUFFIXES):
-                continue
-            if not _is_directory(entry) and not is_configuration(name):
+            if is_candidate(entry):
+                name = entry.name
                 found.append(Candidate(entry.path, os.path.join(shown, name), named=False))  # noqa: PTH118 - shown as written
     found.sort(key=_by_name)
     return found
+
+
+def is_candidate(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a directory may be a card, by its name and kind."""
+    name = entry.name
+    if name.startswith(".") or not name.lower().endswith(CARD_SUFFIXES):
+        return False
+    return not _is_directory(entry) and not is_configuration(name)
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

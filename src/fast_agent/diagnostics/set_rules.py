@@ -15,6 +15,7 @@ TOOL_ONLY_DEFAULT = "FA208"
 SEVERAL_DEFAULTS = "FA209"
 HISTORY_WITHOUT_CHILD = "FA210"
 REPEATED_NAME = "FA211"
+ATTACHED_AGENT_GONE = "FA212"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -305,6 +306,32 @@ Right:
 ```yaml
 instruction: Lead the team.
 agents: [writer, critic]
+```
+""",
+    ),
+    Rule(
+        ATTACHED_AGENT_GONE,
+        "attached-agent-gone",
+        "warning",
+        """
+While a program ran, an agent was given to another as a tool (`/card --tool`, `--card-tool`), and
+now no card has its name: the file was taken away, or renamed its agent. The other agents go on
+without it. When a card of that name is loaded again, it becomes a tool again.
+
+Wrong:
+
+```yaml
+# helper.yaml, which was loaded as `helper`
+name: assistant
+instruction: Help.
+```
+
+Right:
+
+```yaml
+# helper.yaml
+name: helper
+instruction: Help.
 ```
 """,
     ),

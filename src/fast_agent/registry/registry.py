@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from fast_agent.cards.load_set import LoadSet, check_set, default_card
+from fast_agent.cards.references import referred_names
 from fast_agent.errors import CardError
+from fast_agent.registry.additions import Additions, Roots, with_additions
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.load import CardLoad
     from fast_agent.cards.load_set import Probe
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
-
-@dataclass(frozen=True, slots=True)
-class Additions:
-    """What an agent was given at run time, over its card.
-
-    Args:
-        agents: Agents it may call as tools.
-        servers: MCP servers it uses.
-    """
-
-    agents: tuple[str, ...] = ()
-    servers: tuple[str, ...] = ()
-
-    def over(self, config: AgentConfig) -> AgentConfig:
-        """Give a configuration with these additions; what it has already is not added again."""
-        agents = tuple(name for name in self.agents if name not in config.agents)
-        servers = tuple(name for name in self.servers if name not in config.servers)
-        if not agents and not servers:
-            return config
-        return replace(
-            config, agents=(*config.agents, *agents), servers=(*config.servers, *servers)
-        )
-
-
-Roots: TypeAlias = "Mapping[str, tuple[Card, ...]]"
-"""Cards by the root they were loaded from: an absolute path or an address, in load order."""
 
 CODE = "<code>"
 """The root of agents that decorators made."""
@@ -60,6 +35,7 @@ class Snapshot:
         roots: The cards as they were loaded, by root.
         added: What agents were given at run time, by their names.
         notes: Warnings and notes of the checks that let this set pass.
+        changed_at: By agent, the version with which it, or a file it stands on, last changed.
     """
 
     version: int
@@ -67,10 +43,16 @@ class Snapshot:
     roots: Roots
     added: Mapping[str, Additions]
     notes: tuple[Diagnostic, ...] = ()
+    changed_at: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def names_of(self, root: str) -> tuple[str, ...]:
         """Name the agents a root gave, in load order."""
         return tuple(card.config.name for card in self.roots.get(root, ()))
+
+    def changed_since(self, version: int) -> frozenset[str]:
+        """Name the agents that changed after a version, and all that depend on one of them."""
+        changed = {name for name, at in self.changed_at.items() if at > version}
+        return frozenset(changed) | dependents(self.load_set.cards, changed)
 
 
 _EMPTY = Snapshot(0, LoadSet.of(()), MappingProxyType({}), MappingProxyType({}))
@@ -88,6 +70,7 @@ class Registry:
         self._servers = servers
         self._probes = tuple(probes)
         self._snapshot = _EMPTY
+        self._probed: dict[int, tuple[Card, tuple[Diagnostic, ...]]] = {}
 
     @property
     def snapshot(self) -> Snapshot:
@@ -101,6 +84,7 @@ class Registry:
         tools: Collection[str] = (),
         servers: Collection[str] = (),
         receiver: str | None = None,
+        touched: Collection[str] = (),
     ) -> tuple[str, ...]:
         """Take in what was loaded; agents that are gone from a root are removed.
 
@@ -109,6 +93,7 @@ class Registry:
             tools: Those of the roots whose agents become tools of another agent.
             servers: MCP servers another agent gets.
             receiver: The agent that gets these tools and servers; None is the default agent.
+            touched: Agents whose cards stand on files that changed, such as function files.
 
         Returns:
             The names of the agents loaded, in load order.
@@ -126,13 +111,11 @@ class Registry:
         added = dict(before.added)
         sound = not any(problem.severity == "error" for problem in problems)
         if sound and (tools or servers):
-            children = [card.config.name for root in tools for card in roots.get(root, ())]
-            others = [card for root, cards in roots.items() if root not in tools for card in cards]
             if receiver is not None:
                 _see_that_there_is(receiver, roots)
-            _give(others, children, servers, receiver, added)
+            _give(roots, tools, servers, receiver, added)
         unread = tuple(name for load in loads.values() for name in load.unread)
-        self._swap(roots, added, problems, unread)
+        self._swap(roots, added, problems, unread, touched)
         names = (card.config.name for load in loads.values() for card in load.cards)
         return tuple(dict.fromkeys(names))
 
@@ -152,7 +135,34 @@ class Registry:
                 hint=f"the other one is {f'in {taken.path}' if taken.path else 'made in code too'}",
             )
         before = self._snapshot
-        self._snapshot = _snapshot(before, roots, before.added, (), changed=True)
+        self._snapshot = _next(before, roots, before.added, LoadSet.of(_cards(roots)), (), ())
+
+    def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
+        """Give an agent others as tools, for good: a reload keeps them.
+
+        Args:
+            receiver: The agent that gets them.
+            agents: Those it gets; itself, and those it has, are passed over.
+
+        Returns:
+            The names of those that are new to it.
+
+        Raises:
+            CardError: There is no such agent, or they would call each other in a ring; nothing
+                is changed.
+        """
+        before = self._snapshot
+        wanted = tuple(dict.fromkeys(agents))
+        for name in (receiver, *wanted):
+            _see_that_there_is(name, before.roots)
+        has = before.load_set.cards[receiver].config.agents
+        new = tuple(name for name in wanted if name != receiver and name not in has)
+        if new:
+            added = dict(before.added)
+            own = added.get(receiver, Additions())
+            added[receiver] = replace(own, agents=(*own.agents, *new))
+            self._swap(before.roots, added, [])
+        return new
 
     def check(self) -> None:
         """Check all agents together.
@@ -168,32 +178,85 @@ class Registry:
         added: Mapping[str, Additions],
         problems: list[Diagnostic],
         unread: Collection[str] = (),
+        touched: Collection[str] = (),
     ) -> None:
-        cards = _with_additions(roots, added)
-        problems.extend(check_set(cards, servers=self._servers, probes=self._probes, unread=unread))
+        cards, lost = with_additions(roots, added, self._snapshot.load_set.cards)
+        probe = self._probe_again(cards, touched)
+        found = check_set(cards, servers=self._servers, probes=(probe,), unread=unread)
+        problems.extend((*lost, *found))
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
             raise CardError(_headline(errors), hint=errors[0].hint, diagnostics=problems)
-        before = [card.config for card in self._snapshot.load_set.cards.values()]
-        changed = [card.config for card in cards] != before
-        self._snapshot = _snapshot(self._snapshot, roots, added, problems, changed=changed)
+        load_set = LoadSet.of(cards)
+        self._snapshot = _next(self._snapshot, roots, added, load_set, problems, touched)
+
+    def _probe_again(self, cards: Sequence[Card], touched: Collection[str]) -> Probe:
+        """Probe the cards that are new, or whose files changed; the others were probed before."""
+        before = self._probed
+        now: dict[int, tuple[Card, tuple[Diagnostic, ...]]] = {}
+        for card in cards:
+            known = before.get(id(card))
+            if known is None or known[0] is not card or card.config.name in touched:
+                known = card, tuple([one for probe in self._probes for one in probe(card)])
+            now[id(card)] = known
+        self._probed = now
+        return lambda card: now[id(card)][1]
 
 
-def _snapshot(
+def _next(
     before: Snapshot,
     roots: Roots,
     added: Mapping[str, Additions],
+    load_set: LoadSet,
     notes: Iterable[Diagnostic],
-    *,
-    changed: bool,
+    touched: Collection[str],
 ) -> Snapshot:
+    """Make the snapshot that follows; its version is higher where something changed."""
+    old, new = before.load_set.cards, load_set.cards
+    changed = {name for name, card in new.items() if name not in old or _differ(card, old[name])}
+    changed.update(name for name in touched if name in new)
+    if not changed and list(old) == list(new):
+        return replace(
+            before,
+            roots=MappingProxyType(dict(roots)),
+            added=MappingProxyType(dict(added)),
+            notes=tuple(notes),
+            load_set=load_set,
+        )
+    version = before.version + 1
+    earlier = before.changed_at
+    changed_at = {name: version if name in changed else earlier[name] for name in new}
+    # What was removed concerns those that referred to it; they had to change to pass the check.
     return Snapshot(
-        before.version + changed,
-        LoadSet.of(_with_additions(roots, added)),
+        version,
+        load_set,
         MappingProxyType(dict(roots)),
         MappingProxyType(dict(added)),
         tuple(notes),
+        MappingProxyType(changed_at),
     )
+
+
+def _differ(one: Card, other: Card) -> bool:
+    return one.config is not other.config and one.config != other.config
+
+
+def dependents(cards: Mapping[str, Card], changed: Collection[str]) -> frozenset[str]:
+    """Name the agents that refer, at any remove, to one that changed."""
+    if not changed:
+        return frozenset()
+    above: dict[str, list[str]] = {}
+    for name, card in cards.items():
+        for child in referred_names(card.config):
+            above.setdefault(child, []).append(name)
+    found: set[str] = set()
+    waiting = list(changed)
+    while waiting:
+        for name in above.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return frozenset(found)
 
 
 def _refreshed(
@@ -239,40 +302,27 @@ def _see_that_there_is(name: str, roots: Roots) -> None:
 
 
 def _give(
-    others: Sequence[Card],
-    agents: Iterable[str],
+    roots: Roots,
+    tools: Collection[str],
     servers: Iterable[str],
     receiver: str | None,
     added: dict[str, Additions],
 ) -> None:
     """Add agents and servers to what the receiver, the default agent unless named, is given."""
-    default = default_card(others)
     if receiver is None:
+        others = [card for root, cards in roots.items() if root not in tools for card in cards]
+        default = default_card(others)
         if default is None:
             raise CardError(
                 "there is no agent to give the tools to",
                 hint="load an agent with `--card`, or name one with `--agent`",
             )
         receiver = default.config.name
-    # An agent is never its own tool.
-    children = [name for name in agents if name != receiver]
-    before = added.get(receiver, Additions())
-    added[receiver] = Additions(
-        tuple(dict.fromkeys((*before.agents, *children))),
-        tuple(dict.fromkeys((*before.servers, *servers))),
-    )
+    added[receiver] = added.get(receiver, Additions()).with_more(tools, servers)
 
 
-def _with_additions(roots: Roots, added: Mapping[str, Additions]) -> Sequence[Card]:
-    cards = [card for group in roots.values() for card in group]
-    if not added:
-        return cards
-    return [
-        replace(card, config=added[card.config.name].over(card.config))
-        if card.config.name in added
-        else card
-        for card in cards
-    ]
+def _cards(roots: Roots) -> list[Card]:
+    return [card for group in roots.values() for card in group]
 
 
 def _headline(errors: Sequence[Diagnostic]) -> str:

@@ -1,0 +1,107 @@
+"""Additions: what agents are given at run time, over their cards, and keep when cards reload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.cards.card import Card
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.set_rules import ATTACHED_AGENT_GONE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from fast_agent.cards.agent_config import AgentConfig
+
+Roots: TypeAlias = Mapping[str, tuple[Card, ...]]
+"""Cards by the root they were loaded from: an absolute path or an address, in load order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What an agent was given at run time, over its card.
+
+    Args:
+        agents: Agents it may call as tools.
+        servers: MCP servers it uses.
+        roots: Roots all of whose agents it may call, those that come later too.
+    """
+
+    agents: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+
+    def with_more(self, roots: Iterable[str], servers: Iterable[str]) -> Additions:
+        """Give these and more; nothing is held twice."""
+        return replace(
+            self,
+            roots=tuple(dict.fromkeys((*self.roots, *roots))),
+            servers=tuple(dict.fromkeys((*self.servers, *servers))),
+        )
+
+    def over(self, config: AgentConfig, agents: Iterable[str]) -> AgentConfig:
+        """Give a configuration with these additions; what it has already is not added again.
+
+        Args:
+            config: The configuration of its card.
+            agents: Those of the agents given to it that there are.
+        """
+        more = tuple(name for name in dict.fromkeys(agents) if name not in config.agents)
+        servers = tuple(name for name in self.servers if name not in config.servers)
+        if not more and not servers:
+            return config
+        return replace(config, agents=(*config.agents, *more), servers=(*config.servers, *servers))
+
+
+def with_additions(
+    roots: Roots, added: Mapping[str, Additions], before: Mapping[str, Card]
+) -> tuple[list[Card], list[Diagnostic]]:
+    """Give all cards with what was added to them.
+
+    Args:
+        roots: The cards as they were loaded.
+        added: The additions, by agent.
+        before: The cards of the last snapshot; one that comes out the same is used again.
+
+    Returns:
+        The cards in load order, and a warning for each agent that was given to another and is not
+        there now; it is given again when it comes back.
+    """
+    cards = [card for group in roots.values() for card in group]
+    if not added:
+        return cards, []
+    names = {card.config.name for card in cards}
+    lost: list[Diagnostic] = []
+    for number, card in enumerate(cards):
+        name = card.config.name
+        own = added.get(name)
+        if own is None:
+            continue
+        lost.extend(_gone(card, own, names))
+        given = [one for one in _agents_of(own, roots) if one in names and one != name]
+        config = own.over(card.config, given)
+        if config is not card.config:
+            known = before.get(name)
+            same = known is not None and known.config == config and known.document is card.document
+            cards[number] = known if known and same else replace(card, config=config)
+    return cards, lost
+
+
+def _agents_of(own: Additions, roots: Roots) -> Iterable[str]:
+    yield from own.agents
+    for root in own.roots:
+        yield from (card.config.name for card in roots.get(root, ()))
+
+
+def _gone(card: Card, own: Additions, names: Collection[str]) -> Iterable[Diagnostic]:
+    for name in own.agents:
+        if name not in names:
+            yield Diagnostic(
+                ATTACHED_AGENT_GONE,
+                f"`{name}`, given to `{card.config.name}` as a tool, is not there any more",
+                card.path,
+                severity="warning",
+                hint="it becomes a tool again when its card comes back",
+            )

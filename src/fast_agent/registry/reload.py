@@ -1,0 +1,163 @@
+"""Reload: looking at the roots again, and taking in what changed, whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import CardError
+from fast_agent.registry.card_inputs import CardInputs
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from fast_agent.cards.card_load import CardLoad
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.registry.card_inputs import InputsOf
+    from fast_agent.registry.card_root import CardRoot
+    from fast_agent.registry.registry import Registry, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """What a pass over the roots came to.
+
+    Args:
+        version: The registry's version after it.
+        added: Agents that are new.
+        updated: Agents whose card, or a file it stands on, changed.
+        removed: Agents that are gone.
+        refused: Whether something is wrong with the cards as they are now, so that the last
+            good set was kept whole.
+        problems: What is wrong or worth a warning, in load order.
+    """
+
+    version: int
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: bool = False
+    problems: tuple[Diagnostic, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether the set of agents is another one now."""
+        return bool(self.added or self.updated or self.removed)
+
+    @property
+    def line(self) -> str | None:
+        """What a person is told, in a line; None where nothing happened."""
+        if self.refused:
+            errors = sum(problem.severity == "error" for problem in self.problems)
+            many = "1 error" if errors == 1 else f"{errors} errors"
+            return f"AgentCards not reloaded: {many}; the agents stay as they were"
+        if not self.changed:
+            return None
+        counts = f"+{len(self.added)} ~{len(self.updated)} -{len(self.removed)}"
+        return f"AgentCards reloaded: {counts}"
+
+
+class Reloader:
+    """Loads roots into a registry, and brings them up to date.
+
+    A pass and a load never overlap, whatever threads they are called from.
+
+    Args:
+        registry: Where the agents go.
+        inputs_of: Names the files an agent is made from besides its card.
+    """
+
+    def __init__(self, registry: Registry, inputs_of: InputsOf) -> None:
+        self._registry = registry
+        self._inputs = CardInputs(inputs_of)
+        self._roots: dict[str, CardRoot] = {}
+        self._taken: dict[str, CardLoad] = {}
+        self._waiting: set[str] = set()
+        self._lock = RLock()
+
+    @property
+    def roots(self) -> tuple[CardRoot, ...]:
+        """The roots there are, in load order."""
+        return tuple(self._roots.values())
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The files that agents are made from besides their cards."""
+        return self._inputs.paths
+
+    def load(
+        self,
+        roots: Mapping[str, CardRoot],
+        *,
+        tools: Collection[str] = (),
+        servers: Collection[str] = (),
+        receiver: str | None = None,
+    ) -> tuple[str, ...]:
+        """Take roots in, and keep them up to date from now on.
+
+        Args:
+            roots: The roots, by what they are known by; see `CardReader.key`.
+            tools: Those of them whose agents become tools of another agent.
+            servers: MCP servers another agent gets.
+            receiver: The agent that gets these tools and servers; None is the default agent.
+
+        Returns:
+            The names of the agents loaded, in load order.
+
+        Raises:
+            CardError: With every problem there is; nothing is taken in.
+        """
+        with self._lock:
+            loads = {key: root.load for key, root in roots.items()}
+            names = self._registry.load(loads, tools=tools, servers=servers, receiver=receiver)
+            self._roots.update(roots)
+            self._taken.update(loads)
+            self._inputs.take(self._registry.snapshot.load_set.cards.values())
+            return names
+
+    def run(self) -> Reload:
+        """Look at every root once, and take in what changed.
+
+        What is wrong is told once, and again when something else changes; the last good set then
+        stays whole. Nothing is raised for wrong cards.
+        """
+        with self._lock:
+            before = self._registry.snapshot
+            moved = [root.look() for root in self._roots.values()]
+            touched = self._inputs.touched()
+            if not any(moved) and not touched:
+                return Reload(before.version)
+            self._waiting |= touched
+            loads = {
+                key: root.load
+                for key, root in self._roots.items()
+                if root.load is not self._taken.get(key)
+            }
+            try:
+                self._registry.load(loads, touched=self._waiting)
+            except CardError as error:
+                return Reload(before.version, refused=True, problems=error.diagnostics)
+            after = self._registry.snapshot
+            self._taken.update(loads)
+            self._waiting.clear()
+            self._inputs.take(after.load_set.cards.values())
+            return _difference(before, after)
+
+
+def _difference(before: Snapshot, after: Snapshot) -> Reload:
+    old, new = before.load_set.cards, after.load_set.cards
+    known = set(before.notes)
+    return Reload(
+        after.version,
+        tuple(name for name in new if name not in old),
+        tuple(
+            name
+            for name, at in after.changed_at.items()
+            if at > before.version and name in old and name in new
+        ),
+        tuple(name for name in old if name not in new),
+        problems=tuple(
+            note for note in after.notes if note.severity == "warning" and note not in known
+        ),
+    )
