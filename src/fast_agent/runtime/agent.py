@@ -11,19 +11,20 @@ from anyio import Lock
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.conversation import Conversation
 from fast_agent.runtime.events import fan_out
+from fast_agent.runtime.memory import Memory
 from fast_agent.runtime.output import shape_of
 from fast_agent.runtime.scope import TOP
 from fast_agent.runtime.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
     from fast_agent.models.usage import Usage
+    from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
     from fast_agent.runtime.output import OutputShape
@@ -56,6 +57,11 @@ class Agent(Protocol):
     @property
     def history(self) -> History:
         """What it remembers, up to the last turn that ended."""
+        ...
+
+    @property
+    def conversation(self) -> Conversation:
+        """What it remembers, for another agent to start from in constant time."""
         ...
 
     @property
@@ -155,6 +161,17 @@ class Agent(Protocol):
         """Put `messages` in the place of what it remembers."""
         ...
 
+    def adopt(self, messages: Sequence[Message]) -> None:
+        """Add another agent's messages to what it remembers, as one block.
+
+        Never waits: while a turn of this instance runs, they land when it has ended.
+
+        Args:
+            messages: A closed stretch of a conversation: the user speaks first, and every call has
+                its result. Call ids in use here are replaced.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Release what the instance holds; safe to call twice."""
         ...
@@ -184,12 +201,10 @@ class LlmAgent(Agent):
     ) -> None:
         self._config = config
         self._setup = setup
-        self._templates = tuple(templates)
         self._new_id = new_id
         self._scope = scope
         self._read_resource = read_resource
-        self._remembers = config.use_history is not False
-        self._conversation = Conversation(self._templates)
+        self._memory = Memory(templates, remembers=config.use_history is not False)
         limits = setup.params.usage_limits
         self._meters = Meter(config.name), Meter(config.name, limits)
         self._lock = Lock(fast_acquire=True)
@@ -214,7 +229,12 @@ class LlmAgent(Agent):
     @property
     def history(self) -> History:
         """What it remembers, up to the last turn that ended."""
-        return self._conversation.history
+        return self._memory.history
+
+    @property
+    def conversation(self) -> Conversation:
+        """What it remembers; see `Agent.conversation`."""
+        return self._memory.conversation
 
     @property
     def usage(self) -> Usage:
@@ -259,21 +279,24 @@ class LlmAgent(Agent):
         if self._closed:
             msg = f"agent `{self.name}` is closed"
             raise RunError(msg)
-        base = self._conversation
-
-        def keep(draft: Conversation) -> None:
-            # What was cleared or loaded meanwhile stays so.
-            if self._remembers and self._conversation is base:
-                self._conversation = draft
-
-        draft = base.draft() if self._remembers else Conversation(self._templates)
-        turn = Turn(self._setup, self._new_id(), draft, keep, scope, self._meters, output)
+        memory = self._memory
+        base, draft = memory.begin()
+        turn = Turn(
+            self._setup,
+            self._new_id(),
+            draft,
+            lambda kept: memory.keep(base, kept),
+            scope,
+            self._meters,
+            output,
+        )
         self._turn = turn
         token = TURNS.set((*around, turn))
         try:
             return await turn.run(message)
         finally:
             self._turn = None
+            memory.end()
             TURNS.reset(token)
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
@@ -285,14 +308,15 @@ class LlmAgent(Agent):
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
         """Forget; templates stay unless `all`."""
-        kept = () if all else tuple(one for one in self.history if one.is_template)
-        self._templates = kept
-        self._conversation = Conversation(kept)
+        self._memory.clear(everything=all)
 
     def load_history(self, messages: Iterable[Message]) -> None:
         """Put `messages` in the place of what it remembers; those marked as templates stay so."""
-        self._conversation = Conversation(messages)
-        self._templates = tuple(one for one in self.history if one.is_template)
+        self._memory.load(messages)
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        """Add another agent's messages; see `Agent.adopt`."""
+        self._memory.adopt(messages)
 
     async def aclose(self) -> None:
         """Release what the instance holds; safe to call twice."""

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.history import History
 from fast_agent.messages.view import append_to_view, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from fast_agent.messages.message import Message, ToolCall
+    from fast_agent.messages.message import Message
 
 
 class Conversation:
     """A history, the view of it a model is given, and the call ids in use.
 
-    Appending takes constant time. While nothing has to be put right, the view is the history
-    itself, so that messages are held once.
+    Appending takes constant time, and so does starting from another conversation. While nothing has
+    to be put right, the view is the history itself, so that messages are held once.
 
     Args:
-        messages: What it starts with.
+        messages: What it starts with; of another conversation, everything in it now.
 
     Attributes:
         history: Every message, as it came.
@@ -32,18 +32,29 @@ class Conversation:
     __slots__ = ("call_ids", "history", "view")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
+        if isinstance(messages, Conversation):
+            self.history = messages.history
+            self.view = messages.view
+            self.call_ids = CallIds(messages.call_ids)
+            return
         self.history = History(messages)
         self.view = self.history
-        self.call_ids: set[str] = set()
+        self.call_ids = CallIds()
         if len(self.history):
             view = view_of(self.history)
             if view != self.history:
                 self.view = view
-            self.call_ids.update(call.id for one in self.history for call in one.tool_calls)
+            self.call_ids.note(self.history)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.history)
+
+    def __len__(self) -> int:
+        return len(self.history)
 
     def draft(self) -> Conversation:
         """Return a copy in constant time, to be dropped or to take this one's place."""
-        draft = Conversation()
+        draft = Conversation.__new__(Conversation)
         draft.history = self.history
         draft.view = self.view
         draft.call_ids = self.call_ids
@@ -59,37 +70,18 @@ class Conversation:
             self.view = append_to_view(self.view, message)
         self.history = history
 
-    def with_own_ids(self, message: Message) -> Message:
-        """Return `message` with call ids this conversation has not used, and take note of them.
+    def append_block(self, messages: Iterable[Message]) -> None:
+        """Add messages of another conversation, with call ids not in use in this one."""
+        for message in self.call_ids.own_block(messages):
+            self.append(message)
 
-        Some models number their calls from one in every answer, or leave the id empty; a result
-        could then not be told from another call's.
-        """
-        if not message.tool_calls:
-            return message
-        taken = self.call_ids
-        calls: list[ToolCall] = []
-        for call in message.tool_calls:
-            call_id = call.id
-            if not call_id or call_id in taken:
-                call_id = self._free_id(call_id or "call")
-            taken.add(call_id)
-            calls.append(call if call_id == call.id else replace(call, id=call_id))
-        owned = tuple(calls)
-        if all(own is call for own, call in zip(owned, message.tool_calls, strict=True)):
-            return message
-        return replace(message, tool_calls=owned, native=None)
+    def with_own_ids(self, message: Message) -> Message:
+        """Return `message` with call ids this conversation has not used, and take note of them."""
+        return self.call_ids.own(message)
 
     def free_ids(self, message: Message) -> None:
         """Let the call ids of a message that is not to be added be used again."""
-        self.call_ids.difference_update([call.id for call in message.tool_calls])
-
-    def _free_id(self, wanted: str) -> str:
-        # Counting from the number of ids in use finds a free one at once in a long conversation.
-        number = len(self.call_ids) + 1
-        while f"{wanted}_{number}" in self.call_ids:
-            number += 1
-        return f"{wanted}_{number}"
+        self.call_ids.free(message)
 
 
 def _fits(history: History, message: Message) -> bool:

@@ -60,7 +60,7 @@ class WorkflowBlueprint:
             WorkflowSetup(
                 config=self._config,
                 workshop=self._workshop,
-                templates=self._templates if messages is None else tuple(messages),
+                templates=self._templates if messages is None else messages,
                 shared=shared,
                 limits=self._limits,
                 brain=self._brain,

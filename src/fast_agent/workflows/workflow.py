@@ -13,15 +13,15 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.runtime.agent import TURNS, Agent
 from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.conversation import Conversation
 from fast_agent.runtime.events import TurnFinished, TurnStarted, fan_out
+from fast_agent.runtime.memory import Memory
 from fast_agent.runtime.tool_calls import told
 from fast_agent.runtime.turn import NOTES
 from fast_agent.runtime.turn_setup import TurnResult
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.history import History
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
@@ -53,7 +54,7 @@ class WorkflowSetup:
 
     config: AgentConfig
     workshop: Workshop
-    templates: tuple[Message, ...] = ()
+    templates: Iterable[Message] = ()
     shared: bool = False
     limits: UsageLimits | None = None
     brain: Brain | None = None
@@ -90,9 +91,7 @@ class Workflow(Agent):
 
     def __init__(self, setup: WorkflowSetup) -> None:
         self._setup = setup
-        self._templates = setup.templates
-        self._remembers = setup.config.use_history is not False
-        self._conversation = Conversation(setup.templates)
+        self._memory = Memory(setup.templates, remembers=setup.config.use_history is not False)
         name = setup.config.name
         self._meters = Meter(name), Meter(name, setup.limits)
         self._members: dict[str, Agent] = {}
@@ -134,7 +133,12 @@ class Workflow(Agent):
     @property
     def history(self) -> History:
         """What it was asked and answered, up to the last turn that ended."""
-        return self._conversation.history
+        return self._memory.history
+
+    @property
+    def conversation(self) -> Conversation:
+        """What it was asked and answered; see `Agent.conversation`."""
+        return self._memory.conversation
 
     @property
     def usage(self) -> Usage:
@@ -169,25 +173,28 @@ class Workflow(Agent):
         async with self._lock:
             if self._closed:
                 raise RunError(f"agent `{self.name}` is closed")
+            base, draft = self._memory.begin()
             turn = WorkflowTurn(
                 self.config,
                 self._setup.workshop,
                 scope,
                 meters=self._meters,
                 members=None if self._setup.shared else self._members,
-                history=self._base.history,
+                history=draft.history,
                 output=output,
             )
             self._turn = turn
             token = TURNS.set((*around, turn))
             try:
-                return await self._run(message, turn)
+                return await self._run(message, turn, base, draft)
             finally:
                 self._turn = None
+                self._memory.end()
                 TURNS.reset(token)
 
-    async def _run(self, message: Message, turn: WorkflowTurn) -> TurnResult:
-        base = self._conversation
+    async def _run(
+        self, message: Message, turn: WorkflowTurn, base: Conversation, draft: Conversation
+    ) -> TurnResult:
         listener = turn.listener
         if listener is not None:
             listener(TurnStarted(turn.origin, message))
@@ -202,11 +209,11 @@ class Workflow(Agent):
             raise RunError(f"agent `{self.name}` failed: {told(error)}") from error
         except BaseException:
             note = Message.assistant(NOTES["cancelled"], "cancelled")
-            self._keep(base, message, note)
+            self._keep(base, draft, message, note)
             self._abandon(turn, "cancelled", None)
             raise
         answer = outcome.message
-        self._keep(base, message, answer)
+        self._keep(base, draft, message, answer)
         result = TurnResult(
             turn.origin.turn_id,
             answer,
@@ -225,17 +232,10 @@ class Workflow(Agent):
             )
         return result
 
-    @property
-    def _base(self) -> Conversation:
-        return self._conversation if self._remembers else Conversation(self._templates)
-
-    def _keep(self, base: Conversation, *messages: Message) -> None:
-        # What was cleared or loaded meanwhile stays so.
-        if self._remembers and self._conversation is base:
-            draft = base.draft()
-            for message in messages:
-                draft.append(message)
-            self._conversation = draft
+    def _keep(self, base: Conversation, draft: Conversation, *messages: Message) -> None:
+        for message in messages:
+            draft.append(message)
+        self._memory.keep(base, draft)
 
     def _abandon(self, turn: WorkflowTurn, stop_reason: str, error: str | None) -> None:
         if turn.listener is not None:
@@ -251,14 +251,15 @@ class Workflow(Agent):
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
         """Forget; templates stay unless `all`. Its members keep what they remember."""
-        kept = () if all else tuple(one for one in self.history if one.is_template)
-        self._templates = kept
-        self._conversation = Conversation(kept)
+        self._memory.clear(everything=all)
 
     def load_history(self, messages: Iterable[Message]) -> None:
         """Put `messages` in the place of what it remembers; those marked as templates stay so."""
-        self._conversation = Conversation(messages)
-        self._templates = tuple(one for one in self.history if one.is_template)
+        self._memory.load(messages)
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        """Add another agent's messages; see `Agent.adopt`."""
+        self._memory.adopt(messages)
 
     async def aclose(self) -> None:
         """Release what the instance holds, the clones of its members too; safe to call twice."""
