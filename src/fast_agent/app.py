@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING
 
-from fast_agent.cards.code_card import code_card
+from fast_agent import decorators
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
@@ -23,37 +22,21 @@ from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.cards.agent_config import (
-        CardType,
-        ChildHistory,
-        FunctionRef,
-        HistorySource,
-    )
-    from fast_agent.cards.agent_fields import AgentFields
+    from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.models.tape import Tape
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.runtime.events import Listener
-    from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 log = logging.getLogger(__name__)
-
-DEFAULT_INSTRUCTION = """\
-You are a helpful assistant. Today is {{currentDate}}.
-
-{{serverInstructions}}
-{{agentSkills}}
-"""
-"""The instruction of the agent there is when no card gives one."""
 
 
 class FastAgent:
@@ -140,115 +123,23 @@ class FastAgent:
             raise ConfigError("servers are added before cards are loaded")
         self._extra_servers.append(server)
 
-    def agent(
-        self,
-        name: str = "default",
-        instruction: str = DEFAULT_INSTRUCTION,
-        *,
-        description: str | None = None,
-        default: bool | None = None,
-        tool_only: bool | None = None,
-        agents: Sequence[str] | None = None,
-        servers: Sequence[str] | None = None,
-        tools: Mapping[str, Sequence[str]] | None = None,
-        resources: Mapping[str, Sequence[str]] | None = None,
-        prompts: Mapping[str, Sequence[str]] | None = None,
-        skills: Sequence[str] | None = None,
-        resource_tools: bool | None = None,
-        model: str | None = None,
-        use_history: bool | None = None,
-        request_params: RequestParams | Mapping[str, Any] | None = None,
-        human_input: bool | None = None,
-        api_key: str | None = None,
-        messages: str | Sequence[str] | None = None,
-        function_tools: Sequence[FunctionRef] | None = None,
-        tool_hooks: Sequence[FunctionRef] | Mapping[str, FunctionRef] | None = None,
-        shell: bool | None = None,
-        cwd: str | None = None,
-        tool_input_schema: JsonObject | None = None,
-        history_source: HistorySource | None = None,
-        history_merge_target: HistorySource | None = None,
-        child_history: Mapping[str, ChildHistory] | None = None,
-        max_parallel: int | None = None,
-        child_timeout_sec: float | None = None,
-        max_display_instances: int | None = None,
-    ) -> Callable[[F], F]:
-        """Add an agent of type `agent`; usable as a decorator, which leaves the function as it is.
+    agent = decorators.agent
+    smart = decorators.smart
+    chain = decorators.chain
+    parallel = decorators.parallel
+    evaluator_optimizer = decorators.evaluator_optimizer
+    router = decorators.router
+    orchestrator = decorators.orchestrator
+    iterative_planner = decorators.iterative_planner
+    maker = decorators.maker
 
-        Args:
-            name: Its name, unique in the program.
-            instruction: Its system prompt; placeholders are filled when a turn needs it.
-            description: What it does, for agents that use it as a tool.
-            default: Whether it is the one a person talks to first.
-            tool_only: Whether it is offered to other agents only.
-            agents: Agents it may call as tools.
-            servers: MCP servers of the configuration it uses.
-            tools: Tool names or patterns it may call, by server; other servers offer all.
-            resources: The same for resources.
-            prompts: The same for prompts.
-            skills: Skill directories; an empty list means none.
-            resource_tools: Whether it gets the tools that list and read resources.
-            model: Its model, such as `anthropic.claude-sonnet-5`.
-            use_history: Whether it remembers earlier turns.
-            request_params: Parameters of its model requests.
-            human_input: Whether it may ask the person.
-            api_key: The key of its model's provider.
-            messages: History files its conversation starts with.
-            function_tools: Python functions, or `file.py:name`.
-            tool_hooks: Functions around tool calls, or functions by point of the turn.
-            shell: Whether it may run commands.
-            cwd: Where its commands run.
-            tool_input_schema: JSON Schema of its arguments when it is a tool.
-            history_source: What its children start with.
-            history_merge_target: Where its children's messages go.
-            child_history: The two for single children.
-            max_parallel: Most children at work at once.
-            child_timeout_sec: Longest run of a child, in seconds.
-            max_display_instances: How many children are shown in full.
+    def add_card(self, card: Card) -> None:
+        """Add an agent made in Python, as the decorators do.
 
         Raises:
-            CardError: A field is wrong, or the name is taken.
+            CardError: Its name is taken.
         """
-        fields = {key: value for key, value in locals().items() if key not in _NOT_FIELDS}
-        return self._add("agent", name, instruction, fields, child_history)
-
-    def smart(
-        self,
-        name: str = "smart",
-        instruction: str = "Help with what you are asked.",
-        **fields: Unpack[AgentFields],
-    ) -> Callable[[F], F]:
-        """Add an agent of type `smart`, which writes, checks and runs cards; usable as a decorator.
-
-        Args:
-            name: Its name, unique in the program.
-            instruction: What is put below the packaged system prompt.
-            **fields: The same as those of `agent`.
-
-        Raises:
-            CardError: A field is wrong, or the name is taken.
-        """
-        given: dict[str, Any] = dict(fields)
-        child_history = given.pop("child_history", None)
-        return self._add("smart", name, instruction, given, child_history)
-
-    def _add(
-        self,
-        card_type: CardType,
-        name: str,
-        instruction: str,
-        fields: dict[str, Any],
-        child_history: Mapping[str, ChildHistory] | None,
-    ) -> Callable[[F], F]:
-        own_params = _own_params(fields)
-        card = code_card(card_type, name, instruction, fields)
-        config = card.config
-        if own_params is not None:
-            config = replace(config, request_params=own_params)
-        if child_history is not None:
-            config = replace(config, child_history=dict(child_history))
-        self._agents.add(replace(card, config=config))
-        return _unchanged
+        self._agents.add(card)
 
     def load_agents(self, *paths: str | Path, multi_card: bool = False) -> list[str]:
         """Load cards from files, directories and web addresses, at once and all or nothing.
@@ -334,6 +225,7 @@ class FastAgent:
         listener: Listener | None = None,
         notify: Callable[[str], None] = log.warning,
         trust_cards: bool = False,
+        tape: Tape | None = None,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -345,6 +237,7 @@ class FastAgent:
             listener: Hears of the events of every turn, or None.
             notify: Told what a person should know, such as a fallback model; one line each.
             trust_cards: Whether cards that a smart agent reaches by their path may run code.
+            tape: Records the run, or replays one; None does neither.
 
         Raises:
             CardError: The agents do not agree with each other.
@@ -356,7 +249,7 @@ class FastAgent:
         from fast_agent.workflows.builders import WORKFLOWS
 
         if not self.names():
-            self.agent("agent", default=True)(_unchanged)
+            self.agent("agent", default=True)
         self._agents.check()
         surroundings = Surroundings(
             workspace=self._cwd,
@@ -367,6 +260,7 @@ class FastAgent:
             human=human,
             listener=listener,
             trust_cards=trust_cards,
+            tape=tape,
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)
@@ -422,22 +316,3 @@ def _fetch(address: str) -> str:
     from fast_agent.registry.remote_card import fetch_card
 
     return fetch_card(address)
-
-
-_NOT_FIELDS = frozenset({"self", "name", "instruction", "child_history"})
-
-
-def _unchanged(function: F) -> F:
-    return function
-
-
-def _own_params(fields: dict[str, Any]) -> RequestParams | None:
-    """Take a ready value of request parameters out of `fields`; a mapping is left to the check."""
-    value = fields.get("request_params")
-    if value is None or isinstance(value, Mapping):
-        return None
-    del fields["request_params"]
-    return value
-
-
-__all__ = ["DEFAULT_INSTRUCTION", "FastAgent"]

@@ -11,6 +11,7 @@ from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
 from fast_agent.messages.content import EmbeddedResource, TextContent
 from fast_agent.messages.message import Message
+from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.events import ToolStarted, TurnFinished
 
 if TYPE_CHECKING:
@@ -298,7 +299,9 @@ async def test_request_parameters_of_the_caller_go_over_card_over_configuration(
         "ann", model="passthrough", request_params={"temperature": 0.2, "max_iterations": 3}
     )
     async with program.run(params=RequestParams(max_iterations=4)) as app:
-        params = app.ann._setup.params
+        ann = app.ann
+        assert isinstance(ann, LlmAgent)
+        params = ann._setup.params
         assert params.max_iterations == 4
         assert params.temperature == 0.2
         assert params.max_tokens == 1

@@ -44,3 +44,49 @@ class AgentFields(TypedDict, total=False):
     max_parallel: int
     child_timeout_sec: float
     max_display_instances: int
+
+
+class MemberFields(TypedDict, total=False):
+    """The fields every type has, beside name and instruction."""
+
+    description: str
+    default: bool
+    tool_only: bool
+
+
+class SeededFields(MemberFields, total=False):
+    """Those, and the messages its conversation starts with."""
+
+    messages: str | Sequence[str]
+
+
+class PlannerFields(SeededFields, total=False):
+    """The fields an `iterative_planner` shares with other types."""
+
+    model: str
+    request_params: RequestParams | Mapping[str, Any]
+    api_key: str
+    history_source: HistorySource
+    history_merge_target: HistorySource
+    child_history: Mapping[str, ChildHistory]
+
+
+class OrchestratorFields(PlannerFields, total=False):
+    """The fields an `orchestrator` shares with other types."""
+
+    use_history: bool
+    human_input: bool
+
+
+class RouterFields(SeededFields, total=False):
+    """The fields a `router` shares with other types."""
+
+    servers: Sequence[str]
+    tools: Mapping[str, Sequence[str]]
+    resources: Mapping[str, Sequence[str]]
+    prompts: Mapping[str, Sequence[str]]
+    model: str
+    use_history: bool
+    request_params: RequestParams | Mapping[str, Any]
+    human_input: bool
+    api_key: str

@@ -1,0 +1,389 @@
+"""Decorators: agents made in Python, by the functions that are the methods of `FastAgent`.
+
+Each takes the fields of one card type and holds them to the rules of a card. All are usable as
+decorators, which leave the function as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
+
+from fast_agent.cards.code_card import code_card
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.cards.agent_config import (
+        CardType,
+        ChildHistory,
+        FunctionRef,
+        HistorySource,
+    )
+    from fast_agent.cards.agent_fields import (
+        AgentFields,
+        MemberFields,
+        OrchestratorFields,
+        PlannerFields,
+        RouterFields,
+        SeededFields,
+    )
+    from fast_agent.cards.card import Card
+    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.text.json_value import JsonObject
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_INSTRUCTION = """\
+You are a helpful assistant. Today is {{currentDate}}.
+
+{{serverInstructions}}
+{{agentSkills}}
+"""
+"""The instruction of the agent there is when no card gives one."""
+
+ROUTER_INSTRUCTION = "Send each request to the agent that can serve it best."
+"""The instruction of a router made without one."""
+
+PLANNER_INSTRUCTION = "Plan how the agents can fulfil the request together."
+"""The instruction of an orchestrator or iterative planner made without one."""
+
+
+class Program(Protocol):
+    """What takes the cards the decorators make."""
+
+    def add_card(self, card: Card) -> None:
+        """Add a card.
+
+        Raises:
+            CardError: Its name is taken.
+        """
+        ...
+
+
+def agent(
+    self: Program,
+    name: str = "default",
+    instruction: str = DEFAULT_INSTRUCTION,
+    *,
+    description: str | None = None,
+    default: bool | None = None,
+    tool_only: bool | None = None,
+    agents: Sequence[str] | None = None,
+    servers: Sequence[str] | None = None,
+    tools: Mapping[str, Sequence[str]] | None = None,
+    resources: Mapping[str, Sequence[str]] | None = None,
+    prompts: Mapping[str, Sequence[str]] | None = None,
+    skills: Sequence[str] | None = None,
+    resource_tools: bool | None = None,
+    model: str | None = None,
+    use_history: bool | None = None,
+    request_params: RequestParams | Mapping[str, Any] | None = None,
+    human_input: bool | None = None,
+    api_key: str | None = None,
+    messages: str | Sequence[str] | None = None,
+    function_tools: Sequence[FunctionRef] | None = None,
+    tool_hooks: Sequence[FunctionRef] | Mapping[str, FunctionRef] | None = None,
+    shell: bool | None = None,
+    cwd: str | None = None,
+    tool_input_schema: JsonObject | None = None,
+    history_source: HistorySource | None = None,
+    history_merge_target: HistorySource | None = None,
+    child_history: Mapping[str, ChildHistory] | None = None,
+    max_parallel: int | None = None,
+    child_timeout_sec: float | None = None,
+    max_display_instances: int | None = None,
+) -> Callable[[F], F]:
+    """Add an agent of type `agent`; usable as a decorator, which leaves the function as it is.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: Its system prompt; placeholders are filled when a turn needs it.
+        description: What it does, for agents that use it as a tool.
+        default: Whether it is the one a person talks to first.
+        tool_only: Whether it is offered to other agents only.
+        agents: Agents it may call as tools.
+        servers: MCP servers of the configuration it uses.
+        tools: Tool names or patterns it may call, by server; other servers offer all.
+        resources: The same for resources.
+        prompts: The same for prompts.
+        skills: Skill directories; an empty list means none.
+        resource_tools: Whether it gets the tools that list and read resources.
+        model: Its model, such as `anthropic.claude-sonnet-5`.
+        use_history: Whether it remembers earlier turns.
+        request_params: Parameters of its model requests.
+        human_input: Whether it may ask the person.
+        api_key: The key of its model's provider.
+        messages: History files its conversation starts with.
+        function_tools: Python functions, or `file.py:name`.
+        tool_hooks: Functions around tool calls, or functions by point of the turn.
+        shell: Whether it may run commands.
+        cwd: Where its commands run.
+        tool_input_schema: JSON Schema of its arguments when it is a tool.
+        history_source: What its children start with.
+        history_merge_target: Where its children's messages go.
+        child_history: The two for single children.
+        max_parallel: Most children at work at once.
+        child_timeout_sec: Longest run of a child, in seconds.
+        max_display_instances: How many children are shown in full.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "agent", locals())
+
+
+def smart(
+    self: Program,
+    name: str = "smart",
+    instruction: str = "Help with what you are asked.",
+    **fields: Unpack[AgentFields],
+) -> Callable[[F], F]:
+    """Add an agent of type `smart`, which writes, checks and runs cards; usable as a decorator.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: What is put below the packaged system prompt.
+        **fields: The same as those of `agent`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "smart", locals())
+
+
+def chain(
+    self: Program,
+    name: str,
+    instruction: str | None = None,
+    *,
+    sequence: Sequence[str],
+    cumulative: bool | None = None,
+    continue_with_final: bool | None = None,
+    **fields: Unpack[MemberFields],
+) -> Callable[[F], F]:
+    """Add a chain: each agent gets the answer of the one before it; usable as a decorator.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: What it is for; no model is given it.
+        sequence: The agents, in order.
+        cumulative: Whether each agent sees the request and every answer so far.
+        continue_with_final: Whether the conversation goes on with the last agent of the chain.
+        **fields: `description`, `default`, `tool_only`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "chain", locals())
+
+
+def parallel(
+    self: Program,
+    name: str,
+    instruction: str | None = None,
+    *,
+    fan_out: Sequence[str],
+    fan_in: str | None = None,
+    include_request: bool | None = None,
+    **fields: Unpack[MemberFields],
+) -> Callable[[F], F]:
+    """Add agents that work at the same time on the same message; usable as a decorator.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: What it is for; no model is given it.
+        fan_out: The agents that work at the same time.
+        fan_in: The agent that joins the answers; None puts them under headings.
+        include_request: Whether `fan_in` is given the request too.
+        **fields: `description`, `default`, `tool_only`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "parallel", locals())
+
+
+def evaluator_optimizer(
+    self: Program,
+    name: str,
+    instruction: str | None = None,
+    *,
+    generator: str,
+    evaluator: str,
+    min_rating: Literal["POOR", "FAIR", "GOOD", "EXCELLENT"] | None = None,
+    max_refinements: int | None = None,
+    refinement_instruction: str | None = None,
+    **fields: Unpack[SeededFields],
+) -> Callable[[F], F]:
+    """Add an agent that has a text written, rated and written again; usable as a decorator.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: What it is for; no model is given it.
+        generator: The agent that writes.
+        evaluator: The agent that rates.
+        min_rating: The rating that is good enough.
+        max_refinements: Most rounds of rewriting.
+        refinement_instruction: What the generator is told when it rewrites.
+        **fields: `description`, `default`, `tool_only`, `messages`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "evaluator_optimizer", locals())
+
+
+def router(
+    self: Program,
+    name: str,
+    instruction: str = ROUTER_INSTRUCTION,
+    *,
+    agents: Sequence[str],
+    **fields: Unpack[RouterFields],
+) -> Callable[[F], F]:
+    """Add an agent that sends each message to the agent it belongs to; usable as a decorator.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: How to choose.
+        agents: The agents to choose from; their descriptions tell them apart.
+        **fields: `description`, `default`, `tool_only`, `messages`, and of its own model: `model`,
+            `use_history`, `request_params`, `human_input`, `api_key`, `servers`, `tools`,
+            `resources`, `prompts`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "router", locals())
+
+
+def orchestrator(
+    self: Program,
+    name: str,
+    instruction: str = PLANNER_INSTRUCTION,
+    *,
+    agents: Sequence[str],
+    plan_type: Literal["full", "iterative"] | None = None,
+    plan_iterations: int | None = None,
+    **fields: Unpack[OrchestratorFields],
+) -> Callable[[F], F]:
+    """Add an agent that plans, has others do the tasks, and puts the results together.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: What is to be heeded in planning.
+        agents: The agents that do the tasks.
+        plan_type: The whole plan first, or step by step.
+        plan_iterations: Most plans asked of the model; -1 is no limit.
+        **fields: `description`, `default`, `tool_only`, `messages`, `history_source`,
+            `history_merge_target`, `child_history`, and of its own model: `model`, `use_history`,
+            `request_params`, `human_input`, `api_key`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "orchestrator", locals())
+
+
+def iterative_planner(
+    self: Program,
+    name: str,
+    instruction: str = PLANNER_INSTRUCTION,
+    *,
+    agents: Sequence[str],
+    plan_iterations: int | None = None,
+    **fields: Unpack[PlannerFields],
+) -> Callable[[F], F]:
+    """Add an agent that plans one step, looks at what came of it, and plans the next.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: What is to be heeded in planning.
+        agents: The agents that do the tasks.
+        plan_iterations: Most plans asked of the model; -1 is no limit.
+        **fields: `description`, `default`, `tool_only`, `messages`, `history_source`,
+            `history_merge_target`, `child_history`, and of its own model: `model`,
+            `request_params`, `api_key`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "iterative_planner", locals())
+
+
+def maker(
+    self: Program,
+    name: str,
+    instruction: str | None = None,
+    *,
+    worker: str,
+    k: int | Literal["auto"] | None = None,
+    max_samples: int | None = None,
+    match_strategy: Literal["exact", "normalized", "structured"] | None = None,
+    red_flag_max_length: int | None = None,
+    steps: int | None = None,
+    target_success: float | None = None,
+    calibration_samples: int | None = None,
+    **fields: Unpack[SeededFields],
+) -> Callable[[F], F]:
+    """Add an agent that has one small step done again and again until a vote is clear.
+
+    Args:
+        self: The program.
+        name: Its name, unique in the program.
+        instruction: What it is for; no model is given it.
+        worker: The agent that is asked again and again.
+        k: How many votes an answer must be ahead by; `auto` measures.
+        max_samples: Most answers asked for.
+        match_strategy: When two answers count as the same.
+        red_flag_max_length: Answers longer than this many characters are thrown away.
+        steps: How many such steps the whole task has, for `k="auto"`.
+        target_success: How likely all of them shall be right, for `k="auto"`.
+        calibration_samples: Answers `k="auto"` measures on.
+        **fields: `description`, `default`, `tool_only`, `messages`.
+
+    Raises:
+        CardError: A field is wrong, or the name is taken.
+    """
+    return _add(self, "MAKER", locals())
+
+
+def _add(program: Program, card_type: CardType, given: dict[str, Any]) -> Callable[[F], F]:
+    """Make a card of a decorator's arguments, by name, and add it."""
+    fields: dict[str, Any] = {**given, **given.get("fields", {})}
+    fields.pop("self")
+    fields.pop("fields", None)
+    name, instruction = fields.pop("name"), fields.pop("instruction")
+    child_history: Mapping[str, ChildHistory] | None = fields.pop("child_history", None)
+    own_params = _own_params(fields)
+    card = code_card(card_type, name, instruction, fields)
+    config = card.config
+    if own_params is not None:
+        config = replace(config, request_params=own_params)
+    if child_history is not None:
+        config = replace(config, child_history=dict(child_history))
+    program.add_card(replace(card, config=config))
+    return _unchanged
+
+
+def _unchanged(function: F) -> F:
+    return function
+
+
+def _own_params(fields: dict[str, Any]) -> RequestParams | None:
+    """Take a ready value of request parameters out of `fields`; a mapping is left to the check."""
+    value = fields.get("request_params")
+    if value is None or isinstance(value, Mapping):
+        return None
+    del fields["request_params"]
+    return value
