@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import selectors
 import socket
 import subprocess
 import time
-from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from bench.process import BenchError
@@ -30,8 +28,13 @@ _SESSION = re.compile(rb"mcp-session-id: *([^\r\n]+)", re.IGNORECASE)
 _ACCEPT: Headers = (
     "Accept: application/json, text/event-stream",
     "Content-Type: application/json",
-    f"MCP-Protocol-Version: {PROTOCOL}",
 )
+MODERN = "2026-07-28"
+"""The protocol without handshake and sessions, where each request says all of itself."""
+_ENVELOPE: Mapping[str, object] = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 
 
 def free_port() -> int:
@@ -79,8 +82,11 @@ class HttpServer:
             self._process.kill()
             self._process.wait()
 
-    def connect(self) -> Connection:
-        """Open a connection and shake hands on it.
+    def connect(self, protocol: str = PROTOCOL) -> Connection:
+        """Open a connection, and shake hands on it where the protocol has that.
+
+        Args:
+            protocol: Which version to speak.
 
         Raises:
             BenchError: The server does not listen in time, or refuses.
@@ -95,38 +101,58 @@ class HttpServer:
                     raise BenchError("the server does not listen") from None
                 time.sleep(0.05)
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Connection(one, self._port)
+        return Connection(one, self._port, protocol)
 
 
 class Connection:
-    """A connection that is kept open, with a session of its own.
+    """A connection that is kept open, with a session of its own where the protocol has sessions.
 
     Args:
         connected: The socket.
         port: The server's port.
+        protocol: The version to speak.
     """
 
-    def __init__(self, connected: socket.socket, port: int) -> None:
+    def __init__(self, connected: socket.socket, port: int, protocol: str) -> None:
         self.socket = connected
-        self._host = f"Host: 127.0.0.1:{port}"
-        client = {"name": "bench", "version": "1"}
-        hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
-        self._session: Headers = ()
-        head, _ = self.ask(request(1, "initialize", hello))
-        if found := _SESSION.search(head):
-            self._session = (f"Mcp-Session-Id: {found[1].decode()}",)
-        self.ask(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        self._modern = protocol == MODERN
+        self._headers: Headers = (
+            f"Host: 127.0.0.1:{port}",
+            *_ACCEPT,
+            f"MCP-Protocol-Version: {protocol}",
+        )
+        if not self._modern:
+            self._shake_hands(protocol)
 
-    def post(self, body: bytes) -> bytes:
+    def _shake_hands(self, protocol: str) -> None:
+        client = {"name": "bench", "version": "1"}
+        hello = {"protocolVersion": protocol, "capabilities": {}, "clientInfo": client}
+        head, _ = self.ask("initialize", hello)
+        if found := _SESSION.search(head):
+            self._headers += (f"Mcp-Session-Id: {found[1].decode()}",)
+        self._exchange(self._post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'))
+
+    def text(self, number: int, method: str, params: Mapping[str, object]) -> bytes:
         """Write a request."""
+        if not self._modern:
+            return self._post(request(number, method, params))
+        named: Headers = (f"Mcp-Method: {method}",)
+        if "uri" in params:
+            named += (f"Mcp-Name: {params['uri']}",)
+        return self._post(request(number, method, {**params, "_meta": _ENVELOPE}), named)
+
+    def ask(self, method: str, params: Mapping[str, object]) -> tuple[bytes, bytes]:
+        """Send a request and give the head and the body of the answer."""
+        return self._exchange(self.text(1, method, params))
+
+    def _post(self, body: bytes, named: Headers = ()) -> bytes:
         body = body.strip()
-        head = ("POST /mcp HTTP/1.1", self._host, *_ACCEPT, *self._session)
+        head = ("POST /mcp HTTP/1.1", *self._headers, *named)
         text = "\r\n".join((*head, f"Content-Length: {len(body)}", "", ""))
         return text.encode() + body
 
-    def ask(self, body: bytes) -> tuple[bytes, bytes]:
-        """Send a message and give the head and the body of the answer."""
-        self.socket.sendall(self.post(body))
+    def _exchange(self, text: bytes) -> tuple[bytes, bytes]:
+        self.socket.sendall(text)
         answer = Answer()
         while not answer.feed(self.socket.recv(_CHUNK)):
             pass
@@ -180,15 +206,13 @@ def time_reads(connections: Sequence[Connection], uris: Sequence[str], count: in
     Returns:
         The seconds of all.
     """
-    bodies = [json.dumps({"uri": uri}) for uri in uris]
-    rest: Iterator[bytes] = (
-        request(number, "resources/read", json.loads(bodies[number % len(bodies)]))
-        for number in range(count)
-    )
     share = count // len(connections)
     with selectors.DefaultSelector() as selector:
-        for one in connections:
-            texts = [one.post(body) for body in islice(rest, share)]
+        for at, one in enumerate(connections):
+            texts = [
+                one.text(number, "resources/read", {"uri": uris[number % len(uris)]})
+                for number in range(at * share, (at + 1) * share)
+            ]
             selector.register(one.socket, selectors.EVENT_READ, Reader(one, iter(texts)))
         start = time.perf_counter()
         for key in list(selector.get_map().values()):
