@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+from fast_agent.diagnostics.diagnostic import Fix
+from fast_agent.diagnostics.source_line import diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fast_agent.cards.document import CardDocument
-    from fast_agent.diagnostics.diagnostic import Related, Severity
+    from fast_agent.diagnostics.diagnostic import Diagnostic, Severity
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.text.source import Source
     from fast_agent.text.span import Span
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -108,31 +108,6 @@ class Findings:
     def _replaceable(self, path: Path) -> bool:
         written = self.written(path)
         return "${" not in written and _REPLACEABLE.fullmatch(written) is not None
-
-
-def diagnostic(
-    source: Source,
-    code: str,
-    message: str,
-    span: Span | None,
-    *,
-    hint: str | None = None,
-    fix: Fix | None = None,
-    related: tuple[Related, ...] = (),
-    severity: Severity = "error",
-) -> Diagnostic:
-    """Make a diagnostic with its source line."""
-    return Diagnostic(
-        code=code,
-        message=message,
-        path=source.path,
-        span=span,
-        severity=severity,
-        hint=hint,
-        fix=fix,
-        related=related,
-        source_line=None if span is None else source.line(span.start.line),
-    )
 
 
 def shown(path: Path) -> str:

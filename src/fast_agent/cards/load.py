@@ -20,10 +20,10 @@ from fast_agent.cards.card_files import (
 )
 from fast_agent.cards.card_load import CardLoad, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
-from fast_agent.cards.findings import diagnostic
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import card_file_rules as rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.source_line import diagnostic
 from fast_agent.errors import FastAgentError
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span

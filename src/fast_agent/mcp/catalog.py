@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fast_agent.mcp.listing import Listing, Page
 
@@ -13,11 +13,41 @@ if TYPE_CHECKING:
     from mcp.client import Client
     from mcp.types import CacheableResult
 
-    from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listed import ListedPrompt, ListedResource, ListedTemplate, ListedTool
+    from fast_agent.mcp.live_session import LiveSession
+    from fast_agent.mcp.open_calls import OpenCall
+    from fast_agent.mcp.server import ServerSpec
 
 T = TypeVar("T")
 R = TypeVar("R", bound="CacheableResult")
+
+
+class Asked(Protocol):
+    """What lists are asked of: a `Connection`."""
+
+    @property
+    def spec(self) -> ServerSpec:
+        """The server."""
+        ...
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether lists stay as they are until the server tells of a change."""
+        ...
+
+    async def open(self) -> LiveSession:
+        """Give the live session; raises ToolError where there is none to be had."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        send: Callable[[Client, OpenCall], Awaitable[R]],
+        *,
+        repeatable: bool,
+    ) -> R:
+        """Make one request; raises ToolError where it gets no answer."""
+        ...
 
 
 class Catalog:
@@ -28,7 +58,7 @@ class Catalog:
         clock: Seconds that never go back.
     """
 
-    def __init__(self, connection: Connection, clock: Callable[[], float]) -> None:
+    def __init__(self, connection: Asked, clock: Callable[[], float]) -> None:
         self._connection = connection
         self._resource_changes = 0
         name = f"server `{connection.spec.name}`"

@@ -37,10 +37,10 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.server_log import forward
-from fast_agent.mcp.skills import EXTENSION
 from fast_agent.mcp.stdio import MESSAGE_LIMIT, ServerProcess
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.mcp.watched_stream import WatchedStream
+from fast_agent.resources.skill_client.entry import EXTENSION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -1,6 +1,6 @@
 """The skills of one server: by the skills extension, or by how servers listed them before it.
 
-What the extension calls an entry is believed only after `resources/skill_client/entry.py` checked it.
+What the extension calls an entry is believed only after `skill_client/entry.py` checked it.
 Only lists are read here; a file is read when it is asked for, and only from its own server.
 """
 
@@ -15,6 +15,7 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.listing import Listing, Page
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.resources.problem import InvalidUri
+from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.skill_client.entry import (
     EXTENSION,
     SkillEntry,
@@ -25,7 +26,6 @@ from fast_agent.resources.skill_client.entry import (
     read_entry,
     read_manifest,
 )
-from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.skill_client.verification import MismatchError, most_bytes
 from fast_agent.resources.uri import Uri
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
+from fast_agent.resources.era import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from fast_agent.resources.problem import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -16,7 +17,6 @@ from fast_agent.resources.problem import (
     RequestRefused,
     bad_params,
 )
-from fast_agent.resources.session import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 if TYPE_CHECKING:
     from fast_agent.resources.session import Session

@@ -18,7 +18,7 @@ from fast_agent.errors import ResourceError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fast_agent.resources.session import Era
+    from fast_agent.resources.era import Era
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 PARSE_ERROR = -32700

@@ -89,9 +89,9 @@ class ResourceRoots(NamedTuple):
     def _skill_provider(
         self, limits: Limits, report: Callable[[Diagnostic], None] | None
     ) -> SkillProvider:
-        from fast_agent.resources.skill.provider import SkillProvider
         from fast_agent.resources.skill.files import SkillLimits
         from fast_agent.resources.skill.options import SkillOptions
+        from fast_agent.resources.skill.provider import SkillProvider
 
         options = SkillOptions(
             name_policy=self.name_policy,
@@ -105,8 +105,8 @@ class ResourceRoots(NamedTuple):
     def _guide_provider(self, limits: Limits) -> GuideProvider:
         from pathlib import Path
 
-        from fast_agent.resources.guide.provider import GuideProvider
         from fast_agent.resources.guide.file import load_guide
+        from fast_agent.resources.guide.provider import GuideProvider
 
         return GuideProvider(load_guide(Path(self.guide or ".")), limits)
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from fast_agent.resources.encoding import NOTHING
+from fast_agent.resources.era import MODERN_VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.resources.changes import Change
+    from fast_agent.resources.era import Era
     from fast_agent.text.json_value import JsonObject
 
-Era: TypeAlias = Literal["handshake", "modern"]
-"""How a client opens: `initialize` (up to 2025-11-25), or nothing, with `_meta` on each request."""
-
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-MODERN_VERSIONS = ("2026-07-28",)
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec
     from fast_agent.resources.skill_client.approvals import SkillApprovals, Standing
-    from fast_agent.resources.skill_client.catalog import NamedSkill
+    from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource

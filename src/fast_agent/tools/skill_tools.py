@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.messages.message import ToolCall
-    from fast_agent.resources.skill_client.catalog import NamedSkill, SkillCatalog
+    from fast_agent.resources.skill_client.catalog import SkillCatalog
+    from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.skill_client.approvals import SkillApprovals
-from fast_agent.resources.skill_client.catalog import NamedSkill, SkillCatalog
+from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.resources.skill_client.entry import (
     MAX_BYTES,
     SkillEntry,
@@ -23,6 +23,7 @@ from fast_agent.resources.skill_client.entry import (
     read_entry,
     read_manifest,
 )
+from fast_agent.resources.skill_client.source import NamedSkill
 from fast_agent.resources.skill_client.text import (
     MAX_SHOWN,
     neutral,

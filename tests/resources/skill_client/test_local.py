@@ -11,12 +11,14 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
 from fast_agent.resources.skill.probe import skill_probe
-from fast_agent.resources.skill_client.catalog import NamedSkill, SkillCatalog
+from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.resources.skill_client.entry import SkillError
 from fast_agent.resources.skill_client.local import LocalSkills
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fast_agent.resources.skill_client.source import NamedSkill
 
 pytestmark = pytest.mark.anyio
 

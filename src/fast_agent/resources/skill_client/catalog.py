@@ -7,11 +7,12 @@ read before it is loaded, and nothing that was read is given away before it is w
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fast_agent.resources.problem import shown
 from fast_agent.resources.skill_client.entry import SkillError, head_uri
+from fast_agent.resources.skill_client.source import NamedSkill
 from fast_agent.resources.skill_client.text import skills_block
 from fast_agent.resources.skill_client.verification import MismatchError, verify_file, verify_head
 
@@ -19,86 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from fast_agent.resources.skill_client.entry import SkillEntry, SkillResource
+    from fast_agent.resources.skill_client.source import SkillSource
 
 MAX_SUGGESTIONS = 10
-
-
-class SkillSource(Protocol):
-    """Where skills come from: the directories of this machine, or one server."""
-
-    @property
-    def label(self) -> str:
-        """Its name, given by this side: the server's name in the configuration."""
-        ...
-
-    @property
-    def local(self) -> bool:
-        """Whether it is a directory of this machine."""
-        ...
-
-    async def skills(self) -> Sequence[SkillEntry]:
-        """List the skills; the same sequence while nothing changed. Reads none of them."""
-        ...
-
-    async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:
-        """Give an entry with its inventory.
-
-        Args:
-            listed: From `skills`.
-            fresh: Whether to ask the source again, whatever it said before.
-
-        Raises:
-            SkillError: There is no such skill any more, or what is said of it is not valid.
-            ToolError: The server cannot be reached.
-        """
-        ...
-
-    async def has_unlisted(self) -> bool:
-        """Say whether there may be skills that it does not list."""
-        ...
-
-    async def unlisted(self, uri: str) -> SkillEntry | None:
-        """Ask for a skill by its URI; None where there is none."""
-        ...
-
-    async def read(self, file: SkillResource) -> bytes:
-        """Read a file.
-
-        Raises:
-            SkillError: It cannot be had, or is larger than listed.
-            ToolError: The server cannot be reached.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class NamedSkill:
-    """A skill under the name an agent calls it by.
-
-    Args:
-        name: Not the name of any other skill of the agent.
-        entry: What its source says of it.
-        source: Where it comes from.
-    """
-
-    name: str
-    entry: SkillEntry
-    source: SkillSource
-
-    @property
-    def label(self) -> str:
-        """The name of its source."""
-        return self.source.label
-
-    @property
-    def local(self) -> bool:
-        """Whether it is from a directory of this machine."""
-        return self.source.local
-
-    @property
-    def key(self) -> tuple[bool, str, str]:
-        """What tells it from every other skill."""
-        return self.local, self.label, self.entry.uri
 
 
 class SkillCatalog:

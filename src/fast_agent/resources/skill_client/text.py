@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fast_agent.resources.skill_client.catalog import NamedSkill
+    from fast_agent.resources.skill_client.source import NamedSkill
 
 MAX_SHOWN = 200
 """Most skills a prompt names."""
