@@ -172,7 +172,7 @@ def test_the_watcher_goes_with_the_last_client(client: Client, service: Resource
 
     def running() -> int:
         new = set(threading.enumerate()) - before
-        return sum(one.name == "resource-watch" for one in new)
+        return sum(one.name == "watch" for one in new)
 
     def threads(wanted: int) -> bool:
         end = time.monotonic() + 3

@@ -61,7 +61,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     name: str = request.param
     if name != "inotify":
 
-        def no(self: object, places: tuple[str, ...]) -> None:
+        def no(self: object, places: tuple[str, ...], *, deep: bool) -> None:
             raise inotify.NoInotifyError("not here")
 
         monkeypatch.setattr(inotify.Inotify, "__init__", no)
@@ -122,7 +122,7 @@ def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:
 
 
 def watchers() -> set[threading.Thread]:
-    return {one for one in threading.enumerate() if one.name == "resource-watch"}
+    return {one for one in threading.enumerate() if one.name == "watch"}
 
 
 def test_nothing_after_stop(watched: Watched) -> None:
@@ -184,3 +184,21 @@ def test_no_descriptor_is_lost(tmp_path: Path) -> None:
     while descriptors() > before and time.monotonic() < end:
         time.sleep(0.01)
     assert descriptors() <= before
+
+
+@pytest.mark.usefixtures("kind")
+def test_a_shallow_watch_looks_no_deeper(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    told = threading.Semaphore(0)
+    stop = watch.start_watch([str(tmp_path)], told.release, deep=False)
+    try:
+        assert told.acquire(timeout=3)
+        time.sleep(0.15)
+        while told.acquire(blocking=False):
+            pass
+        (tmp_path / "deep" / "file").write_text("x")
+        assert not told.acquire(timeout=0.2)
+        (tmp_path / "file").write_text("x")
+        assert told.acquire(timeout=3)
+    finally:
+        stop()

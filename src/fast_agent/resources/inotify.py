@@ -48,13 +48,14 @@ class Inotify:
     """Watches places until closed.
 
     Args:
-        places: Directories, with all below them, and files; missing ones are waited for.
+        places: Directories, and files; missing ones are waited for.
+        deep: Whether all below a directory counts, or only what is right in it.
 
     Raises:
         NoInotifyError: The system has none, or too many folders are below the places.
     """
 
-    def __init__(self, places: tuple[str, ...]) -> None:
+    def __init__(self, places: tuple[str, ...], *, deep: bool = True) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         try:
             self._queue = int(self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
@@ -63,6 +64,7 @@ class Inotify:
         if self._queue < 0:
             raise NoInotifyError(os.strerror(ctypes.get_errno()))
         self._pipe = os.pipe()
+        self._deep = deep
         self._closed = False
         self._closing = Lock()
         self._watched: dict[int, _Watched] = {}
@@ -145,13 +147,13 @@ class Inotify:
         return matters
 
     def _arm(self) -> None:
-        """Watch the parents of all places, and every folder there is below them."""
+        """Watch the parents of all places, and the folders there are at and below them."""
         for parent, names in self._parents.items():
             self._add(parent, frozenset(names))
         waiting = list(self._places)
         while waiting:
             folder = waiting.pop()
-            if not self._add(folder, frozenset()):
+            if not self._add(folder, frozenset()) or not self._deep:
                 continue
             try:
                 with os.scandir(folder) as entries:

@@ -30,26 +30,32 @@ Waiter: TypeAlias = "Callable[[float | None], bool]"
 """Waits for a change: given seconds at most, or None; False where there was none in time."""
 
 
-def start_watch(places: Sequence[str], on_change: Callable[[], None]) -> Callable[[], None]:
+def start_watch(
+    places: Sequence[str], on_change: Callable[[], None], *, deep: bool = True
+) -> Callable[[], None]:
     """Watch places on disk.
 
     Args:
-        places: Directories, with all below them, and files. They may be missing or come and go.
+        places: Directories and files. They may be missing or come and go.
         on_change: Called in the watcher's thread once it watches, so that nothing done before is
             missed, and after each burst of changes. What it raises is logged.
+        deep: Whether all below a directory is watched, or only what is right in it.
 
     Returns:
         A function that stops the watcher; it may be called from `on_change`, and does not wait.
     """
-    watch = _Watch(tuple(places), on_change)
+    watch = _Watch(tuple(places), on_change, deep=deep)
     watch.start()
     return watch.stop
 
 
 class _Watch(Thread):
-    def __init__(self, places: tuple[str, ...], on_change: Callable[[], None]) -> None:
-        super().__init__(name="resource-watch", daemon=True)
+    def __init__(
+        self, places: tuple[str, ...], on_change: Callable[[], None], *, deep: bool
+    ) -> None:
+        super().__init__(name="watch", daemon=True)
         self._places = places
+        self._deep = deep
         self._on_change = on_change
         self._stopped = Event()
         self._wake: Callable[[], None] = self._stopped.set
@@ -74,14 +80,14 @@ class _Watch(Thread):
         if sys.platform == "linux" and self._run_inotify():
             return
         if not self._run_watchfiles():
-            self._run(_Poll(self._places, self._stopped).wait)
+            self._run(_Poll(self._places, self._stopped, deep=self._deep).wait)
 
     def _run_inotify(self) -> bool:
         """Watch with inotify; False where the system gives too little of it."""
         from fast_agent.resources.inotify import Inotify, NoInotifyError
 
         try:
-            notify = Inotify(self._places)
+            notify = Inotify(self._places, deep=self._deep)
         except NoInotifyError:
             return False
         self._wake = notify.wake
@@ -106,6 +112,7 @@ class _Watch(Thread):
         for changes in watch(
             *self._places,
             watch_filter=None,
+            recursive=self._deep,
             debounce=30,
             step=15,
             stop_event=self._stopped,
@@ -146,8 +153,9 @@ class _Watch(Thread):
 class _Poll:
     """Looks at the state of every file again and again."""
 
-    def __init__(self, places: tuple[str, ...], stopped: Event) -> None:
+    def __init__(self, places: tuple[str, ...], stopped: Event, *, deep: bool) -> None:
         self._places = places
+        self._deep = deep
         self._stopped = stopped
         self._pause = _POLL
         self._state = self._look()
@@ -166,7 +174,7 @@ class _Poll:
     def _look(self) -> dict[str, tuple[int, int, int]]:
         begun = monotonic()
         state: dict[str, tuple[int, int, int]] = {}
-        for path, status in _tree(self._places):
+        for path, status in _tree(self._places, deep=self._deep):
             state[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
             if len(state) > _MOST_SEEN:
                 break
@@ -174,8 +182,8 @@ class _Poll:
         return state
 
 
-def _tree(places: Sequence[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Every file and directory at and below some places; links are not followed."""
+def _tree(places: Sequence[str], *, deep: bool) -> Iterator[tuple[str, os.stat_result]]:
+    """Every file and directory at and below some places; links below are not followed."""
     waiting: list[str] = []
     for place in places:
         try:
@@ -190,8 +198,10 @@ def _tree(places: Sequence[str]) -> Iterator[tuple[str, os.stat_result]]:
                 for entry in entries:
                     if ignored(entry.name):
                         continue
-                    yield entry.path, entry.stat(follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False):
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if deep or not is_folder:
+                        yield entry.path, entry.stat(follow_symlinks=False)
+                    if deep and is_folder:
                         waiting.append(entry.path)
         except OSError:
             continue  # gone, or a file
