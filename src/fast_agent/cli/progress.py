@@ -62,6 +62,7 @@ class Progress:
             ToolFinished,
             ToolStarted,
             Warned,
+            WorkflowAdvanced,
         )
 
         match event:
@@ -77,6 +78,13 @@ class Progress:
                 self.note(f"{origin.agent}: {call.name} failed: {_shortened(result.text)}")
             case ChildFinished(origin=origin, child=child, error=error) if error is not None:
                 self.note(f"{origin.agent}: agent `{child}` failed: {_shortened(error)}")
+            case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
+                from fast_agent.cli.workflow_line import workflow_line
+
+                self._end_line()
+                line = workflow_line(kind, facts)
+                if line:
+                    self.note(f"{origin.agent}: {_shortened(line)}")
             case Warned(origin=origin, message=message):
                 self.note(f"{origin.agent}: {message}")
             case _:

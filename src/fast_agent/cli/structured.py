@@ -118,6 +118,6 @@ def answer_facts(agent: str, result: TurnResult, usage: Usage) -> str:
             "tool_calls": usage.tool_calls,
         },
         "structured": result.structured,
-        "workflow": None,
+        "workflow": result.workflow,
     }
     return json.dumps(facts, ensure_ascii=False)

@@ -1,0 +1,61 @@
+"""What a person is told when a workflow gets on: one line a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+
+def workflow_line(kind: str, facts: JsonObject) -> str:
+    """Say what a `WorkflowAdvanced` event tells.
+
+    Args:
+        kind: Its kind.
+        facts: Its facts.
+
+    Returns:
+        One line; empty where there is nothing worth a line.
+    """
+    match kind:
+        case "step":
+            return f"{_number(facts, 'of')} `{facts.get('agent')}` answered: {facts.get('text')}"
+        case "branch":
+            if "error" in facts:
+                return ""  # told of as a warning, or with the error of the whole turn
+            return f"`{facts.get('agent')}` answered: {facts.get('text')}"
+        case "route":
+            reason = facts.get("reasoning")
+            sure = f" ({facts.get('confidence')} confidence): {reason}" if reason else ""
+            return f"goes to `{facts.get('agent')}`{sure}"
+        case "plan":
+            steps = _items(facts.get("steps"))
+            tasks = [task for step in steps for task in _items(_of(step, "tasks"))]
+            told = "; ".join([f"`{_of(task, 'agent')}`: {_of(task, 'description')}"
+                              for task in tasks])  # fmt: skip
+            return f"plan {facts.get('number')}: {told or 'nothing more to do'}"
+        case "task":
+            about = f"`{facts.get('agent')}`: {facts.get('description')}"
+            return f"task {facts.get('status', 'done')}: {about}"
+        case "rating":
+            feedback = facts.get("feedback")
+            return f"round {facts.get('round')} is {facts.get('rating')}: {feedback}"
+        case _:
+            told = ", ".join([f"{name} {value}" for name, value in facts.items()])
+            return f"{kind}: {told}"
+
+
+def _number(facts: JsonObject, total: str) -> str:
+    index = facts.get("index")
+    at = index + 1 if isinstance(index, int) else index
+    return f"step {at} of {facts.get(total)}:"
+
+
+def _items(value: JsonValue) -> Sequence[JsonValue]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def _of(value: JsonValue, name: str) -> JsonValue:
+    return value.get(name) if isinstance(value, Mapping) else None
