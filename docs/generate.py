@@ -53,11 +53,12 @@ def kind_words(kind: object) -> str:  # noqa: C901 - one case a kind
         case Whole(minimum=minimum, maximum=maximum, also=also):
             words = "whole number" + _bounds(minimum, maximum)
             return words + "".join(f" or {value}" for value in also)
-        case Number(minimum=minimum, maximum=maximum, above=above):
+        case Number(minimum=minimum, maximum=maximum, above=above, below=below):
             return (
                 "number"
                 + _bounds(minimum, maximum)
                 + (f" above {above:g}" if above is not None else "")
+                + (f" below {below:g}" if below is not None else "")
             )
         case OneOf(values):
             return " / ".join(f"`{value}`" for value in values)

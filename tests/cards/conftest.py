@@ -131,6 +131,8 @@ def of_kind(kind: Kind, *, filled: bool = False) -> Values:  # noqa: C901
             return bounded | st.sampled_from(kind.also) if kind.also else bounded
         case Number():
             low = kind.minimum if kind.above is None else kind.above
+            if kind.below is not None:
+                return st.floats(low, kind.below, exclude_min=True, exclude_max=True)
             high = 1000.0 if kind.maximum is None else kind.maximum
             return st.floats(low, high, exclude_min=kind.above is not None) | st.just(1)
         case OneOf():

@@ -37,7 +37,8 @@ ALLOWED: dict[CardType, set[str]] = {
     | CHILDREN
     | {"agents", "model", "request_params", "api_key", "plan_iterations", "messages"},
     "MAKER": EVERY
-    | {"worker", "k", "max_samples", "match_strategy", "red_flag_max_length", "messages"},
+    | {"worker", "k", "max_samples", "match_strategy", "red_flag_max_length", "messages"}
+    | {"steps", "target_success", "calibration_samples"},
 }
 
 

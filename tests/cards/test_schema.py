@@ -152,6 +152,9 @@ def test_wrong_cards_are_wrong_to_both(card_type: CardType, almost_cards: CardOb
         ({"instruction": "x", "tool_input_schema": {"type": "array"}}, False),
         ({"type": "MAKER", "worker": "a", "k": "auto"}, True),
         ({"type": "MAKER", "worker": "a", "k": 0}, False),
+        ({"type": "MAKER", "worker": "a", "k": "auto", "target_success": 0.999}, True),
+        ({"type": "MAKER", "worker": "a", "k": "auto", "target_success": 1}, False),
+        ({"type": "MAKER", "worker": "a", "k": "auto", "steps": 0}, False),
         (
             {"type": "orchestrator", "agents": ["a"], "instruction": "x", "plan_iterations": -1},
             True,

@@ -493,6 +493,16 @@ def test_k_out_of_a_variable() -> None:
     assert config("type: MAKER\nworker: a\nk: ${K}\n", {"K": "auto"}).k == "auto"
 
 
+def test_what_k_auto_aims_at_lies_between_0_and_1() -> None:
+    made = config("type: MAKER\nworker: a\nk: auto\ntarget_success: 0.999\nsteps: 1023\n")
+    assert (made.target_success, made.steps, made.calibration_samples) == (0.999, 1023, None)
+    for wrong in ("0", "1", "1.5"):
+        _, found = check(f"type: MAKER\nworker: a\ntarget_success: {wrong}\n")
+        assert [one.message for one in found] == [
+            f"`target_success` must be a number above 0 and below 1, not the number `{wrong}`"
+        ]
+
+
 @pytest.mark.spec("FIELD-12")
 def test_an_unset_variable_is_reported_once_at_its_value() -> None:
     _, found = check("type: chain\nsequence: [a, '${NO}']\nname: ${NO:y}\n")

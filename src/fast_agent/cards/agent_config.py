@@ -130,6 +130,9 @@ class AgentConfig:
     max_samples: int = 50
     match_strategy: Literal["exact", "normalized", "structured"] = "exact"
     red_flag_max_length: int | None = None
+    steps: int = 1
+    target_success: float = 0.95
+    calibration_samples: int | None = None
 
     source: Path | None = None
     """The card's file, absolute; None for a decorator or a remote card."""

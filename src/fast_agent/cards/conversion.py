@@ -122,6 +122,7 @@ def _number(kind: Number) -> Convert:
             (kind.minimum is not None and number < kind.minimum)
             or (kind.maximum is not None and number > kind.maximum)
             or (kind.above is not None and number <= kind.above)
+            or (kind.below is not None and number >= kind.below)
         ):
             return explain_range(kind, value, path, findings)
         return number

@@ -196,6 +196,8 @@ def _expected_number(kind: Whole | Number) -> str:
         bounds.append(f"of at least {kind.minimum:g}")
     if kind.maximum is not None:
         bounds.append(f"{'up to' if bounds else 'of at most'} {kind.maximum:g}")
+    if isinstance(kind, Number) and kind.below is not None:
+        bounds.append(f"below {kind.below:g}")
     text = " ".join([what, " and ".join(bounds)]).rstrip()
     also = cast("tuple[int, ...]", getattr(kind, "also", ()))
     return text + "".join(f" (or {number})" for number in also)

@@ -367,6 +367,26 @@ FIELDS: tuple[Field, ...] = (
         "answers longer than this many characters are thrown away",
     ),
     Field(
+        "steps",
+        COUNT,
+        _types("MAKER"),
+        "how many such steps the whole task has, for `k: auto`",
+        default=1,
+    ),
+    Field(
+        "target_success",
+        Number(above=0, below=1),
+        _types("MAKER"),
+        "how likely all of them shall be right, for `k: auto`",
+        default=0.95,
+    ),
+    Field(
+        "calibration_samples",
+        COUNT,
+        _types("MAKER"),
+        "answers `k: auto` measures on; without it 20, and up to 100 where steps are many",
+    ),
+    Field(
         "instruction",
         Text(),
         _ALL,

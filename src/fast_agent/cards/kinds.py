@@ -57,11 +57,13 @@ class Number:
         minimum: Smallest value allowed, or None.
         maximum: Largest value allowed, or None.
         above: Bound the value must be larger than, or None.
+        below: Bound the value must be smaller than, or None.
     """
 
     minimum: float | None = None
     maximum: float | None = None
     above: float | None = None
+    below: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,7 @@ def kind_schema(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C90
                 "minimum": kind.minimum,
                 "maximum": kind.maximum,
                 "exclusiveMinimum": kind.above,
+                "exclusiveMaximum": kind.below,
             }
             return _or_variable({"type": "number", **_set(bounds)})
         case OneOf():

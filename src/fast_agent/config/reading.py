@@ -159,11 +159,12 @@ class Reader:
             return self._wrong_type(kind, value, at)
         low, high = kind.minimum, kind.maximum
         allowed = isinstance(kind, Whole) and value in kind.also
-        above = kind.above if isinstance(kind, Number) else None
+        above, below = (kind.above, kind.below) if isinstance(kind, Number) else (None, None)
         inside = (
             (low is None or value >= low)
             and (high is None or value <= high)
             and (above is None or value > above)
+            and (below is None or value < below)
             and abs(value) < float("inf")
         )
         if inside or allowed:

@@ -23,9 +23,9 @@ def expected(kind: Kind) -> str:
         case Flag():
             return "`true` or `false`"
         case Whole():
-            return f"an integer{_bounds(kind.minimum, kind.maximum, None)}"
+            return f"an integer{_bounds(kind.minimum, kind.maximum)}"
         case Number():
-            return f"a number{_bounds(kind.minimum, kind.maximum, kind.above)}"
+            return f"a number{_bounds(kind.minimum, kind.maximum, kind.above, kind.below)}"
         case OneOf():
             return " or ".join(f"`{choice}`" for choice in kind.choices)
         case ListOf():
@@ -51,7 +51,12 @@ def given(value: JsonValue) -> str:
     return "a mapping" if isinstance(value, Mapping) else "a list"
 
 
-def _bounds(minimum: float | None, maximum: float | None, above: float | None) -> str:
+def _bounds(
+    minimum: float | None,
+    maximum: float | None,
+    above: float | None = None,
+    below: float | None = None,
+) -> str:
     words = ""
     if minimum is not None:
         words += f" from {minimum:g}"
@@ -59,4 +64,6 @@ def _bounds(minimum: float | None, maximum: float | None, above: float | None) -
         words += f" above {above:g}"
     if maximum is not None:
         words += f" up to {maximum:g}"
+    if below is not None:
+        words += f" below {below:g}"
     return words

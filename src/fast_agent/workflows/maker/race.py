@@ -1,0 +1,219 @@
+"""Race: draws answers until one is `k` votes ahead, as many at once as are sure to be needed.
+
+Draws are numbered as they begin, and vote in that order whatever order they end in: one that ends
+early waits for those before it. So answers that come quickly have no advantage, and the winner is
+the one that drawing one by one would have found.
+
+As many draws run at once as the vote cannot be decided without, by all that is known: the leader
+still needs `k` less its margin, and what has ended early is taken into account. So running them at
+once draws no answer more than drawing one by one does, and none is thrown away when it is decided.
+
+A draw that fails is thrown away like one with a red flag; `k` that fail after each other mean that
+something is wrong with more than a draw, and end the vote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from anyio import create_task_group
+
+from fast_agent.errors import FastAgentError
+from fast_agent.workflows.maker.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from anyio.abc import TaskGroup
+
+    from fast_agent.workflows.maker.sample import Sample
+
+Draw: TypeAlias = "Callable[[int], Awaitable[Sample]]"
+"""Draws the answer of a number, from 1."""
+
+Hear: TypeAlias = "Callable[[int, Sample, Tally], None]"
+"""Hears of each draw in its order: its number, what it gave, the votes after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a vote ended.
+
+    Args:
+        winner: The first answer of those that won; None where no answer voted.
+        votes: The first answer of each kind, with its votes, in the order they were drawn.
+        total_samples: How many answers were drawn, flagged ones too.
+        discarded_samples: How many of them were flagged.
+        margin: How many votes the winner is ahead of the next.
+        converged: Whether the margin is what was wanted.
+    """
+
+    winner: Sample | None
+    votes: tuple[tuple[Sample, int], ...]
+    total_samples: int
+    discarded_samples: int
+    margin: int
+    converged: bool
+
+
+async def hold_vote(draw: Draw, *, k: int, max_samples: int, hear: Hear | None = None) -> Verdict:
+    """Draw until an answer is `k` votes ahead or `max_samples` were drawn.
+
+    Args:
+        draw: Draws an answer; called for several at once.
+        k: Votes the winner must be ahead by, from 1.
+        max_samples: Most answers drawn, from 1.
+        hear: Hears of each draw, in order.
+
+    Raises:
+        FastAgentError: What `draw` raised, or what `k` draws after each other failed with; the
+            draws at work are then cancelled.
+    """
+    race = _Race(k, max_samples, hear)
+    async with create_task_group() as group:
+        _begin(race, draw, group)
+    if race.failure is not None:
+        raise race.failure
+    return race.verdict()
+
+
+def vote_at_once(
+    draw: Callable[[int], Sample], *, k: int, max_samples: int, hear: Hear | None = None
+) -> Verdict:
+    """Do the same with draws that need no waiting, one by one; the verdict is the same."""
+    race = _Race(k, max_samples, hear)
+    while race.missing() > 0:
+        number = race.begin()
+        race.end(number, draw(number))
+    if race.failure is not None:
+        raise race.failure
+    return race.verdict()
+
+
+def _begin(race: _Race, draw: Draw, group: TaskGroup) -> None:
+    for _ in range(race.missing()):
+        group.start_soon(_run, race, draw, group, race.begin())
+
+
+async def _run(race: _Race, draw: Draw, group: TaskGroup, number: int) -> None:
+    try:
+        sample = await draw(number)
+        race.end(number, sample)
+    except FastAgentError as error:
+        race.failure = race.failure or error
+    if race.failure is None:
+        _begin(race, draw, group)
+    else:
+        group.cancel_scope.cancel()
+
+
+class _Race:
+    """A vote that is going on."""
+
+    __slots__ = (
+        "_begun",
+        "_discarded",
+        "_early",
+        "_failed",
+        "_first",
+        "_hear",
+        "_most",
+        "_taken",
+        "failure",
+        "tally",
+    )
+
+    def __init__(self, k: int, most: int, hear: Hear | None) -> None:
+        self.tally = Tally(k)
+        self.failure: FastAgentError | None = None
+        self._most = most
+        self._hear = hear
+        self._begun = 0
+        self._taken = 0
+        self._early: dict[int, Sample] = {}
+        self._first: dict[str, Sample] = {}
+        self._discarded = 0
+        self._failed = 0
+
+    def begin(self) -> int:
+        """Number a draw that begins."""
+        self._begun += 1
+        return self._begun
+
+    def end(self, number: int, sample: Sample) -> None:
+        """Take in what a draw gave, when all before it have been taken in."""
+        if number != self._taken + 1:
+            self._early[number] = sample
+            return
+        self._take(sample)
+        while self._early and self.failure is None:
+            following = self._early.pop(self._taken + 1, None)
+            if following is None:
+                break
+            self._take(following)
+
+    def missing(self) -> int:
+        """Say how many more draws to begin: those without which nothing can be decided."""
+        if self.failure is not None:
+            return 0
+        tally = self.tally
+        if self._early:
+            needed = self._needed()
+        else:
+            needed = tally.k - tally.margin - (self._begun - self._taken)
+        return min(needed, self._most - self._begun)
+
+    def verdict(self) -> Verdict:
+        """Say how it ended."""
+        tally = self.tally
+        votes = tuple([(self._first[key], count) for key, count in tally.votes.items()])
+        return Verdict(
+            None if tally.leader is None else self._first[tally.leader],
+            votes,
+            self._taken,
+            self._discarded,
+            tally.margin,
+            tally.decided,
+        )
+
+    def _take(self, sample: Sample) -> None:
+        self._taken += 1
+        if sample.flag is None:
+            self.tally.add(sample.key)
+            self._first.setdefault(sample.key, sample)
+        else:
+            self._discarded += 1
+        self._failed = 0 if sample.failure is None else self._failed + 1
+        if self._failed >= self.tally.k:
+            self.failure = sample.failure
+        if self._hear is not None:
+            self._hear(self._taken, sample, self.tally)
+
+    def _needed(self) -> int:
+        """Say how many draws it takes at least after those begun, whatever they will give.
+
+        An answer can win soonest when all that is still unknown votes for it.
+        """
+        return min(self._needed_by(key) for key in self._candidates())
+
+    def _candidates(self) -> Iterator[str]:
+        yield from self.tally.votes
+        yield from {sample.key for sample in self._early.values() if sample.flag is None}
+        if not self.tally.votes:
+            yield ""
+
+    def _needed_by(self, key: str) -> int:
+        votes = dict(self.tally.votes)
+        own = votes.pop(key, 0)
+        most = max(votes.values(), default=0)
+        for number in range(self._taken + 1, self._begun + 1):
+            sample = self._early.get(number)
+            if sample is None or (sample.flag is None and sample.key == key):
+                own += 1
+            elif sample.flag is None:
+                votes[sample.key] = votes.get(sample.key, 0) + 1
+                most = max(most, votes[sample.key])
+            if own - most >= self.tally.k:
+                return 0
+        return self.tally.k - (own - most)
