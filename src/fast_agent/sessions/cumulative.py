@@ -86,6 +86,11 @@ class CumulativeTranscript:
                 self._on_block(added)
             self._entries.extend(added)
 
+    @property
+    def call_ids(self) -> CallIds:
+        """The ids of the calls in `messages`."""
+        return self._ids
+
     def messages(self) -> History:
         """Give everything said, as every provider accepts it.
 

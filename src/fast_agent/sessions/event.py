@@ -1,0 +1,137 @@
+"""Events: what a session's log holds, in the order in which it happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from fast_agent.messages.message import Message, ToolResult
+
+Place: TypeAlias = Literal["listed", "held", "dropped"]
+"""Where a turn that ended stands in the transcript."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnBegan:
+    """A turn began.
+
+    Args:
+        turn_id: The turn.
+        agent: Whose turn it is.
+        parent_call_id: The tool call it answers, or the turn of the workflow it is a part of; None
+            at the top.
+        depth: How many agents stand above this one.
+        keeps: Whether the agent remembers the turn from now on.
+        message: The user's message, the turn's message 0.
+    """
+
+    turn_id: str
+    agent: str
+    parent_call_id: str | None
+    depth: int
+    keeps: bool
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAdded:
+    """A turn has a message; one of an index it had before takes that one's place.
+
+    Args:
+        turn_id: The turn.
+        index: Which message of the turn, from 0.
+        message: The message.
+    """
+
+    turn_id: str
+    index: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered:
+    """A tool call of the turn's last message has its result.
+
+    The message that carries all of them follows only where a hook changed it.
+    """
+
+    turn_id: str
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """A turn ended, whatever the outcome.
+
+    Args:
+        turn_id: The turn.
+        stop_reason: Why.
+        kept: Whether its messages are in the agent's history now.
+        place: Whether they are in the session's transcript now, are held back until a block brings
+            them there, or never come there.
+    """
+
+    turn_id: str
+    stop_reason: str
+    kept: bool
+    place: Place = "listed"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockListed:
+    """Turns that were held back came into the session's transcript, in this order."""
+
+    turn_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCleared:
+    """An agent forgot; its templates stay unless `all`."""
+
+    agent: str
+    all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReplaced:
+    """An agent remembers these messages and nothing else."""
+
+    agent: str
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryExtended:
+    """An agent remembers these messages besides, after the others."""
+
+    agent: str
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """What came after event `kept` counts no more; it stays in the log."""
+
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """The session has this title."""
+
+    title: str
+
+
+SessionEvent: TypeAlias = (
+    TurnBegan
+    | MessageAdded
+    | ToolAnswered
+    | TurnEnded
+    | BlockListed
+    | HistoryCleared
+    | HistoryReplaced
+    | HistoryExtended
+    | Rewound
+    | Titled
+)

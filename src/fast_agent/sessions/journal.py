@@ -1,0 +1,77 @@
+"""Journal: how the turns of live agents get into a session's log, and their past out of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.messages.history import History
+from fast_agent.sessions.cumulative import CumulativeTranscript
+from fast_agent.sessions.event import BlockListed
+from fast_agent.sessions.row import row_of
+
+if TYPE_CHECKING:
+    from fast_agent.sessions.cumulative import Entry
+    from fast_agent.sessions.event import SessionEvent
+    from fast_agent.sessions.log import EventLog
+    from fast_agent.sessions.state import SessionState
+
+
+class SessionJournal:
+    """Writes events as they happen.
+
+    Args:
+        log: Where to.
+        state: What the log amounted to when the session was opened.
+    """
+
+    __slots__ = ("_log", "_state", "_transcript")
+
+    def __init__(self, log: EventLog, state: SessionState) -> None:
+        self._log = log
+        self._state = state
+        self._transcript: CumulativeTranscript | None = None
+
+    def record(self, event: SessionEvent) -> None:
+        """Write an event; once this returns, a killed process does not lose it.
+
+        Raises:
+            SessionError: It cannot be written; the log is as it was.
+        """
+        self._log.append(row_of(event))
+
+    def settle(self, event: SessionEvent) -> None:
+        """Write an event and bring it and all before it to the disk, past a loss of power.
+
+        It waits for the disk; call it from a worker thread.
+
+        Raises:
+            SessionError: It cannot be written; the log is as it was.
+        """
+        self._log.append_surely(row_of(event))
+
+    def history(self, agent: str) -> History | None:
+        """Give what an agent remembered when the session was opened or rewound last.
+
+        Returns:
+            Its messages; None where the session knows nothing of it.
+
+        Raises:
+            SessionError: A message is damaged.
+        """
+        messages = self._state.history(agent)
+        return None if messages is None else History(messages)
+
+    @property
+    def transcript(self) -> CumulativeTranscript:
+        """The transcript of the session, from its beginning, read when it is first asked for.
+
+        Raises:
+            SessionError: A message is damaged.
+        """
+        if self._transcript is None:
+            entries = self._state.entries()
+            self._transcript = CumulativeTranscript(entries, on_block=self._list)
+        return self._transcript
+
+    def _list(self, entries: tuple[Entry, ...]) -> None:
+        self.record(BlockListed(tuple(entry.turn_id for entry in entries)))

@@ -1,0 +1,309 @@
+"""Event log: the SQLite file of one session.
+
+Every event is its own transaction in the write-ahead log, so that it is there whole or not at all
+when the process is killed. `sync` brings what was written to the disk itself, where a loss of power
+does not reach it; it waits for the disk, and so does the tidying up of the write-ahead log, which
+only `sync` does. Both are meant for a worker thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.row import COLUMNS, Row
+from fast_agent.sessions.schema import bring_up, check_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+_INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
+_REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
+_TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
+_TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND number = 0 ORDER BY seq"
+_TIDY_BYTES = 4 * 1024 * 1024
+_WAIT = 5.0
+
+
+class EventLog:
+    """The open file of one session; `create` and `open` make it.
+
+    Args:
+        connection: The file.
+        path: Where it is.
+        now: The clock, in seconds since the epoch.
+    """
+
+    __slots__ = ("_connection", "_lock", "_now", "_wal", "path")
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, now: Callable[[], float]
+    ) -> None:
+        self._connection = connection
+        self._lock = Lock()
+        self._now = now
+        self._wal = path.with_name(f"{path.name}-wal")
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, facts: Mapping[str, str], now: Callable[[], float]) -> EventLog:
+        """Make the file of a new session, for its owner only.
+
+        Args:
+            path: The file; it must not be there.
+            facts: What is to be known of the session without its events.
+            now: The clock, in seconds since the epoch.
+
+        Raises:
+            SessionError: It cannot be made.
+        """
+        with _told(path, "made"):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            connection = _connect(path, "rw")
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                bring_up(connection)
+                connection.executemany("INSERT INTO session VALUES (?, ?)", list(facts.items()))
+            except BaseException:
+                connection.close()
+                for name in (path, *_companions(path)):
+                    name.unlink(missing_ok=True)
+                raise
+            return cls(connection, path, now)
+
+    @classmethod
+    def open(cls, path: Path, now: Callable[[], float], *, read_only: bool = False) -> EventLog:
+        """Open the file of a session.
+
+        Args:
+            path: The file.
+            now: The clock, in seconds since the epoch.
+            read_only: Leave it as it is; another process may be writing it.
+
+        Raises:
+            SessionError: It is missing, damaged, of a newer version, or no session.
+        """
+        with _told(path, "opened"):
+            connection = _connect(path, "ro" if read_only else "rw")
+            try:
+                current = check_schema(connection)
+                if not current and read_only:
+                    raise SessionError(
+                        "the session is of an older version", hint="resume it once to bring it up"
+                    )
+                if not current:
+                    bring_up(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return cls(connection, path, now)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is known of the session without its events."""
+        with _told(self.path, "read"):
+            return dict(self._connection.execute("SELECT key, value FROM session"))
+
+    def append(self, row: Row) -> int:
+        """Write an event; a killed process does not lose it.
+
+        Returns:
+            Its number, from 1.
+
+        Raises:
+            SessionError: It cannot be written; the log is as it was.
+        """
+        with _told(self.path, "written"), self._lock:
+            return self._connection.execute(_INSERT, (self._now(), *row)).lastrowid or 0
+
+    def append_surely(self, row: Row) -> int:
+        """Write an event and bring it and all before it to the disk; waits for the disk.
+
+        Raises:
+            SessionError: It cannot be written; the log is as it was.
+        """
+        with _told(self.path, "written"), self._lock:
+            execute = self._connection.execute
+            execute("PRAGMA synchronous = FULL")
+            try:
+                number = execute(_INSERT, (self._now(), *row)).lastrowid or 0
+            finally:
+                execute("PRAGMA synchronous = NORMAL")
+            if self._wal_bytes() > _TIDY_BYTES:
+                execute("PRAGMA wal_checkpoint(PASSIVE)")
+            return number
+
+    def append_all(self, rows: Iterable[tuple[float, Row]]) -> None:
+        """Write events of given times, all or none.
+
+        Raises:
+            SessionError: They cannot be written; the log is as it was.
+        """
+        with _told(self.path, "written"), self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(_INSERT, ((at, *row) for at, row in rows))
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def rows(self, last: int | None = None) -> Iterator[tuple[int, Row]]:
+        """Read every event with its number, in order, up to number `last`.
+
+        Raises:
+            SessionError: The file is damaged.
+        """
+        with _told(self.path, "read"):
+            for seq, *fields in self._connection.execute(_ROWS, (_end(last),)):
+                yield seq, Row(*fields)
+
+    def times(self, last: int | None = None) -> dict[int, float]:
+        """Read when each event happened, by its number, in seconds since the epoch.
+
+        Raises:
+            SessionError: The file is damaged.
+        """
+        with _told(self.path, "read"):
+            query = "SELECT seq, at FROM events WHERE seq <= ?"
+            return dict(self._connection.execute(query, (_end(last),)))
+
+    def rewinds(self, last: int | None = None) -> list[tuple[int, int]]:
+        """Read, for each rewind in order, the event it went back to and its own number.
+
+        Raises:
+            SessionError: The file is damaged.
+        """
+        with _told(self.path, "read"):
+            return self._connection.execute(_REWINDS, (_end(last),)).fetchall()
+
+    def title(self) -> str | None:
+        """Read the title given last.
+
+        Raises:
+            SessionError: The file is damaged.
+        """
+        with _told(self.path, "read"):
+            found = self._connection.execute(_TITLE).fetchone()
+            return None if found is None else str(found[0])
+
+    def tops(self) -> list[int]:
+        """Read the numbers of the events with which turns began that nothing else started.
+
+        Raises:
+            SessionError: The file is damaged.
+        """
+        with _told(self.path, "read"):
+            return [seq for (seq,) in self._connection.execute(_TOPS)]
+
+    def message_text(self, seq: int) -> str | None:
+        """Read the message of one event, as it was written.
+
+        Raises:
+            SessionError: The file is damaged.
+        """
+        with _told(self.path, "read"):
+            query = "SELECT data FROM events WHERE seq = ?"
+            found = self._connection.execute(query, (seq,)).fetchone()
+            return None if found is None else found[0]
+
+    def changed(self) -> float | None:
+        """Read when the last event happened, in seconds since the epoch; None without events.
+
+        Raises:
+            SessionError: The file is damaged.
+        """
+        with _told(self.path, "read"):
+            query = "SELECT at FROM events ORDER BY seq DESC LIMIT 1"
+            found = self._connection.execute(query).fetchone()
+            return None if found is None else float(found[0])
+
+    def close(self) -> None:
+        """Close the file; what was written is brought to the disk."""
+        with self._lock:
+            self._connection.close()
+
+    def _wal_bytes(self) -> int:
+        try:
+            return self._wal.stat().st_size
+        except OSError:
+            return 0
+
+
+def remove_files(path: Path) -> None:
+    """Delete the file of a session, which nobody has open.
+
+    Raises:
+        SessionError: It cannot be deleted.
+    """
+    with _told(path, "deleted"):
+        path.unlink()
+        for name in _companions(path):
+            name.unlink(missing_ok=True)
+
+
+def _end(last: int | None) -> int:
+    return sys.maxsize if last is None else last
+
+
+def _companions(path: Path) -> tuple[Path, Path]:
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    # Threads take turns by the lock of the log; SQLite itself would refuse a second one.
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=_WAIT,
+    )
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def _told(path: Path, doing: str) -> Generator[None]:
+    """Make errors of SQLite and of files the errors of a session, with its place."""
+    try:
+        yield
+    except SessionError as error:
+        if str(path) in error.message:
+            raise
+        raise SessionError(f"session `{path}`: {error.message}", hint=error.hint) from error
+    except sqlite3.Error as error:
+        text, hint = _reason(error)
+        message = f"session `{path}` cannot be {doing}: {text}"
+        raise SessionError(message, hint=hint) from error
+    except OSError as error:
+        text = (error.strerror or str(error)).lower()
+        raise SessionError(f"session `{path}` cannot be {doing}: {text}") from error
+
+
+def _reason(error: sqlite3.Error) -> tuple[str, str | None]:
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_FULL:
+            return "the disk is full", "make room and send the message again"
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return "the file is damaged", "put a copy in its place, or delete the session"
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "another process is writing it", "end that process"
+        case sqlite3.SQLITE_READONLY:
+            return "it may not be written", "look at the permissions of the file and its directory"
+        case sqlite3.SQLITE_IOERR:
+            return f"the disk refused it ({error})", "look at the disk, and at limits of file sizes"
+        case _:
+            return str(error), None

@@ -1,0 +1,107 @@
+"""Rows: events as the table of a log holds them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple, assert_never
+
+from fast_agent.messages.message import Message
+from fast_agent.sessions.event import (
+    BlockListed,
+    HistoryCleared,
+    HistoryExtended,
+    HistoryReplaced,
+    MessageAdded,
+    Rewound,
+    Titled,
+    ToolAnswered,
+    TurnBegan,
+    TurnEnded,
+)
+from fast_agent.sessions.message_text import message_text, messages_text
+
+if TYPE_CHECKING:
+    from fast_agent.sessions.event import Place, SessionEvent
+
+TURN, MESSAGE, RESULT, END, BLOCK = "turn", "message", "result", "end", "block"
+CLEARED, REPLACED, EXTENDED, REWOUND, TITLED = (
+    "cleared",
+    "replaced",
+    "extended",
+    "rewound",
+    "titled",
+)
+
+PLACES: tuple[Place, ...] = ("listed", "held", "dropped")
+
+
+class Row(NamedTuple):
+    """An event without its number and time.
+
+    Args:
+        kind: What happened.
+        turn: The turn, or None.
+        agent: The agent, or None.
+        parent: The call or turn a turn answers to, or None.
+        number: Depth of a turn, index of a message, event a rewind goes back to, or which of
+            `PLACES` a turn that ended has.
+        flag: Whether a turn is kept, or whether templates are forgotten too.
+        data: Messages as JSON, or other text.
+    """
+
+    kind: str
+    turn: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    number: int | None = None
+    flag: int | None = None
+    data: str | None = None
+
+
+COLUMNS = ", ".join(Row._fields)
+
+
+def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
+    """Give an event its row.
+
+    Raises:
+        SessionError: A message of it cannot be written.
+    """
+    match event:
+        case TurnBegan():
+            return Row(
+                TURN,
+                event.turn_id,
+                event.agent,
+                event.parent_call_id,
+                event.depth,
+                int(event.keeps),
+                message_text(event.message),
+            )
+        case MessageAdded():
+            return Row(MESSAGE, event.turn_id, number=event.index, data=message_text(event.message))
+        case ToolAnswered():
+            carrier = Message("user", tool_results=(event.result,))
+            return Row(RESULT, event.turn_id, data=message_text(carrier))
+        case TurnEnded():
+            return Row(
+                END,
+                event.turn_id,
+                number=PLACES.index(event.place),
+                flag=int(event.kept),
+                data=event.stop_reason,
+            )
+        case BlockListed():
+            return Row(BLOCK, data=json.dumps(event.turn_ids))
+        case HistoryCleared():
+            return Row(CLEARED, agent=event.agent, flag=int(event.all))
+        case HistoryReplaced():
+            return Row(REPLACED, agent=event.agent, data=messages_text(event.messages))
+        case HistoryExtended():
+            return Row(EXTENDED, agent=event.agent, data=messages_text(event.messages))
+        case Rewound():
+            return Row(REWOUND, number=event.kept)
+        case Titled():
+            return Row(TITLED, data=event.title.encode(errors="replace").decode())
+        case _:
+            assert_never(event)

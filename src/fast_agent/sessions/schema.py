@@ -1,0 +1,77 @@
+"""Schema: the tables of a session's file, and how an older file is brought up to this version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import SessionError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+APPLICATION_ID = 0x46415345
+"""Marks a SQLite file as one of ours, in its header."""
+
+STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE session (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE events (
+            seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, turn TEXT, agent TEXT,
+            parent TEXT, number INTEGER, flag INTEGER, data TEXT)""",
+        "CREATE INDEX marks ON events (kind, seq) WHERE kind IN ('rewound', 'titled')",
+        "CREATE INDEX tops ON events (seq) WHERE kind = 'turn' AND number = 0",
+    ),
+)
+"""Step `n` brings a file from version `n` to version `n + 1`."""
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Read the version of a file; 0 is an empty one."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def check_schema(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] = STEPS) -> bool:
+    """See that a file is a session this program can read.
+
+    Args:
+        connection: The open file.
+        steps: The steps of all versions.
+
+    Returns:
+        Whether it is of this very version; False for an older one.
+
+    Raises:
+        SessionError: It is no session, or of a newer version.
+    """
+    (marked,) = connection.execute("PRAGMA application_id").fetchone()
+    version = version_of(connection)
+    if marked != APPLICATION_ID or version == 0:
+        raise SessionError("the file is not a session")
+    if version > len(steps):
+        raise SessionError(
+            f"the session is of version {version}, and this program knows {len(steps)} at most",
+            hint="use the newer version of fast-agent that wrote it",
+        )
+    return version == len(steps)
+
+
+def bring_up(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] = STEPS) -> None:
+    """Make the tables of a new file, or bring an older one to this version; all or nothing.
+
+    Args:
+        connection: The open file, outside a transaction.
+        steps: The steps of all versions.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number in range(version_of(connection), len(steps)):
+            for statement in steps[number]:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

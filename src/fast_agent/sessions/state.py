@@ -1,0 +1,233 @@
+"""State: what a log amounts to, told from its events."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.message_text import read_ids, read_message, read_messages
+from fast_agent.sessions.row import (
+    BLOCK,
+    CLEARED,
+    END,
+    EXTENDED,
+    MESSAGE,
+    PLACES,
+    REPLACED,
+    RESULT,
+    REWOUND,
+    TITLED,
+    TURN,
+    Row,
+)
+from fast_agent.sessions.turn_record import TurnRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fast_agent.messages.message import Message
+    from fast_agent.sessions.cumulative import Entry
+
+
+class _Past:
+    """What an agent remembers: turns and lists of messages, in order, read when asked for."""
+
+    __slots__ = ("parts", "version")
+
+    def __init__(self) -> None:
+        self.parts: list[TurnRecord | list[Message]] = []
+        self.version = 0
+
+    def replace(self, messages: list[Message]) -> None:
+        self.parts = [messages]
+        self.version += 1
+
+    def messages(self) -> list[Message]:
+        read: list[Message] = []
+        for part in self.parts:
+            if isinstance(part, list):
+                read += part
+            elif part.ended is None:
+                read += part.closed()
+            elif len(part.texts) == 2 and not part.results:
+                for text in part.texts:
+                    if text is not None:
+                        read.append(read_message(text))
+            else:
+                read += part.messages()
+        return read
+
+
+class SessionState:
+    """What a session is after its events: histories, turns, transcript, title.
+
+    Messages stay the text they were written as until they are asked for.
+
+    Args:
+        rows: Every event with its number, in order.
+
+    Attributes:
+        title: The title given last, or None.
+        last: The number of the last event; 0 where there is none.
+
+    Raises:
+        SessionError: An event does not fit those before it.
+    """
+
+    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
+        self.title: str | None = None
+        self.last = 0
+        self._turns: dict[str, TurnRecord] = {}
+        self._listed: list[str] = []
+        self._pasts: dict[str, _Past] = {}
+        for seq, row in rows:
+            try:
+                self._take(seq, row)
+            except SessionError as error:
+                msg = f"event {seq} is damaged: {error.message}"
+                raise SessionError(msg, hint=error.hint) from error
+            self.last = seq
+        self._close()
+
+    @property
+    def turns(self) -> tuple[TurnRecord, ...]:
+        """The turns nothing else started, in the order in which they began."""
+        return tuple([turn for turn in self._turns.values() if turn.depth == 0])
+
+    @property
+    def open_turns(self) -> tuple[TurnRecord, ...]:
+        """The turns that have not ended or wait for their place, those of the deepest first."""
+        waiting = [turn for turn in self._turns.values() if turn.place == "held"]
+        return tuple(sorted(waiting, key=lambda turn: -turn.depth))
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents whose histories it holds."""
+        return tuple(self._pasts)
+
+    def remembers(self, turn: TurnRecord) -> bool:
+        """Whether an unfinished turn is in its agent's history, as a cancelled one would be."""
+        return turn.keeps and self._past(turn.agent).version == turn.history_version
+
+    def history(self, agent: str) -> list[Message] | None:
+        """Read what an agent remembers; None where the session knows nothing of it.
+
+        Raises:
+            SessionError: A message is damaged.
+        """
+        past = self._pasts.get(agent)
+        return None if past is None else past.messages()
+
+    def entries(self) -> list[Entry]:
+        """Read the transcript: every turn of every agent.
+
+        Raises:
+            SessionError: A message is damaged.
+        """
+        return [self._turns[turn_id].entry() for turn_id in self._listed]
+
+    def _past(self, agent: str) -> _Past:
+        past = self._pasts.get(agent)
+        if past is None:
+            past = self._pasts[agent] = _Past()
+        return past
+
+    def _turn(self, row: Row) -> TurnRecord:
+        turn = self._turns.get(row.turn or "")
+        if turn is None:
+            raise SessionError(f"turn `{row.turn}` never began")
+        return turn
+
+    def _take(self, seq: int, row: Row) -> None:
+        kind = row.kind
+        if kind == TURN:
+            self._begin(seq, row)
+        elif kind == END:
+            self._end(seq, row)
+        elif kind == MESSAGE:
+            self._turn(row).put(row.number or 0, row.data or "")
+        elif kind == RESULT:
+            self._turn(row).answer(row.data or "")
+        else:
+            self._take_rare(row)
+
+    def _take_rare(self, row: Row) -> None:
+        match row.kind:
+            case k if k == BLOCK:
+                self._list(read_ids(row.data or ""))
+            case k if k == CLEARED:
+                past = self._past(row.agent or "")
+                past.replace([] if row.flag else [m for m in past.messages() if m.is_template])
+            case k if k == REPLACED:
+                self._past(row.agent or "").replace(read_messages(row.data or ""))
+            case k if k == EXTENDED:
+                self._past(row.agent or "").parts.append(read_messages(row.data or ""))
+            case k if k == TITLED:
+                self.title = row.data
+            case k if k == REWOUND:
+                pass
+            case _:
+                raise SessionError(f"`{row.kind}` is no kind of event")
+
+    def _begin(self, seq: int, row: Row) -> None:
+        turn_id, agent = row.turn or "", row.agent or ""
+        if turn_id in self._turns:
+            raise SessionError(f"turn `{turn_id}` began twice")
+        self._turns[turn_id] = TurnRecord(
+            turn_id,
+            agent,
+            row.parent,
+            row.number or 0,
+            bool(row.flag),
+            seq,
+            [row.data],
+            self._past(agent).version if row.flag else 0,
+        )
+
+    def _end(self, seq: int, row: Row) -> None:
+        turn = self._turn(row)
+        turn.stop_reason, turn.ended = row.data, seq
+        if row.flag:
+            self._past(turn.agent).parts.append(turn)
+        turn.place = PLACES[row.number or 0]
+        if turn.place == "listed":
+            self._listed.append(turn.turn_id)
+
+    def _list(self, turn_ids: Iterable[str]) -> None:
+        for turn_id in turn_ids:
+            if turn_id not in self._turns:
+                raise SessionError(f"turn `{turn_id}` never began")
+            self._turns[turn_id].place = "listed"
+            self._listed.append(turn_id)
+
+    def _close(self) -> None:
+        """Count in what was running when the log ended."""
+        for turn in self.open_turns:
+            self._listed.append(turn.turn_id)
+            if turn.ended is None and self.remembers(turn):
+                self._past(turn.agent).parts.append(turn)
+
+
+def living(
+    rows: Iterable[tuple[int, Row]], rewinds: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, Row]]:
+    """Leave out the events that were rewound; titles stay.
+
+    Args:
+        rows: Every event with its number, in order.
+        rewinds: For each rewind, in order, the event it went back to and its own number.
+    """
+    gaps: list[tuple[int, int]] = []
+    for kept, end in rewinds:
+        # A rewind never goes back to what an earlier one took away, so gaps never overlap in part.
+        while gaps and gaps[-1][0] >= kept:
+            gaps.pop()
+        gaps.append((kept, end))
+    left = iter((*gaps, (sys.maxsize, sys.maxsize)))
+    kept, end = next(left)
+    for seq, row in rows:
+        while seq >= end:
+            kept, end = next(left)
+        if seq <= kept or row.kind == TITLED:
+            yield seq, row
