@@ -406,3 +406,16 @@ FIELDS_OF: Mapping[CardType, Mapping[str, Field]] = MappingProxyType(
     }
 )
 """The fields each card type has, by name, in dump order."""
+
+
+def default_of(name: str, card_type: CardType) -> JsonValue:
+    """Say what a field is on a card that does not give it.
+
+    Args:
+        name: The field.
+        card_type: The type of the card.
+
+    Returns:
+        The default; None where the field is then unset, and for a name that is no field.
+    """
+    return next((field.default_for(card_type) for field in FIELDS if field.name == name), None)

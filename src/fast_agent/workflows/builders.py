@@ -30,7 +30,39 @@ def _router(card: Card, workshop: Workshop) -> Blueprint:
     return router_blueprint(card, workshop)
 
 
+def _evaluator_optimizer(card: Card, workshop: Workshop) -> Blueprint:
+    from fast_agent.workflows.evaluator_optimizer import evaluator_optimizer_blueprint
+
+    return evaluator_optimizer_blueprint(card, workshop)
+
+
+def _orchestrator(card: Card, workshop: Workshop) -> Blueprint:
+    from fast_agent.workflows.orchestrator import orchestrator_blueprint
+
+    return orchestrator_blueprint(card, workshop)
+
+
+def _iterative_planner(card: Card, workshop: Workshop) -> Blueprint:
+    from fast_agent.workflows.iterative_planner import iterative_planner_blueprint
+
+    return iterative_planner_blueprint(card, workshop)
+
+
+def _maker(card: Card, workshop: Workshop) -> Blueprint:
+    from fast_agent.workflows.maker.maker import maker_blueprint
+
+    return maker_blueprint(card, workshop)
+
+
 WORKFLOWS: Mapping[str, Builder] = MappingProxyType(
-    {"chain": _chain, "parallel": _parallel, "router": _router}
+    {
+        "chain": _chain,
+        "parallel": _parallel,
+        "router": _router,
+        "evaluator_optimizer": _evaluator_optimizer,
+        "orchestrator": _orchestrator,
+        "iterative_planner": _iterative_planner,
+        "MAKER": _maker,
+    }
 )
 """How cards of the workflows' types are built, by type."""

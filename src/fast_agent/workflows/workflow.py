@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyio import CancelScope, Lock
 
+from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.runtime.agent import TURNS, Agent
@@ -91,8 +92,12 @@ class Workflow(Agent):
 
     def __init__(self, setup: WorkflowSetup) -> None:
         self._setup = setup
-        self._memory = Memory(setup.templates, remembers=setup.config.use_history is not False)
-        name = setup.config.name
+        config = setup.config
+        remembers = config.use_history
+        if remembers is None:
+            remembers = default_of("use_history", config.type) is not False
+        self._memory = Memory(setup.templates, remembers=remembers)
+        name = config.name
         self._meters = Meter(name), Meter(name, setup.limits)
         self._members: dict[str, Agent] = {}
         self._lock = Lock(fast_acquire=True)

@@ -1,0 +1,46 @@
+"""The workflow of type `orchestrator`: a model plans, agents work, the model answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.workflows.planning import Planning, planner_blueprint
+from fast_agent.workflows.workflow import Outcome, Workflow
+
+if TYPE_CHECKING:
+    from fast_agent.cards.card import Card
+    from fast_agent.messages.message import Message
+    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.workflows.workflow_turn import WorkflowTurn
+
+PLANS: Final = 5
+"""Most plans, where the card does not say."""
+
+
+def orchestrator_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+    """Make the blueprint of a card of type `orchestrator`.
+
+    Raises:
+        CardError: The card cannot be used.
+    """
+    return planner_blueprint(card, workshop, Orchestrator)
+
+
+class Orchestrator(Workflow):
+    """Its model plans everything first (`full`), or step by step (`iterative`).
+
+    With a full plan, its model sees results only where a task failed and what is left is planned
+    anew, and at the end, when it answers from them.
+    """
+
+    async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
+        """Plan, have the tasks done, and answer; see `Workflow.run`."""
+        config = self.config
+        given = PLANS if config.plan_iterations is None else config.plan_iterations
+        most = given if given > 0 else None
+        planning = Planning(config, self.brain, request, turn, most)
+        if config.plan_type == "full":
+            end = await planning.all_at_once()
+        else:
+            end = await planning.step_by_step()
+        return await planning.answer(end)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.workflows.scripted_world import World, agent, card
+
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.errors import LimitError
+
+if TYPE_CHECKING:
+    from fast_agent.cards.agent_config import AgentConfig
+
+pytestmark = pytest.mark.anyio
+
+
+def thought(what: str | None, *, complete: bool = False) -> str:
+    tasks = [] if what is None else [{"agent": "ann", "description": what}]
+    return json.dumps({"description": "on we go", "tasks": tasks, "is_complete": complete})
+
+
+def planner(**fields: object) -> AgentConfig:
+    return card("boss", "iterative_planner", agents=("ann",), **fields)
+
+
+async def test_it_plans_step_by_step_until_the_request_is_met() -> None:
+    thoughts = [*[thought(f"dig {at}") for at in range(8)], thought(None, complete=True), "a hole"]
+    world = World({"boss": thoughts, "ann": [f"{at} feet" for at in range(8)]})
+    async with world.runtime(planner(), agent("ann")) as runtime:
+        result = await runtime.agent("boss").generate("dig a hole")
+    world.finish()
+    assert result.text == "a hole"
+    assert result.workflow is not None
+    assert result.workflow["type"] == "iterative_planner"
+    assert (result.workflow["plans"], result.workflow["stopped"]) == (9, "complete")
+    asked = world.asked("boss")
+    assert ["7 feet" in one.text for one in asked[-3:]] == [False, True, True]
+    assert "at most" not in asked[0].text
+
+
+async def test_plan_iterations_is_its_budget() -> None:
+    world = World({"boss": [thought("dig"), thought("fill"), "a hole"]})
+    async with world.runtime(planner(plan_iterations=2), agent("ann")) as runtime:
+        result = await runtime.agent("boss").generate("dig a hole")
+    world.finish()
+    assert result.workflow is not None
+    assert result.workflow["stopped"] == "plan_iterations"
+
+
+async def test_a_usage_limit_is_its_budget_too() -> None:
+    count = 0
+
+    def think(_: object) -> str:
+        nonlocal count
+        count += 1
+        return thought(f"dig {count}")
+
+    world = World({"boss": think})
+    limits = RequestParams(usage_limits=UsageLimits(max_requests=20))
+    async with world.runtime(planner(request_params=limits), agent("ann")) as runtime:
+        with pytest.raises(LimitError, match="`boss` reached its usage limit `max_requests` of 20"):
+            await runtime.agent("boss").send("dig")
+    assert len(world.seen) == 20
+
+
+async def test_the_instruction_leads_the_model() -> None:
+    world = World({"boss": [thought("dig", complete=True), "a hole"]})
+    config = planner(instruction="Be thrifty.\n\n{{agents}}\n\nThat is all.")
+    async with world.runtime(config, agent("ann", description="digs")) as runtime:
+        await runtime.agent("boss").send("dig")
+    system = world.asked("boss")[0].system
+    assert system.startswith("Be thrifty.")
+    assert system.count('<agent name="ann">digs</agent>') == 1
+    assert "You lead the agents" in system
