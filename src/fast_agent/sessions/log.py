@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
+from fast_agent.sessions.message_text import read
 from fast_agent.sessions.row import COLUMNS, Row
 from fast_agent.sessions.schema import bring_up, check_schema
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
-_INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+    from fast_agent.messages.message import Message
+
+_INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
 _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
 _TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
@@ -161,9 +164,10 @@ class EventLog:
         Raises:
             SessionError: The file is damaged.
         """
+        make = Row._make
         with _told(self.path, "read"):
-            for seq, *fields in self._connection.execute(_ROWS, (_end(last),)):
-                yield seq, Row(*fields)
+            for row in self._connection.execute(_ROWS, (_end(last),)):
+                yield row[0], make(row[1:])
 
     def times(self, last: int | None = None) -> dict[int, float]:
         """Read when each event happened, by its number, in seconds since the epoch.
@@ -203,16 +207,16 @@ class EventLog:
         with _told(self.path, "read"):
             return [seq for (seq,) in self._connection.execute(_TOPS)]
 
-    def message_text(self, seq: int) -> str | None:
-        """Read the message of one event, as it was written.
+    def first_message(self, seq: int) -> Message:
+        """Read the message a turn began with, by the number of the event.
 
         Raises:
             SessionError: The file is damaged.
         """
         with _told(self.path, "read"):
-            query = "SELECT data FROM events WHERE seq = ?"
-            found = self._connection.execute(query, (seq,)).fetchone()
-            return None if found is None else found[0]
+            query = "SELECT form, data FROM events WHERE seq = ?"
+            form, data = self._connection.execute(query, (seq,)).fetchone()
+            return read(form, data)
 
     def changed(self) -> float | None:
         """Read when the last event happened, in seconds since the epoch; None without events.

@@ -18,7 +18,7 @@ from fast_agent.sessions.event import (
     TurnBegan,
     TurnEnded,
 )
-from fast_agent.sessions.message_text import message_text, messages_text
+from fast_agent.sessions.message_text import store, store_all
 
 if TYPE_CHECKING:
     from fast_agent.sessions.event import Place, SessionEvent
@@ -46,7 +46,8 @@ class Row(NamedTuple):
         number: Depth of a turn, index of a message, event a rewind goes back to, or which of
             `PLACES` a turn that ended has.
         flag: Whether a turn is kept, or whether templates are forgotten too.
-        data: Messages as JSON, or other text.
+        form: The form of the message, None for JSON.
+        data: A message or messages, or other text.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class Row(NamedTuple):
     parent: str | None = None
     number: int | None = None
     flag: int | None = None
+    form: str | None = None
     data: str | None = None
 
 
@@ -76,13 +78,13 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
                 event.parent_call_id,
                 event.depth,
                 int(event.keeps),
-                message_text(event.message),
+                *store(event.message),
             )
         case MessageAdded():
-            return Row(MESSAGE, event.turn_id, number=event.index, data=message_text(event.message))
+            return Row(MESSAGE, event.turn_id, None, None, event.index, None, *store(event.message))
         case ToolAnswered():
             carrier = Message("user", tool_results=(event.result,))
-            return Row(RESULT, event.turn_id, data=message_text(carrier))
+            return Row(RESULT, event.turn_id, None, None, None, None, *store(carrier))
         case TurnEnded():
             return Row(
                 END,
@@ -96,9 +98,9 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
         case HistoryCleared():
             return Row(CLEARED, agent=event.agent, flag=int(event.all))
         case HistoryReplaced():
-            return Row(REPLACED, agent=event.agent, data=messages_text(event.messages))
+            return Row(REPLACED, agent=event.agent, data=store_all(event.messages))
         case HistoryExtended():
-            return Row(EXTENDED, agent=event.agent, data=messages_text(event.messages))
+            return Row(EXTENDED, agent=event.agent, data=store_all(event.messages))
         case Rewound():
             return Row(REWOUND, number=event.kept)
         case Titled():

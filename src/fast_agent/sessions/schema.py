@@ -18,7 +18,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE session (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
         """CREATE TABLE events (
             seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, turn TEXT, agent TEXT,
-            parent TEXT, number INTEGER, flag INTEGER, data TEXT)""",
+            parent TEXT, number INTEGER, flag INTEGER, form TEXT, data TEXT)""",
         "CREATE INDEX marks ON events (kind, seq) WHERE kind IN ('rewound', 'titled')",
         "CREATE INDEX tops ON events (seq) WHERE kind = 'turn' AND number = 0",
     ),

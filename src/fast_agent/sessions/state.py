@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
-from fast_agent.sessions.message_text import read_ids, read_message, read_messages
+from fast_agent.sessions.message_text import read_all, read_ids
 from fast_agent.sessions.row import (
     BLOCK,
     CLEARED,
@@ -44,19 +44,13 @@ class _Past:
         self.version += 1
 
     def messages(self) -> list[Message]:
-        read: list[Message] = []
+        there: list[Message] = []
         for part in self.parts:
             if isinstance(part, list):
-                read += part
-            elif part.ended is None:
-                read += part.closed()
-            elif len(part.texts) == 2 and not part.results:
-                for text in part.texts:
-                    if text is not None:
-                        read.append(read_message(text))
+                there += part
             else:
-                read += part.messages()
-        return read
+                there += part.closed() if part.ended is None else part.messages()
+        return there
 
 
 class SessionState:
@@ -146,9 +140,9 @@ class SessionState:
         elif kind == END:
             self._end(seq, row)
         elif kind == MESSAGE:
-            self._turn(row).put(row.number or 0, row.data or "")
+            self._turn(row).put(row.number or 0, (row.form, row.data or ""))
         elif kind == RESULT:
-            self._turn(row).answer(row.data or "")
+            self._turn(row).answer((row.form, row.data or ""))
         else:
             self._take_rare(row)
 
@@ -160,9 +154,9 @@ class SessionState:
                 past = self._past(row.agent or "")
                 past.replace([] if row.flag else [m for m in past.messages() if m.is_template])
             case k if k == REPLACED:
-                self._past(row.agent or "").replace(read_messages(row.data or ""))
+                self._past(row.agent or "").replace(read_all(row.data or ""))
             case k if k == EXTENDED:
-                self._past(row.agent or "").parts.append(read_messages(row.data or ""))
+                self._past(row.agent or "").parts.append(read_all(row.data or ""))
             case k if k == TITLED:
                 self.title = row.data
             case k if k == REWOUND:
@@ -181,7 +175,7 @@ class SessionState:
             row.number or 0,
             bool(row.flag),
             seq,
-            [row.data],
+            [(row.form, row.data or "")],
             self._past(agent).version if row.flag else 0,
         )
 
@@ -224,6 +218,9 @@ def living(
         while gaps and gaps[-1][0] >= kept:
             gaps.pop()
         gaps.append((kept, end))
+    if not gaps:
+        yield from rows
+        return
     left = iter((*gaps, (sys.maxsize, sys.maxsize)))
     kept, end = next(left)
     for seq, row in rows:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Titled
 from fast_agent.sessions.log import EventLog, remove_files
-from fast_agent.sessions.message_text import read_message
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.session import Session, SessionFacts, end_of, state_of
 from fast_agent.sessions.state import living
@@ -317,7 +316,7 @@ class SessionStore:
         tops = [seq for seq in log.tops() if not any(kept < seq < end for kept, end in rewinds)]
         title = log.title()
         if title is None and tops:
-            text = " ".join(read_message(log.message_text(tops[0]) or "").text.split())
+            text = " ".join(log.first_message(tops[0]).text.split())
             short = text[:_TITLE_LENGTH]
             title = short if short == text else f"{short.rstrip()}…"
         return SessionSummary(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolResult
 from fast_agent.sessions.cumulative import Entry
-from fast_agent.sessions.message_text import read_message
+from fast_agent.sessions.message_text import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from fast_agent.sessions.event import Place
+    from fast_agent.sessions.message_text import Stored
 
 LOST = "interrupted before it finished"
 """What the result of a call says that was running when the program ended."""
@@ -48,46 +49,53 @@ class TurnRecord:
     depth: int
     keeps: bool
     began: int
-    texts: list[str | None]
+    texts: list[Stored | None]
     history_version: int = 0
-    results: dict[int, list[str]] = field(default_factory=dict[int, "list[str]"])
+    results: dict[int, list[Stored]] | None = None
     stop_reason: str | None = None
     ended: int | None = None
     place: Place = "held"
 
-    def put(self, index: int, text: str) -> None:
+    def put(self, index: int, text: Stored) -> None:
         """Take a message."""
         texts = self.texts
         if index == len(texts):
             texts.append(text)
         elif index < len(texts):
             texts[index] = text
-        elif index == len(texts) + 1 and len(texts) - 1 in self.results:
+        elif index == len(texts) + 1 and self._open_results():
             # The message between them holds the results alone.
             texts += (None, text)
         else:
             raise SessionError(f"turn `{self.turn_id}` has no message {index - 1}")
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: Stored) -> None:
         """Take the result of a tool call of the last message."""
+        if self.results is None:
+            self.results = {}
         self.results.setdefault(len(self.texts) - 1, []).append(text)
 
     def messages(self) -> list[Message]:
-        """Read its messages, those after the last answer included.
+        """Read its messages, with those of results that came after them.
 
         Raises:
             SessionError: One of them is damaged.
         """
-        read: list[Message] = []
+        there: list[Message] = []
         for index, text in enumerate(self.texts):
             if text is not None:
-                read.append(read_message(text))
+                there.append(read(*text))
             else:
-                read.append(_carrier(read[-1], self.results.get(index - 1, ())))
-        last = len(self.texts) - 1
-        if last in self.results:
-            read.append(_carrier(read[-1], self.results[last]))
-        return read
+                results = () if self.results is None else self.results.get(index - 1, ())
+                there.append(_carrier(there[-1], results))
+        results = self._open_results()
+        if results:
+            there.append(_carrier(there[-1], results))
+        return there
+
+    def _open_results(self) -> Sequence[Stored]:
+        """Give the results that came after the last message."""
+        return () if self.results is None else self.results.get(len(self.texts) - 1, ())
 
     def closed(self) -> list[Message]:
         """Read its messages, put right where it was interrupted.
@@ -98,12 +106,12 @@ class TurnRecord:
         Raises:
             SessionError: One of them is damaged.
         """
-        read = self.messages()
-        if read[-1].tool_calls:
-            read.append(_carrier(read[-1], ()))
-        if read[-1].role == "user":
-            read.append(Message.assistant(INTERRUPTED, "cancelled"))
-        return read
+        there = self.messages()
+        if there[-1].tool_calls:
+            there.append(_carrier(there[-1], ()))
+        if there[-1].role == "user":
+            there.append(Message.assistant(INTERRUPTED, "cancelled"))
+        return there
 
     def entry(self) -> Entry:
         """Give it as an entry of a transcript.
@@ -115,11 +123,11 @@ class TurnRecord:
         return Entry(self.agent, self.turn_id, self.parent_call_id, tuple(messages))
 
 
-def _carrier(asking: Message, texts: Iterable[str]) -> Message:
+def _carrier(asking: Message, texts: Iterable[Stored]) -> Message:
     """Make the message that carries the results of the calls of `asking`, in call order."""
     there: dict[str, ToolResult] = {}
     for text in texts:
-        there.update({result.id: result for result in read_message(text).tool_results})
+        there.update({result.id: result for result in read(*text).tool_results})
     return Message(
         "user",
         tool_results=tuple(
