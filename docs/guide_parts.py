@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from guides import table
 
-from fast_agent.cards.agent_config import AgentConfig, HookPoint
+from fast_agent.cards.agent_config import HookPoint
 from fast_agent.cards.fields import CARD_TYPES, FIELD_NAMED, FIELDS, FIELDS_OF
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.errors import RunError
 from fast_agent.models.aliases import model_aliases
-from fast_agent.runtime.child_history import routing_of
 from fast_agent.runtime.runtime import BUILDERS
 
 if TYPE_CHECKING:
@@ -146,14 +144,6 @@ class Parts:
         return table(("name", "stands for"), rows)
 
     def _routing(self, _: str) -> str:
-        parent = AgentConfig(name="parent", history_source="child", history_merge_target="child")
-        try:
-            routing_of(parent, "child")
-        except RunError:
-            return (
-                "This version checks these fields and refuses to run what they ask for; leave them"
-                " out, or set `none`."
-            )
         return "Both may be set for all called agents, and for single ones under `child_history`."
 
 

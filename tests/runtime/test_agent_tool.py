@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 import pytest
 
-from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.passthrough import PassthroughModel
 from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
-from fast_agent.runtime.child_history import NoRouting, routing_of
+from fast_agent.runtime.child_history import HistoryRoute
 from fast_agent.runtime.events import ChildFinished, ChildStarted, Event, TurnStarted
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _child_tool(make_agent: MakeAgent) -> ChildTool:
                 made.append(agent)
             return agent
 
-        return agent_tool(child, clone, crew or Crew(parent), NoRouting())
+        return agent_tool(child, clone, crew or Crew(parent), HistoryRoute(child.name))
 
     return make
 
@@ -345,22 +345,3 @@ def test_a_tool_is_described_by_description_else_first_paragraph() -> None:
     long = describe(AgentConfig(name="kid", instruction="word " * 400))
     assert len(long) <= 1002
     assert long.endswith("word …")
-
-
-@pytest.mark.parametrize(
-    "parent",
-    [
-        replace(BOSS, history_source="child"),
-        replace(BOSS, history_merge_target="orchestrator"),
-        replace(BOSS, child_history={"kid": ChildHistory(source="messages")}),
-    ],
-)
-def test_other_routings_say_that_they_are_not_there_yet(parent: AgentConfig) -> None:
-    with pytest.raises(RunError, match="does not do yet"):
-        routing_of(parent, "kid")
-
-
-def test_a_childs_own_setting_goes_before_its_parents() -> None:
-    own = {"kid": ChildHistory(source="none", merge_target="none")}
-    parent = replace(BOSS, history_source="child", child_history=own)
-    assert isinstance(routing_of(parent, "kid"), NoRouting)

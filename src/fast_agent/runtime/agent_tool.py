@@ -6,38 +6,48 @@ import json
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from anyio import CancelScope, Semaphore, move_on_after
+from anyio import Semaphore, move_on_after
 
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.messages.view import error_result
 from fast_agent.models.model import ToolSpec
+from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.json_schema import JsonSchema
 from fast_agent.runtime.tool_calls import TurnCallContext
 from fast_agent.tools.tool_name import agent_tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.messages.message import Message, ToolCall
-    from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.child_history import HistoryRouting
+    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.runtime.child_call import Clone
+    from fast_agent.runtime.child_history import HistoryRoute
+    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import ToolContext, ToolSource
 
 MAX_DEPTH = 8
 """How many agents may stand above one another below the first, unless told otherwise."""
 
+MAX_ANSWER = 1_000_000
+"""Most characters of text the parent is given of one answer; base64 may be 16 times as long.
+
+The middle of a longer one is left out. What is merged into a history is whole.
+"""
+
+EMPTY_ANSWER = "[the agent answered without a word]"
+"""What the parent is told of an answer that says nothing."""
+
 MAX_DESCRIPTION = 1000
 """Longest description taken from an instruction, in characters."""
-
-Clone: TypeAlias = "Callable[[Iterable[Message]], Agent]"
-"""Makes a fresh instance of a child that starts with the given messages."""
 
 MESSAGE_SCHEMA: Mapping[str, JsonValue] = {
     "type": "object",
@@ -79,7 +89,7 @@ class AgentTool:
         child: The child's card.
         clone: Makes an instance of it.
         crew: What it shares with the parent's other children.
-        routing: How histories meet.
+        route: How histories meet.
         schema: The child's own form of arguments, or None for a `message`.
     """
 
@@ -87,7 +97,7 @@ class AgentTool:
     child: AgentConfig
     clone: Clone
     crew: Crew
-    routing: HistoryRouting
+    route: HistoryRoute
     schema: JsonSchema | None
 
     @property
@@ -149,19 +159,14 @@ class AgentTool:
     async def _run(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
         scope = replace(context.scope, depth=context.scope.depth + 1, parent_call_id=call.id)
         seconds = self.crew.parent.child_timeout_sec
-        child: Agent | None = None
         try:
             with move_on_after(seconds):
-                child = self.clone(await self.routing.base_for(call, context))
-                turn = await child.generate(message, scope=scope)
-                await self.routing.merge(call, context, turn.messages)
-                return ToolResult(call.id, turn.message.content)
+                turn = await call_child(
+                    self.clone, self.route, context.site, message, index=context.index, scope=scope
+                )
+                return ToolResult(call.id, answer_of(turn))
         except FastAgentError as error:
             return self._refused(call, error.message)
-        finally:
-            if child is not None:
-                with CancelScope(shield=True):
-                    await child.aclose()
         reason = f"it did not answer within the {seconds:g} s of `child_timeout_sec`"
         return self._refused(call, reason)
 
@@ -169,14 +174,14 @@ class AgentTool:
         return error_result(call.id, f"agent `{self.child.name}` failed: {reason}")
 
 
-def agent_tool(child: AgentConfig, clone: Clone, crew: Crew, routing: HistoryRouting) -> AgentTool:
+def agent_tool(child: AgentConfig, clone: Clone, crew: Crew, route: HistoryRoute) -> AgentTool:
     """Make the tool that calls a child.
 
     Args:
         child: The child's card.
         clone: Makes an instance of it.
         crew: What it shares with the parent's other children.
-        routing: How histories meet.
+        route: How histories meet.
 
     Raises:
         RunError: The child is its own parent, or its `tool_input_schema` is no JSON Schema.
@@ -191,7 +196,22 @@ def agent_tool(child: AgentConfig, clone: Clone, crew: Crew, routing: HistoryRou
     spec = ToolSpec(
         agent_tool_name(child.name), describe(child), MESSAGE_SCHEMA if own is None else own
     )
-    return AgentTool(spec, child, clone, crew, routing, schema)
+    return AgentTool(spec, child, clone, crew, route, schema)
+
+
+def answer_of(turn: TurnResult) -> tuple[Content, ...]:
+    """Give what a child answered, as the result of a call: bounded, and never nothing."""
+    content = turn.message.content
+    texts = [block.text for block in content if isinstance(block, TextContent)]
+    if len(texts) == len(content):
+        size = sum(map(len, texts))
+        if 0 < size <= MAX_ANSWER:
+            return content
+        if size == 0:
+            return (TextContent(EMPTY_ANSWER),)
+    from fast_agent.mcp.content import bounded
+
+    return bounded(content, MAX_ANSWER)
 
 
 def describe(agent: AgentConfig) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.cards.request_params import NO_PARAMS
@@ -12,7 +13,6 @@ from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.agent_servers import AgentServers
 from fast_agent.runtime.agent_skills import AgentSkills
 from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
-from fast_agent.runtime.child_history import routing_of
 from fast_agent.runtime.instruction import (
     Instruction,
     InstructionContext,
@@ -38,10 +38,13 @@ if TYPE_CHECKING:
     from fast_agent.models.create import ModelFactory
     from fast_agent.models.selection import Selection
     from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.agent_tool import AgentTool
+    from fast_agent.runtime.child_history import ChildHistories
     from fast_agent.runtime.placeholder import Template
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.runtime.url_text import UrlTexts
+    from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.tools.card_functions import CardFunctions
     from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.resource_tools import ResourceShelf
@@ -92,6 +95,8 @@ class Workshop:
         shared: Gives the one instance of a card everybody shares, by name.
         builders: How cards are built, by type.
         shelf: Gives the documents agents may look up, the same at every call.
+        transcript: Everything said in the session, turn by turn.
+        histories: Draws the routes between histories of parents and children.
         gate: Gives what asks before a skill of a server is used, the same at every call; None
             where there can be no such skill.
     """
@@ -109,6 +114,8 @@ class Workshop:
     shared: Callable[[str], Agent]
     builders: Mapping[str, Builder]
     shelf: Callable[[], ResourceShelf]
+    transcript: CumulativeTranscript
+    histories: ChildHistories
     gate: Callable[[], SkillGate] | None = None
 
 
@@ -166,6 +173,7 @@ class LlmBlueprint:
         )
         self._fixed = self._skills.gated(self._fixed)
         self._instruction = self._read_instruction(template)
+        self._children: tuple[AgentTool, ...] | None = None
         self._tools = None if config.agents and calls_agents else self._offer(())
 
     @property
@@ -192,7 +200,7 @@ class LlmBlueprint:
                 directory=self._model.directory,
             ),
             render=self._instruction.render,
-            tools=self._tools or self._offer(self._children()),
+            tools=self._tools or self._offer(self._crew()),
             params=self._params,
             max_iterations=self._params.max_iterations or MAX_ITERATIONS,
             hooks=self._turn_hooks,
@@ -210,15 +218,19 @@ class LlmBlueprint:
         tools = (*self._fixed, *children)
         return OfferedTools(self._config.name, tools, self._servers, self._tool_hooks, self._skills)
 
-    def _children(self) -> Iterable[Tool]:
+    def _crew(self) -> Iterator[Tool]:
+        """Give an instance the tools of its children, with limits of its own."""
+        if self._children is None:
+            self._children = tuple(self._child_tools())
+        crew = Crew(self._config, self._workshop.surroundings.max_depth)
+        return (replace(tool, crew=crew) for tool in self._children)
+
+    def _child_tools(self) -> Iterator[AgentTool]:
         config, workshop = self._config, self._workshop
         crew = Crew(config, workshop.surroundings.max_depth)
         for name in dict.fromkeys(config.agents):
-
-            def clone(messages: Iterable[Message], name: str = name) -> Agent:
-                return workshop.clone(name, messages)
-
-            yield agent_tool(workshop.cards[name].config, clone, crew, routing_of(config, name))
+            child, route = workshop.cards[name].config, workshop.histories.route(config, name)
+            yield agent_tool(child, partial(workshop.clone, name), crew, route)
 
     def _read_instruction(self, template: Template) -> Instruction:
         config, around = self._config, self._workshop.surroundings

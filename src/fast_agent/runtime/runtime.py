@@ -14,9 +14,11 @@ from fast_agent.models.create import ModelFactory
 from fast_agent.models.selection import select_model
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
+from fast_agent.runtime.child_history import ChildHistories
 from fast_agent.runtime.scope import Charges, Scope
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.runtime.url_text import UrlTexts, fetch_text
+from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -86,20 +88,36 @@ class Runtime:
         self._pool = self._new_pool()
         self._gate: SkillGate | None = None
         gate = around.gate or (self._skill_gate if self._may_have_strange_skills() else None)
+        transcript = around.transcript
+        if transcript is None:
+            transcript = CumulativeTranscript()
         self._workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
-            surroundings=around if gate is None else replace(around, gate=gate),
+            surroundings=replace(around, gate=gate, transcript=transcript),
             pool=self._pool,
             models=self._models,
             loader=self._function_loader,
             urls=UrlTexts(fetch_text, around.monotonic),
-            scope=replace(outer, meters=(self._meter, *outer.meters), charges=self._charges),
+            scope=replace(
+                outer,
+                meters=(self._meter, *outer.meters),
+                charges=self._charges,
+                transcript=transcript if outer.transcript is None else outer.transcript,
+            ),
             shelf=self._resource_shelf,
             model_of=self.model_of,
             clone=self.clone,
             shared=self.agent,
             builders=builders,
+            transcript=transcript,
+            histories=ChildHistories(
+                cards=load_set.cards,
+                workspace=around.workspace,
+                shared=self.agent,
+                transcript=transcript,
+                wanted=around.child_history,
+            ),
             gate=gate,
         )
         self._blueprints: dict[str, Blueprint] = {}

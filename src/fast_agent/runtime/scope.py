@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from fast_agent.runtime.budget import Meter
     from fast_agent.runtime.events import Listener
+    from fast_agent.sessions.cumulative import CumulativeTranscript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class Scope:
             of; None at the top.
         correlation_id: One id for everything a request set off; None makes the turn's id that id.
         charges: Where calls of server tools are entered while they are open, or None.
+        transcript: Where turns are written when they end, or None.
     """
 
     meters: tuple[Meter, ...] = ()
@@ -33,6 +35,7 @@ class Scope:
     parent_call_id: str | None = None
     correlation_id: str | None = None
     charges: Charges | None = None
+    transcript: CumulativeTranscript | None = None
 
 
 class Charges:

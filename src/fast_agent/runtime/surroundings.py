@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.runtime.agent_tool import MAX_DEPTH
+from fast_agent.runtime.child_history import NOTHING_WANTED
 from fast_agent.runtime.ids import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.resources.provider import Provider
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
+    from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.tools.human import Human
     from fast_agent.tools.skill_gate import SkillGate
 
@@ -53,6 +56,8 @@ class Surroundings:
         max_depth: Deepest nesting of agents as tools.
         providers: Resources that the resource tools offer besides the packaged documents.
         trust_cards: Whether cards that a smart agent reaches by their path may run code.
+        child_history: What called agents start with and where their messages go, over cards.
+        transcript: Where turns are written when they end; None makes a new one.
         gate: Gives what asks before skills of servers are used, where an agent around these has
             one; None where these are the first.
     """
@@ -72,4 +77,6 @@ class Surroundings:
     max_depth: int = MAX_DEPTH
     providers: tuple[Provider, ...] = ()
     trust_cards: bool = False
+    child_history: ChildHistory = NOTHING_WANTED
+    transcript: CumulativeTranscript | None = field(default=None, repr=False)
     gate: Callable[[], SkillGate] | None = field(default=None, repr=False)

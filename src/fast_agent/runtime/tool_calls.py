@@ -20,9 +20,9 @@ from fast_agent.tools.tool import ToolContext, no_progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.messages.history import History
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.runtime.budget import Budget
+    from fast_agent.runtime.call_site import CallSite
     from fast_agent.runtime.events import Origin
     from fast_agent.runtime.scope import Scope
     from fast_agent.tools.tool import Progress, Tool
@@ -40,12 +40,14 @@ class TurnCallContext(ToolContext):
     Args:
         origin: The turn, for events.
         scope: What the agents it starts inherit.
-        history: The conversation before the message that made the call.
+        site: The conversation before the message that made the call, and what agents leave.
+        index: Which call of the message it is, from 0.
     """
 
     origin: Origin
     scope: Scope
-    history: History
+    site: CallSite
+    index: int
 
 
 class ToolCalls:
@@ -57,18 +59,21 @@ class ToolCalls:
         origin: The turn.
         scope: What agents started by a call inherit.
         budget: What to charge.
-        history: The conversation before the message that made the calls.
+        site: What agents the calls start see of the conversation, and what they leave in it.
+
+    Attributes:
+        site: The same.
     """
 
     __slots__ = (
         "_budget",
         "_calls",
         "_exceeded",
-        "_history",
         "_origin",
         "_results",
         "_scope",
         "_tools",
+        "site",
     )
 
     def __init__(
@@ -79,36 +84,36 @@ class ToolCalls:
         origin: Origin,
         scope: Scope,
         budget: Budget,
-        history: History,
+        site: CallSite,
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._origin = origin
         self._scope = scope
         self._budget = budget
-        self._history = history
+        self.site = site
         self._results: list[ToolResult | None] = [None] * len(calls)
         self._exceeded: LimitError | None = None
 
-    async def run(self, *, parallel: bool) -> None:
+    async def run(self) -> None:
         """Run every call; `results` then holds what came of each.
-
-        Args:
-            parallel: Run them concurrently.
 
         Raises:
             LimitError: A call would have exceeded a limit; the calls before it were made.
         """
-        # A task group costs more than a whole turn without one.
-        if not parallel or len(self._calls) == 1:
-            for index in range(len(self._calls)):
-                await self._run_one(index)
-        else:
-            from anyio import create_task_group
-
-            async with create_task_group() as group:
+        try:
+            # A task group costs more than a whole turn without one.
+            if not self.site.concurrent:
                 for index in range(len(self._calls)):
-                    group.start_soon(self._run_one, index)
+                    await self._run_one(index)
+            else:
+                from anyio import create_task_group
+
+                async with create_task_group() as group:
+                    for index in range(len(self._calls)):
+                        group.start_soon(self._run_one, index)
+        finally:
+            await self.site.land()
         if self._exceeded is not None:
             raise self._exceeded
 
@@ -125,13 +130,13 @@ class ToolCalls:
         if tool is None:
             result = self._tools.unknown(call)
         else:
-            result = await self._attempt(call, tool)
+            result = await self._attempt(call, tool, index)
         self._results[index] = result
         listener = self._scope.listener
         if listener is not None:
             listener(ToolFinished(self._origin, call, result))
 
-    async def _attempt(self, call: ToolCall, tool: Tool) -> ToolResult:
+    async def _attempt(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
         try:
             self._budget.take_tool_call()
         except LimitError as error:
@@ -141,7 +146,7 @@ class ToolCalls:
         if listener is not None:
             listener(ToolStarted(self._origin, call, tool.source, tool.server_name))
         try:
-            result = await self._call(call, tool)
+            result = await self._call(call, tool, index)
         except CancelledError:
             task = current_task()
             if task is None or task.cancelling():
@@ -156,14 +161,14 @@ class ToolCalls:
             result = error_result(call.id, f"tool `{call.name}` failed: {told(error)}")
         return result if result.id == call.id else replace(result, id=call.id)
 
-    async def _call(self, call: ToolCall, tool: Tool) -> ToolResult:
+    async def _call(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
         charges = self._scope.charges
         if charges is None or tool.server_name is None:
-            return await tool.call(call, self._context(call))
+            return await tool.call(call, self._context(call, index))
         with charges.entered(self._origin.agent, self._scope.meters):
-            return await tool.call(call, self._context(call))
+            return await tool.call(call, self._context(call, index))
 
-    def _context(self, call: ToolCall) -> TurnCallContext:
+    def _context(self, call: ToolCall, index: int) -> TurnCallContext:
         origin = self._origin
         return TurnCallContext(
             agent_name=origin.agent,
@@ -173,7 +178,8 @@ class ToolCalls:
             progress=self._progress_of(call.id),
             origin=origin,
             scope=self._scope,
-            history=self._history,
+            site=self.site,
+            index=index,
         )
 
     def _progress_of(self, call_id: str) -> Progress:

@@ -21,6 +21,7 @@ from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
 from fast_agent.runtime.budget import Budget, Meter
+from fast_agent.runtime.call_site import CallSite
 from fast_agent.runtime.events import (
     ModelAnswered,
     ModelRequested,
@@ -35,6 +36,7 @@ from fast_agent.runtime.output import correction
 from fast_agent.runtime.scope import Scope
 from fast_agent.runtime.tool_calls import ToolCalls, told
 from fast_agent.runtime.turn_setup import TurnResult
+from fast_agent.sessions.cumulative import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,6 +67,7 @@ class Turn:
     """
 
     __slots__ = (
+        "_adopted",
         "_answered",
         "_budget",
         "_corrected",
@@ -77,7 +80,9 @@ class Turn:
         "_requests",
         "_running",
         "_scope",
+        "_settled",
         "_setup",
+        "_start",
         "_structured",
         "_tree",
     )
@@ -108,6 +113,7 @@ class Turn:
             parent_call_id=scope.parent_call_id,
             correlation_id=scope.correlation_id or turn_id,
             charges=scope.charges,
+            transcript=scope.transcript,
         )
         self._output = output
         self._requests = 0
@@ -115,6 +121,9 @@ class Turn:
         self._corrected = False
         self._structured: object = None
         self._running: ToolCalls | None = None
+        self._start = len(draft.history)
+        self._settled = False
+        self._adopted: list[Message] = []
 
     async def run(self, message: Message) -> TurnResult:
         """Run the turn.
@@ -130,10 +139,9 @@ class Turn:
         listener = self._listener
         if listener is not None:
             listener(TurnStarted(self._origin, message))
-        start = len(self._draft.history)
         try:
             answer = await self._converse(message)
-            self._keep(self._draft)
+            said = self._settle()
             if self._setup.hooks is not None:
                 history = self._draft.history
                 before = history.prefix(len(history) - 1)
@@ -155,8 +163,9 @@ class Turn:
             answer.stop_reason or "endTurn",
             self._own.usage,
             self._tree.usage,
-            self._draft.history[start:],
+            said,
             self._structured,
+            adopted=tuple(self._adopted),
         )
         if listener is not None:
             listener(
@@ -244,16 +253,19 @@ class Turn:
     async def _run_tools(self, answer: Message, tools: ToolTable) -> None:
         draft = self._draft
         await self._hooked("before_tool_call", answer, draft.history)
+        calls = answer.tool_calls
+        concurrent = len(calls) > 1 and self._setup.params.parallel_tool_calls is not False
         self._running = running = ToolCalls(
-            answer.tool_calls,
+            calls,
             tools,
             origin=self._origin,
             scope=self._scope,
             budget=self._budget,
-            history=draft.history,
+            site=CallSite(draft.draft(), self._warn, concurrent=concurrent),
         )
         draft.append(answer)
-        await running.run(parallel=self._setup.params.parallel_tool_calls is not False)
+        await running.run()
+        self._adopted += running.site.adopted
         results = Message("user", tool_results=running.results())
         await self._hooked("after_tool_call", results, draft.history)
         self._running = None
@@ -332,18 +344,37 @@ class Turn:
 
     def _abandon(self, stop_reason: StopReason, error: str | None) -> None:
         """End a turn that has no answer, without waiting for anything."""
-        if self._answered or stop_reason == "cancelled":
+        if not self._settled and (self._answered or stop_reason == "cancelled"):
             self._close(stop_reason)
-            self._keep(self._draft)
+            self._settle()
         listener = self._listener
         if listener is not None:
             own, tree = self._own.usage, self._tree.usage
             listener(TurnFinished(self._origin, stop_reason, None, own, tree, error))
 
+    def _settle(self) -> tuple[Message, ...]:
+        """Hand the conversation over as it stays; returns the messages of the turn.
+
+        What children leave in it stands behind the turn: within, no provider would accept it.
+        """
+        self._settled = True
+        draft = self._draft
+        said = draft.history[self._start :]
+        transcript = self._scope.transcript
+        if transcript is not None:
+            origin = self._origin
+            transcript.append(Entry(origin.agent, origin.turn_id, origin.parent_call_id, said))
+        if self._adopted:
+            draft = draft.draft()
+            draft.append_block(self._adopted)
+        self._keep(draft)
+        return said
+
     def _close(self, stop_reason: StopReason) -> None:
         draft = self._draft
         if self._running is not None:
             draft.append(Message("user", tool_results=self._running.results()))
+            self._adopted += self._running.site.adopted
         if len(draft.history) and draft.history[-1].role == "user":
             draft.append(Message.assistant(NOTES[stop_reason], stop_reason))
 

@@ -61,6 +61,7 @@ class TurnResult:
         messages: Every message of the turn, the user's first.
         structured: The value of a structured answer, or None.
         workflow: What a workflow did on the way, as its type describes it; None for an agent.
+        adopted: Messages of children that were put into the agent's conversation behind the turn's.
     """
 
     turn_id: str
@@ -71,6 +72,7 @@ class TurnResult:
     messages: tuple[Message, ...]
     structured: object = None
     workflow: JsonObject | None = None
+    adopted: tuple[Message, ...] = ()
 
     @property
     def text(self) -> str:
