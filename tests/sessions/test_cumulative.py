@@ -35,8 +35,14 @@ def tool_turn(name: str, *call_ids: str) -> Entry:
     )
 
 
+def transcript_of(*entries: Entry) -> CumulativeTranscript:
+    transcript = CumulativeTranscript()
+    transcript.block(entries)
+    return transcript
+
+
 def test_turns_stay_in_the_order_they_were_added() -> None:
-    transcript = CumulativeTranscript([turn("a")])
+    transcript = CumulativeTranscript(lambda: [turn("a")])
     transcript.append(turn("b"))
     transcript.block([turn("c", parent="call"), turn("d")])
     assert [entry.turn_id for entry in transcript.entries] == ["a", "b", "c", "d"]
@@ -64,12 +70,30 @@ def test_a_block_is_told_before_it_is_added_and_left_out_where_it_cannot_be_writ
     assert refusing.entries == ()
 
 
+def test_the_past_is_read_once_and_only_when_it_is_needed() -> None:
+    asked: list[str] = []
+
+    def past() -> list[Entry]:
+        asked.append("past")
+        return [turn("a")]
+
+    transcript = CumulativeTranscript(past)
+    transcript.append(turn("b"))
+    assert asked == []
+    assert [message.text for message in transcript.messages()] == ["a", "ok", "b", "ok"]
+    transcript.append(turn("c"))
+    assert [entry.turn_id for entry in transcript] == ["a", "b", "c"]
+    assert len(transcript.messages()) == 6
+    assert asked == ["past"]
+
+
 def test_call_ids_two_turns_share_are_told_apart_with_their_results() -> None:
-    transcript = CumulativeTranscript([tool_turn("a", "1", "2"), tool_turn("b", "2", "1", "3")])
+    transcript = transcript_of(tool_turn("a", "1", "2"), tool_turn("b", "2", "1", "3"))
     messages = transcript.messages()
     assert check_validity(messages) == []
     ids = [call.id for message in messages for call in message.tool_calls]
     assert len(set(ids)) == 5
+    assert all(one in transcript.call_ids for one in ids)
     assert {"1", "2", "3"} <= set(ids)
     assert [result.text for result in messages[6].tool_results] == ["b 2", "b 1", "b 3"]
     # The log itself keeps what was said.
@@ -78,7 +102,7 @@ def test_call_ids_two_turns_share_are_told_apart_with_their_results() -> None:
 
 def test_a_turn_that_calls_with_one_id_in_two_rounds_keeps_each_result_with_its_call() -> None:
     first, second = tool_turn("a", "1").messages, tool_turn("b", "1").messages
-    transcript = CumulativeTranscript([turn("t", *first[:3], *second[1:])])
+    transcript = transcript_of(turn("t", *first[:3], *second[1:]))
     messages = transcript.messages()
     assert check_validity(messages) == []
     assert [r.text for m in messages for r in m.tool_results] == ["a 1", "b 1"]
@@ -108,7 +132,7 @@ def test_the_view_is_valid_whatever_the_turns_are_and_whenever_it_is_asked(
         if ask:
             before = list(transcript.messages())
             assert check_validity(before) == []
-    whole = CumulativeTranscript(transcript.entries).messages()
+    whole = transcript_of(*transcript.entries).messages()
     assert check_validity(whole) == []
     assert transcript.messages() == whole
     ids = [call.id for message in whole for call in message.tool_calls]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.call_ids import CallIds
@@ -41,19 +42,20 @@ class CumulativeTranscript:
     are gathered in a transcript of their own, whose entries then go into the other as one block.
 
     Args:
-        entries: What it starts with.
+        past: Gives what it starts with, asked when that is first needed; None is nothing.
         on_block: Told of the entries of a block before they are added, or None.
     """
 
-    __slots__ = ("_entries", "_ids", "_on_block", "_view", "_viewed")
+    __slots__ = ("_entries", "_ids", "_on_block", "_past", "_view", "_viewed")
 
     def __init__(
         self,
-        entries: Iterable[Entry] = (),
+        past: Callable[[], Iterable[Entry]] | None = None,
         *,
         on_block: Callable[[tuple[Entry, ...]], None] | None = None,
     ) -> None:
-        self._entries = list(entries)
+        self._past = past
+        self._entries: list[Entry] = []
         self._on_block = on_block
         self._view = History()
         self._viewed = 0
@@ -62,13 +64,13 @@ class CumulativeTranscript:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Every turn so far."""
-        return tuple(self._entries)
+        return tuple(self._whole())
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._whole())
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
+        return iter(self._whole())
 
     def append(self, entry: Entry) -> None:
         """Add a turn that ended."""
@@ -98,8 +100,15 @@ class CumulativeTranscript:
         another turn before gets a new one, with its result. Only what was added since the last
         time is worked on; the rest is shared.
         """
-        for entry in self._entries[self._viewed :]:
+        entries = self._whole()
+        for entry in islice(entries, self._viewed, None):
             for message in self._ids.own_block(entry.messages):
                 self._view = append_to_view(self._view, message)
-        self._viewed = len(self._entries)
+        self._viewed = len(entries)
         return close_open_calls(self._view, LOST)
+
+    def _whole(self) -> list[Entry]:
+        if self._past is not None:
+            self._entries[:0] = self._past()
+            self._past = None
+        return self._entries

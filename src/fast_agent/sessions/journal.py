@@ -29,7 +29,7 @@ class SessionJournal:
     def __init__(self, log: EventLog, state: SessionState) -> None:
         self._log = log
         self._state = state
-        self._transcript: CumulativeTranscript | None = None
+        self._transcript = CumulativeTranscript(state.entries, on_block=self._list)
 
     def record(self, event: SessionEvent) -> None:
         """Write an event; once this returns, a killed process does not lose it.
@@ -63,14 +63,7 @@ class SessionJournal:
 
     @property
     def transcript(self) -> CumulativeTranscript:
-        """The transcript of the session, from its beginning, read when it is first asked for.
-
-        Raises:
-            SessionError: A message is damaged.
-        """
-        if self._transcript is None:
-            entries = self._state.entries()
-            self._transcript = CumulativeTranscript(entries, on_block=self._list)
+        """The transcript of the session; what was before is read when that is first needed."""
         return self._transcript
 
     def _list(self, entries: tuple[Entry, ...]) -> None:
