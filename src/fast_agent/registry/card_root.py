@@ -83,35 +83,41 @@ class CardRoot:
         if self.remote:
             return False
         try:
-            if self._unchanged_directory():
+            changed = self._changed_files()
+            if changed is None:
+                load = self._read_changed(list_directory(self.path, self._shown))
+            elif changed:
+                load = self._read_files(changed)
+            else:
                 return False
-            candidates = list_directory(self.path, self._shown)
         except NotADirectoryError:
             return self._look_at_file()
         except OSError:
-            return self._take(self._reader.read([self._shown], multi_card=self._multi_card))
-        return self._take(self._read_changed(candidates))
+            load = self._reader.read([self._shown], multi_card=self._multi_card)
+        return self._take(load)
 
-    def _unchanged_directory(self) -> bool:
-        """Whether a directory holds the same files, unchanged; asked often, so kept quick."""
+    def _changed_files(self) -> list[Candidate] | None:
+        """List the files of the directory that changed; None where some came or went.
+
+        It is asked at every pass, so it is kept quick.
+        """
         known, seen = self._known, 0
+        changed: list[Candidate] = []
         with os.scandir(self.path) as entries:
             for entry in entries:
                 file = known.get(entry.path)
                 if file is None:
                     if is_candidate(entry):
-                        return False
+                        return None
                     continue
                 seen += 1
                 try:
-                    facts = entry.stat()
+                    signature = signature_of(entry.stat())
                 except OSError:
-                    if file.signature is not None:
-                        return False
-                    continue
-                if signature_of(facts) != file.signature:
-                    return False
-        return seen == len(known) and bool(known or self.load.files)
+                    signature = None
+                if signature != file.signature and file.candidate is not None:
+                    changed.append(file.candidate)
+        return changed if seen == len(known) and self.load.files else None
 
     def _look_at_file(self) -> bool:
         known = self._known.get(os.path.abspath(self.path))  # noqa: PTH100
@@ -130,11 +136,21 @@ class CardRoot:
                 changed.append(one)
         if not candidates:
             return self._reader.read([self._shown], multi_card=self._multi_card)
-        for file in self._reader.read(changed, multi_card=self._multi_card).files:
+        kept.update(self._read(changed))
+        return CardLoad.of(kept[one.path] for one in candidates if one.path in kept)
+
+    def _read_files(self, changed: list[Candidate]) -> CardLoad:
+        """Read some of the files that were read before."""
+        files = {**self._known, **self._read(changed)}
+        return CardLoad.of(files.values())
+
+    def _read(self, candidates: list[Candidate]) -> dict[str, FileLoad]:
+        files: dict[str, FileLoad] = {}
+        for file in self._reader.read(candidates, multi_card=self._multi_card).files:
             if file.candidate is not None:
                 path = file.candidate.path
-                kept[path] = _emptied(file) if self._had_cards(path) else file
-        return CardLoad.of(kept[one.path] for one in candidates if one.path in kept)
+                files[path] = _half_written(file) if self._had_cards(path) else file
+        return files
 
     def _had_cards(self, path: str) -> bool:
         known = self._known.get(path)
@@ -151,17 +167,18 @@ class CardRoot:
         return load
 
 
-def _emptied(file: FileLoad) -> FileLoad:
-    """Call a card's file that is empty now wrong: some editors empty a file before they write it.
+def _half_written(file: FileLoad) -> FileLoad:
+    """Call a file that held a card and would now be passed over wrong.
 
-    In a directory it would else be passed over as some other text, and its agents be gone.
+    Many programs empty a file before they write it; its agents would else be gone for a moment,
+    and what they remember with them.
     """
-    if file.signature is None or file.signature[1] > 0 or file.candidate is None:
+    if file.skipped is None or file.candidate is None:
         return file
     shown = file.candidate.shown
     problem = Diagnostic(
         NO_FRONTMATTER,
-        "the file is empty now",
+        "the file held a card and holds none now",
         shown,
         hint="write its card again, or remove the file",
     )

@@ -107,7 +107,8 @@ class Registry:
         for root, load in loads.items():
             problems.extend(load.diagnostics)
             roots[root] = load.cards
-        roots = _without_repeats(_refreshed(roots, loads))
+        if len(roots) > 1:
+            roots = _without_repeats(_refreshed(roots, loads))
         added = dict(before.added)
         sound = not any(problem.severity == "error" for problem in problems)
         if sound and (tools or servers):
