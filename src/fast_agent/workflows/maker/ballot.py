@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Match: TypeAlias = Literal["exact", "normalized", "structured"]
 """When two answers count as the same."""
 
+_CUT_SHORT = frozenset({"maxTokens", "maxIterations", "timeout", "cancelled", "error"})
+"""Why an answer ends before it is whole."""
+
 
 class Ballot:
     """Reads answers by the rules of one vote.
@@ -54,7 +57,7 @@ class Ballot:
             return Sample(text, "", flag="empty")
         if self._max_length is not None and len(text) > self._max_length:
             return Sample(text, "", flag="too_long")
-        if stop_reason == "maxTokens":
+        if stop_reason in _CUT_SHORT:
             return Sample(text, "", flag="cut_short")
         if self._match == "structured" or self._shape is not None:
             return self._read_value(text)

@@ -1,0 +1,136 @@
+"""Calibration: how often a worker is right, measured before its answers are voted on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyio import Semaphore, create_task_group
+
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.workflows.maker.estimate import Estimate
+from fast_agent.workflows.maker.odds import smallest_k
+from fast_agent.workflows.maker.plan import plan_with
+
+if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.workflows.maker.plan import Plan
+    from fast_agent.workflows.maker.race import Draw
+    from fast_agent.workflows.maker.sample import Sample
+
+AT_ONCE = 10
+"""How many answers are drawn at the same time."""
+
+FEWEST, MOST = 20, 100
+"""How many answers are drawn where nothing is said: one a step of the task, between these."""
+
+
+def usual_samples(steps: int) -> int:
+    """Say how many answers to measure on for a task of so many steps.
+
+    The measurement shall not cost more than the task, and need not be finer than it is good for.
+    """
+    return min(MOST, max(FEWEST, steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a sample of answers showed.
+
+    Args:
+        right: How many of the answers that vote are right.
+        valid: How many of all answers vote.
+    """
+
+    right: Estimate
+    valid: Estimate
+
+    def k_for(self, steps: int, target: float) -> int:
+        """Choose k so that the target is reached even at the low end of what p may be.
+
+        The number of votes grows with the logarithm of what is asked only, so being sure costs
+        little; trusting the middle of a small sample would miss the target half the time.
+
+        Args:
+            steps: How many steps the task has, from 1.
+            target: Probability wanted that all are right, between 0 and 1.
+
+        Raises:
+            RunError: The answers agree too little for any k.
+        """
+        low, high = self.right.interval
+        if low <= 0.5:
+            raise RunError(
+                f"only {self.right.hits} of {self.right.trials} answers agree, so p may be anything"
+                f" from {low:.2f} to {high:.2f}; no vote is sure unless it is above 0.5",
+                hint="raise `calibration_samples`, make the step smaller, or take a better model",
+            )
+        return smallest_k(low, steps, target)
+
+    def plan(self, steps: int, target: float) -> Plan:
+        """Choose k, and say what to expect of it where p is what was measured.
+
+        Raises:
+            RunError: The answers agree too little for any k.
+        """
+        k = self.k_for(steps, target)
+        return plan_with(k, self.right.share, steps, valid=self.valid.share)
+
+    def to_json(self) -> JsonObject:
+        """Return it as a JSON object."""
+        low, high = self.right.interval
+        return {
+            "p": self.right.share,
+            "p_low": low,
+            "p_high": high,
+            "samples": self.valid.trials,
+            "discarded_samples": self.valid.trials - self.valid.hits,
+        }
+
+
+async def calibrate(draw: Draw, samples: int, *, right: Sample | None = None) -> Calibration:
+    """Draw a sample of answers and count those that are right.
+
+    Args:
+        draw: Draws an answer; called for several at once.
+        samples: How many answers are drawn, from 1.
+        right: The right answer; None takes the one most answers give for it.
+
+    Raises:
+        RunError: No answer could vote.
+        FastAgentError: What `draw` raised, or why every draw failed.
+    """
+    drawn: list[Sample] = []
+    places = Semaphore(min(AT_ONCE, samples))
+    problem: FastAgentError | None = None
+
+    async def one(number: int) -> None:
+        nonlocal problem
+        async with places:
+            try:
+                drawn.append(await draw(number))
+            except FastAgentError as error:
+                problem = problem or error
+                group.cancel_scope.cancel()
+
+    async with create_task_group() as group:
+        for number in range(1, samples + 1):
+            group.start_soon(one, number)
+    if problem is not None:
+        raise problem
+    return _counted(drawn, right)
+
+
+def _counted(drawn: list[Sample], right: Sample | None) -> Calibration:
+    votes = Counter([sample.key for sample in drawn if sample.flag is None])
+    if not votes:
+        failures = [sample.failure for sample in drawn if sample.failure is not None]
+        if len(failures) == len(drawn):
+            raise failures[0]
+        raise RunError(
+            f"none of {len(drawn)} answers could vote",
+            hint="see that the worker answers in the form that is asked for, and not too long",
+        )
+    hits = votes.most_common(1)[0][1] if right is None else votes[right.key]
+    return Calibration(Estimate(hits, votes.total()), Estimate(votes.total(), len(drawn)))

@@ -1,0 +1,204 @@
+"""The workflow of type `MAKER`: one small step, decided by a vote of independent answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anyio import Lock
+
+from fast_agent.errors import FastAgentError, LimitError, RunError
+from fast_agent.messages.message import Message
+from fast_agent.workflows.blueprint import WorkflowBlueprint
+from fast_agent.workflows.maker.ballot import Ballot
+from fast_agent.workflows.maker.calibration import Calibration, calibrate, usual_samples
+from fast_agent.workflows.maker.race import hold_vote
+from fast_agent.workflows.maker.sample import Sample
+from fast_agent.workflows.tagged import excerpt
+from fast_agent.workflows.workflow import Outcome, Workflow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.card import Card
+    from fast_agent.models.model import OutputSchema
+    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.output import OutputShape
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.workflows.maker.race import Draw, Verdict
+    from fast_agent.workflows.maker.tally import Tally
+    from fast_agent.workflows.workflow import WorkflowSetup
+    from fast_agent.workflows.workflow_turn import WorkflowTurn
+
+
+def maker_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+    """Make the blueprint of a card of type `MAKER`; its instances share one calibration."""
+    return WorkflowBlueprint(card, workshop, partial(Maker, measured=Measured()))
+
+
+class Measured:
+    """The calibration all instances of a card share, made when one first needs it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._calibration: Calibration | None = None
+
+    async def get(self, config: AgentConfig, draw: Draw) -> Calibration:
+        """Give it; the first to ask measures.
+
+        Raises:
+            FastAgentError: It could not be measured; the next to ask measures again.
+        """
+        async with self._lock:
+            if self._calibration is None:
+                samples = config.calibration_samples or usual_samples(config.steps)
+                self._calibration = await calibrate(draw, samples)
+            return self._calibration
+
+
+class Maker(Workflow):
+    """Asks fresh clones of its worker until one answer is `k` votes ahead of every other.
+
+    Args:
+        setup: What it is made from.
+        measured: The calibration it shares with other instances of the card.
+    """
+
+    def __init__(self, setup: WorkflowSetup, *, measured: Measured) -> None:
+        super().__init__(setup)
+        self._measured = measured
+
+    async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
+        """Hold one vote; see `Workflow.run`."""
+        config = self.config
+        draw = self.drawing(request, turn)
+        calibration, k = await self._choose_k(draw)
+        if k > config.max_samples:
+            raise RunError(
+                f"agent `{self.name}` cannot get {k} votes ahead in `max_samples` of"
+                f" {config.max_samples}",
+                hint=f"raise `max_samples` well above {k}",
+            )
+        heard = _Heard(turn)
+        verdict = await hold_vote(draw, k=k, max_samples=config.max_samples, hear=heard)
+        winner = self._winner(verdict, heard)
+        if not verdict.converged:
+            turn.warn(
+                f"the vote did not converge: after {verdict.total_samples} answers the winner is"
+                f" {verdict.margin} of {k} votes ahead"
+            )
+        workflow = {"type": "MAKER", **_record(verdict, winner)}
+        if calibration is not None:
+            workflow |= {"k": k, "calibration": calibration.to_json()}
+        structured = winner.value if turn.output is not None else None
+        return Outcome(Message.assistant(winner.text), workflow, structured)
+
+    def drawing(self, request: Message, turn: WorkflowTurn) -> Draw:
+        """Give what draws answers to a request.
+
+        Args:
+            request: The user's message, which each worker gets as it is.
+            turn: The turn it is for.
+        """
+        config = self.config
+        worker = config.worker or ""
+        ballot = Ballot(config.match_strategy, config.red_flag_max_length, turn.output)
+        shape = None if turn.output is None else _Unread(turn.output)
+
+        async def draw(_number: int) -> Sample:
+            try:
+                async with turn.clone(worker) as agent:
+                    result = await turn.ask(agent, request, output=shape)
+            except LimitError:
+                raise
+            except FastAgentError as error:
+                return Sample.failed(error)
+            return ballot.read(result.text, result.stop_reason)
+
+        return draw
+
+    async def _choose_k(self, draw: Draw) -> tuple[Calibration | None, int]:
+        config = self.config
+        if isinstance(config.k, int):
+            return None, config.k
+        calibration = await self._measured.get(config, draw)
+        return calibration, calibration.k_for(config.steps, config.target_success)
+
+    def _winner(self, verdict: Verdict, heard: _Heard) -> Sample:
+        winner = verdict.winner
+        if winner is None:
+            why = ", ".join([f"{count} {flag}" for flag, count in heard.flags.items()])
+            raise RunError(
+                f"none of the {verdict.total_samples} answers of `{self.config.worker}` could vote:"
+                f" {why}",
+                hint="see that it answers in the form that is asked for, and not too long",
+            )
+        return winner
+
+
+class _Heard:
+    """Tells of each draw in its order, and counts the flags."""
+
+    def __init__(self, turn: WorkflowTurn) -> None:
+        self._turn = turn
+        self._flags: Counter[str] = Counter()
+
+    @property
+    def flags(self) -> Mapping[str, int]:
+        """How often each flag was raised, in words."""
+        return self._flags
+
+    def __call__(self, number: int, sample: Sample, tally: Tally) -> None:
+        if sample.flag is not None:
+            self._flags[sample.flag.replace("_", " ")] += 1
+            why = {} if sample.failure is None else {"error": excerpt(sample.failure.message)}
+            self._turn.tell("flag", draw=number, reason=sample.flag, **why)
+            return
+        self._turn.tell(
+            "vote",
+            draw=number,
+            answer=excerpt(sample.text),
+            votes=tally.votes[sample.key],
+            margin=tally.margin,
+        )
+
+
+class _Unread:
+    """A shape the worker is told of, whose answers are not corrected but voted on as they are.
+
+    Args:
+        shape: The shape.
+    """
+
+    def __init__(self, shape: OutputShape) -> None:
+        self._shape = shape
+
+    @property
+    def schema(self) -> OutputSchema:
+        """What the model is told."""
+        return self._shape.schema
+
+    def parse(self, text: str) -> object:
+        """Leave the answer as it is."""
+        return text
+
+
+def _record(verdict: Verdict, winner: Sample) -> JsonObject:
+    """Say what a vote did, as JSON."""
+    votes: dict[str, JsonValue] = {}
+    for sample, count in verdict.votes:
+        text = excerpt(sample.text)
+        # Long answers may differ only behind what is shown of them.
+        while text in votes:
+            text += " (another)"
+        votes[text] = count
+    return {
+        "winner": excerpt(winner.text),
+        "votes": votes,
+        "total_samples": verdict.total_samples,
+        "discarded_samples": verdict.discarded_samples,
+        "margin": verdict.margin,
+        "converged": verdict.converged,
+    }
