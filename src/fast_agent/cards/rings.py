@@ -50,7 +50,8 @@ def find_rings(edges: Mapping[str, Sequence[str]]) -> Iterator[Ring]:
     Yields:
         One ring for each closing edge.
     """
-    done: set[str] = set()
+    # A node that leads nowhere is in no ring; most cards are such nodes.
+    done = {node for node, targets in edges.items() if not targets}
     for root in edges:
         if root not in done:
             yield from _walk(root, edges, done)

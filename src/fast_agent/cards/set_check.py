@@ -138,6 +138,8 @@ def check_servers(cards: Sequence[Card], servers: Collection[str] | None) -> Ite
     suggestions = Suggestions(sorted(known or ()))
     for card in cards:
         config = card.config
+        if not (config.servers or config.tools or config.resources or config.prompts):
+            continue
         brought = [server.name for server in config.mcp_connect]
         meant: set[str | None] = set()
         for index, server in enumerate(config.servers):
