@@ -214,11 +214,11 @@ class Workflow(Agent):
             raise RunError(f"agent `{self.name}` failed: {told(error)}") from error
         except BaseException:
             note = Message.assistant(NOTES["cancelled"], "cancelled")
-            self._keep(base, draft, message, note)
+            self._keep(turn, base, draft, (message, note))
             self._abandon(turn, "cancelled", None)
             raise
         answer = outcome.message
-        self._keep(base, draft, message, answer)
+        self._keep(turn, base, draft, (message, answer))
         result = TurnResult(
             turn.origin.turn_id,
             answer,
@@ -237,7 +237,14 @@ class Workflow(Agent):
             )
         return result
 
-    def _keep(self, base: Conversation, draft: Conversation, *messages: Message) -> None:
+    def _keep(
+        self,
+        turn: WorkflowTurn,
+        base: Conversation,
+        draft: Conversation,
+        messages: tuple[Message, ...],
+    ) -> None:
+        turn.write_down(messages)
         for message in messages:
             draft.append(message)
         self._memory.keep(base, draft)

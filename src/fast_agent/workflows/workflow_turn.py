@@ -12,6 +12,7 @@ from anyio import CancelScope
 from fast_agent.errors import RunError
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.events import Origin, Warned, WorkflowAdvanced
+from fast_agent.sessions.cumulative import Entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -166,6 +167,12 @@ class WorkflowTurn:
         listener = self._below.listener
         if listener is not None:
             listener(WorkflowAdvanced(self.origin, kind, facts))
+
+    def write_down(self, messages: tuple[Message, ...]) -> None:
+        """Write the workflow's own messages into the transcript of the session."""
+        transcript, origin = self._below.transcript, self.origin
+        if transcript is not None:
+            transcript.append(Entry(origin.agent, origin.turn_id, origin.parent_call_id, messages))
 
     def warn(self, text: str) -> None:
         """Tell a person something that does not stop the turn."""
