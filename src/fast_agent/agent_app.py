@@ -85,6 +85,22 @@ class AgentApp:
             raise RunError("there is no agent to talk to", hint="load a card without `tool_only`")
         return name
 
+    def goes_on_with(self, name: str) -> str:
+        """Name the agent a conversation goes on with once an agent has answered.
+
+        Args:
+            name: The agent that answered. A chain hands on to its last agent, unless its card
+                says `continue_with_final: false`; any other agent is talked to again.
+
+        Returns:
+            The name of that agent.
+        """
+        card = self._load_set.cards.get(name)
+        while card is not None and card.config.sequence and card.config.continue_with_final:
+            name = card.config.sequence[-1]
+            card = self._load_set.cards.get(name)
+        return name
+
     def agent_names(self) -> list[str]:
         """Name the agents a person can talk to, in load order; `tool_only` ones are not listed."""
         return [name for name, card in self._load_set.cards.items() if not card.config.tool_only]

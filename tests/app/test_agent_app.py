@@ -320,3 +320,23 @@ async def test_events_are_heard(new_program: NewProgram) -> None:
     started = [event for event in events if isinstance(event, ToolStarted)]
     assert [event.call.name for event in started] == ["add"]
     assert isinstance(events[-1], TurnFinished)
+
+
+@pytest.mark.spec("FLOW-CHAIN-3")
+async def test_a_conversation_goes_on_with_the_last_agent_of_a_chain(
+    new_program: NewProgram,
+) -> None:
+    program = new_program()
+    for name in ("one", "two"):
+        program.agent(name, model="passthrough")
+    program.chain("line", sequence=["one", "two"])
+    program.chain("longer", sequence=["one", "line"])
+    program.chain("stays", sequence=["one", "line"], continue_with_final=False)
+    program.parallel("fan", fan_out=["line"])
+    async with program.run() as app:
+        names = ("one", "line", "longer", "stays", "fan")
+        assert [app.goes_on_with(name) for name in names] == ["one", "two", "two", "stays", "fan"]
+        assert await app.longer.send("hi") == "hi"
+        assert await app[app.goes_on_with("longer")].send("and now?") == "and now?"
+        texts = [one.text for one in app["two"].history]
+    assert texts == ["hi", "hi", "and now?", "and now?"]

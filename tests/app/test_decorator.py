@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from fast_agent import FastAgent
+from fast_agent.cards import agent_fields
 from fast_agent.cards.agent_config import AgentConfig, ChildHistory
-from fast_agent.cards.fields import FIELDS_OF
+from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import CardError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from fast_agent.cards.agent_config import CardType
 
     NewProgram: TypeAlias = Callable[..., FastAgent]
     WriteCard: TypeAlias = Callable[..., Path]
@@ -92,11 +95,22 @@ def test_a_decorator_makes_what_a_card_makes(
 
 
 @pytest.mark.spec("CARD-36", "CARD-45")
-def test_the_decorator_takes_every_field_of_the_type() -> None:
-    taken = set(inspect.signature(FastAgent.agent).parameters) - {"self"}
+@pytest.mark.parametrize("card_type", CARD_TYPES)
+def test_a_decorator_takes_every_field_of_its_type(card_type: CardType) -> None:
+    taken = dict(inspect.signature(getattr(FastAgent, card_type.lower())).parameters)
+    del taken["self"]
+    shared = taken.pop("fields", None)
+    named = set(taken)
+    if shared is not None:
+        fields = getattr(agent_fields, shared.annotation.removeprefix("Unpack[").removesuffix("]"))
+        assert not named & fields.__optional_keys__
+        named |= fields.__optional_keys__
     # Only in files: what says which file it is, and what is deprecated.
     left_out = {"type", "schema_version", "history_mode", "mcp_connect"}
-    assert taken == set(FIELDS_OF["agent"]) - left_out
+    assert named == set(FIELDS_OF[card_type]) - left_out
+
+
+def test_what_only_python_has_is_no_field_of_a_card() -> None:
     for code_only in ("instruction_or_kwarg", "elicitation_handler", "tool_runner_hooks"):
         assert code_only not in FIELDS_OF["agent"]
 

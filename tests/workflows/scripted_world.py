@@ -63,14 +63,17 @@ class World:
     pause: Callable[[str], Awaitable[None]] | None = None
     _scripts: dict[str, Script] = field(default_factory=dict[str, Script])
 
-    def runtime(self, *configs: AgentConfig) -> Runtime:
-        """Make the agents live."""
+    def runtime(
+        self, *configs: AgentConfig, settings: Settings | None = None, **fields: object
+    ) -> Runtime:
+        """Make the agents live, with further fields of their surroundings."""
         cards = [Card(config, f"{config.name}.md") for config in configs]
         around = Surroundings(workspace=Path("/"), environ={}, listener=self.events.append)
+        around = replace(around, **fields)
         builders = {
             name: self._with_models(make) for name, make in {**BUILDERS, **WORKFLOWS}.items()
         }
-        return Runtime(LoadSet.of(cards), Settings(), around, builders=builders)
+        return Runtime(LoadSet.of(cards), settings or Settings(), around, builders=builders)
 
     def asked(self, agent: str) -> list[Seen]:
         """Give the requests of one agent's models."""

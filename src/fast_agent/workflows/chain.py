@@ -46,10 +46,11 @@ class Chain(Workflow):
             steps.append({"agent": name, "text": excerpt(result.text)})
             if index == last:
                 break
+            turn.warn_if_early(name, result)
             if cumulative:
                 answers.add(name, result.message)
                 message = answers.message()
-            elif result.message.content:
+            elif result.text.strip() or blocks_of(result.message):
                 message = Message("user", result.message.content)
             else:
                 msg = f"chain `{self.name}` broke off: agent `{name}` answered nothing"

@@ -92,6 +92,7 @@ class Parallel(Workflow):
             try:
                 result = await self._ask(name, request, turn)
                 text = result.text
+                turn.warn_if_early(name, result)
             except FastAgentError as problem:
                 error = problem.message
                 raise

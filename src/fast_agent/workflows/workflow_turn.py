@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from logging import getLogger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from anyio import CancelScope
 
@@ -181,3 +181,12 @@ class WorkflowTurn:
             log.warning("agent `%s`: %s", self._config.name, text)
         else:
             listener(Warned(self.origin, text))
+
+    def warn_if_early(self, name: str, result: TurnResult) -> None:
+        """Warn that a member's answer was cut off, where it was."""
+        if result.stop_reason not in COMPLETE:
+            self.warn(f"agent `{name}` ended early: {result.stop_reason}")
+
+
+COMPLETE: Final = frozenset({"endTurn", "stopSequence"})
+"""Why turns end whose answer is whole."""

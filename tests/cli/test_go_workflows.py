@@ -1,0 +1,110 @@
+"""`fast-agent go` with workflows: the answer, what was done on the way, and progress."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from fast_agent.cli.workflow_line import workflow_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Ran
+
+    Run: TypeAlias = Callable[..., Ran]
+    WriteCard: TypeAlias = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def cards(write_card: WriteCard, project: Path) -> None:
+    write_card("cards/one.md", "model: passthrough", "tool_only: true")
+    write_card("cards/two.md", "model: passthrough", "tool_only: true")
+    write_card("cards/line.md", "type: chain", "sequence: [one, two]", body="")
+    write_card("cards/fan.md", "type: parallel", "fan_out: [one, line]", body="")
+    write_card(
+        "cards/front.md", "type: router", "agents: [one, two]", "model: scripted?file=s.json"
+    )
+    route = {"agent": "two", "confidence": "high", "reasoning": "it is the second"}
+    (project / "cards/s.json").write_text(json.dumps({"steps": [{"text": json.dumps(route)}]}))
+
+
+@pytest.mark.spec("FLOW-OUT-2", "OUT-1")
+def test_a_chain_answers_on_standard_output_and_tells_its_steps_beside(run: Run) -> None:
+    done = run("go", "--card", "cards", "--agent", "line", "-m", "hello")
+    assert (done.code, done.out) == (0, "hello\n")
+    assert done.err == (
+        "line: step 1 of 2: `one` answered: hello\nline: step 2 of 2: `two` answered: hello\n"
+    )
+    quiet = run("go", "--card", "cards", "--agent", "line", "-m", "hello", "--quiet")
+    assert (quiet.out, quiet.err) == ("hello\n", "")
+
+
+@pytest.mark.spec("FLOW-OUT-2", "OUT-2")
+@pytest.mark.parametrize(
+    ("agent", "text", "workflow"),
+    [
+        (
+            "line",
+            "hi",
+            {"type": "chain", "steps": [{"agent": "one", "text": "hi"},
+                                        {"agent": "two", "text": "hi"}]},
+        ),
+        (
+            "fan",
+            "## one\n\nhi\n\n## line\n\nhi",
+            {"type": "parallel", "branches": [{"agent": "one", "text": "hi"},
+                                              {"agent": "line", "text": "hi"}]},
+        ),
+        (
+            "front",
+            "hi",
+            {"type": "router", "agent": "two", "confidence": "high",
+             "reasoning": "it is the second"},
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_workflow_did_is_json(run: Run, agent: str, text: str, workflow: Any) -> None:
+    done = run("go", "--card", "cards", "--agent", agent, "-m", "hi", "--format", "json")
+    assert (done.code, done.json["text"], done.json["workflow"]) == (0, text, workflow)
+    assert done.json["usage"]["requests"] == {"line": 2, "fan": 3, "front": 2}[agent]
+
+
+def test_a_workflow_that_fails_is_an_error(run: Run, project: Path) -> None:
+    (project / "cards/s.json").write_text(json.dumps({"steps": [{"text": "who?", "repeat": 2}]}))
+    done = run("go", "--card", "cards", "--agent", "front", "-m", "hi")
+    assert (done.code, done.out) == (1, "")
+    assert "agent `front` gave no valid structured answer" in done.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "line"),
+    [
+        ("branch", {"agent": "a", "index": 0, "text": "x"}, "`a` answered: x"),
+        ("branch", {"agent": "a", "index": 0, "error": "x"}, ""),
+        ("route", {"agent": "a", "confidence": None, "reasoning": None}, "goes to `a`"),
+        (
+            "route",
+            {"agent": "a", "confidence": "low", "reasoning": "why not"},
+            "goes to `a` (low confidence): why not",
+        ),
+        (
+            "plan",
+            {"number": 2, "steps": [{"tasks": [{"agent": "a", "description": "dig"}]}] * 2},
+            "plan 2: `a`: dig; `a`: dig",
+        ),
+        ("plan", {"number": 3, "steps": []}, "plan 3: nothing more to do"),
+        (
+            "task",
+            {"agent": "a", "description": "dig", "status": "failed", "error": "rock"},
+            "task failed: `a`: dig",
+        ),
+        ("rating", {"round": 1, "rating": "FAIR", "feedback": "dull"}, "round 1 is FAIR: dull"),
+        ("vote", {"answer": "7", "votes": 2}, "vote: answer 7, votes 2"),
+    ],
+)
+def test_each_step_is_one_line(kind: str, facts: Any, line: str) -> None:
+    assert workflow_line(kind, facts) == line

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.workflows.scripted_world import World, agent, agents, card
+
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.errors import LimitError, ModelError, RunError
+from fast_agent.messages.message import Message
+from fast_agent.models.script import Fail
+from fast_agent.runtime.output import JsonOutput
+
+if TYPE_CHECKING:
+    from fast_agent.cards.agent_config import AgentConfig
+
+pytestmark = pytest.mark.anyio
+
+
+def route(name: str, confidence: str = "high", reasoning: str = "it fits") -> str:
+    return json.dumps({"agent": name, "confidence": confidence, "reasoning": reasoning})
+
+
+def front(*names: str, **fields: object) -> AgentConfig:
+    fields = {"use_history": False, "instruction": "Know your people.", **fields}
+    return card("front", "router", agents=names, **fields)
+
+
+@pytest.mark.spec("FLOW-ROUTER-1", "CARD-40")
+async def test_the_model_chooses_and_the_chosen_agent_answers() -> None:
+    world = World({"front": [route("two", "medium")], "two": ["deux"]})
+    async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
+        router = runtime.agent("front")
+        result = await router.generate("what is <two>?")
+        assert [one.text for one in runtime.agent("two").history] == ["what is <two>?", "deux"]
+        assert len(router.history) == 0
+        assert router.usage.requests == 1
+        assert router.tree_usage.requests == 2
+    assert result.text == "deux"
+    chosen = {"agent": "two", "confidence": "medium", "reasoning": "it fits"}
+    assert result.workflow == {"type": "router", **chosen}
+    assert world.told("route") == [chosen]
+    asked = world.asked("front")[0]
+    assert asked.structured
+    assert asked.text == "<request>\nwhat is &lt;two&gt;?\n</request>"
+    assert world.asked("one") == []
+    assert (result.usage.requests, result.tree_usage.requests) == (1, 2)
+
+
+@pytest.mark.spec("FLOW-ROUTER-2")
+@pytest.mark.parametrize("instruction", ["Choose well.", "Here:\n{{agents}}\nChoose well."])
+async def test_the_model_always_sees_the_agents(instruction: str) -> None:
+    world = World({"front": [route("one")]})
+    cards = (
+        front("one", "two", instruction=instruction),
+        agent("one", description="Knows <one>."),
+        agent("two", instruction="You know two.\n\nAnd more.", servers=("time", "news")),
+    )
+    async with world.runtime(*cards) as runtime:
+        await runtime.agent("front").generate("go")
+    system = world.asked("front")[0].system
+    listed = (
+        '<agents>\n<agent name="one">Knows &lt;one&gt;.</agent>\n'
+        '<agent name="two" servers="time, news">You know two.</agent>\n</agents>'
+    )
+    assert system.count("<agents>") == 1
+    assert listed in system
+    assert "Choose well." in system
+    assert (system.index(listed) < system.index("Choose well.")) == ("{{" in instruction)
+
+
+@pytest.mark.spec("FLOW-ROUTER-3")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        route("nobody"),
+        "I would ask one.",
+        "",
+        '{"agent": "one"}',
+        '["one"]',
+        route("one", "rather"),
+    ],
+)
+async def test_an_unusable_choice_is_asked_for_once_more(wrong: str) -> None:
+    world = World({"front": [wrong, route("one")], "one": ["yes"]})
+    async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
+        assert await runtime.agent("front").send("go") == "yes"
+    again = world.asked("front")[1].text
+    assert "does not have the required form" in again
+    if wrong == route("nobody"):
+        assert "'nobody' is not one of ['one', 'two']" in again
+    assert world.warnings == ["the structured answer was wrong and is asked for once more"]
+
+
+@pytest.mark.spec("FLOW-ROUTER-3")
+async def test_two_unknown_choices_are_an_error_that_names_the_agents() -> None:
+    world = World({"front": [route("nobody"), route("noone")]})
+    async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
+        router = runtime.agent("front")
+        with pytest.raises(RunError, match=r"`front` gave no valid .*'noone' is not one of \['one"):
+            await router.generate("go")
+        assert len(router.history) == 0
+    assert {seen.agent for seen in world.seen} == {"front"}
+
+
+@pytest.mark.spec("FLOW-ROUTER-4")
+@pytest.mark.parametrize("names", [("one",), ("one", "one")])
+async def test_one_agent_is_used_without_asking_the_model(names: tuple[str, ...]) -> None:
+    world = World({"front": [], "one": ["yes"]})
+    async with world.runtime(front(*names), agent("one")) as runtime:
+        result = await runtime.agent("front").generate("go")
+    assert result.text == "yes"
+    assert result.workflow == {
+        "type": "router",
+        "agent": "one",
+        "confidence": None,
+        "reasoning": None,
+    }
+
+
+async def test_with_history_the_model_sees_the_conversation() -> None:
+    world = World({"front": [route("one"), route("two")], "one": ["un"], "two": ["deux"]})
+    cards = (front("one", "two", use_history=True), *agents(["one", "two"]))
+    async with world.runtime(*cards) as runtime:
+        router = runtime.agent("front")
+        await router.send("first")
+        await router.send("second")
+        texts = [one.text for one in router.history]
+    assert texts == ["first", "un", "second", "deux"]
+    first, second = world.asked("front")
+    assert [one.text for one in first.messages] == ["<request>\nfirst\n</request>"]
+    assert [one.text for one in second.messages] == [
+        "first",
+        "un",
+        "<request>\nsecond\n</request>",
+    ]
+
+
+async def test_templates_are_seen_and_kept_without_history() -> None:
+    template = Message.user("for one: poems")
+    world = World({"front": [route("one")] * 2})
+    async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
+        router = runtime.clone("front", [template, Message.assistant("noted")])
+        await router.send("go")
+        await router.send("go")
+        assert [one.text for one in router.history] == ["for one: poems", "noted"]
+        await router.aclose()
+    assert [len(seen.messages) for seen in world.asked("front")] == [3, 3]
+
+
+@pytest.mark.spec("FLOW-OUT-1")
+async def test_the_chosen_agent_gives_the_structured_answer() -> None:
+    world = World({"front": [route("one")], "one": ['{"n": 1}']})
+    shape = JsonOutput({"type": "object", "required": ["n"]})
+    async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
+        result = await runtime.agent("front").generate("go", output=shape)
+    assert result.structured == {"n": 1}
+    assert [seen.structured for seen in world.seen] == [True, True]
+
+
+async def test_a_model_that_fails_and_a_member_that_fails_are_errors() -> None:
+    world = World({"front": [Fail("down"), route("one")], "one": [Fail("ill")]})
+    async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
+        for reason in ("down", "ill"):
+            with pytest.raises(ModelError, match=reason):
+                await runtime.agent("front").generate("go")
+
+
+@pytest.mark.spec("FLOW-LIMIT-1")
+async def test_the_limits_of_the_router_hold_for_model_and_members() -> None:
+    params = RequestParams(usage_limits=UsageLimits(max_requests=3))
+    world = World({"front": [route("one")] * 2, "one": ["yes"] * 2})
+    cards = (front("one", "two", request_params=params), *agents(["one", "two"]))
+    async with world.runtime(*cards) as runtime:
+        router = runtime.agent("front")
+        await router.generate("go")
+        with pytest.raises(LimitError, match="`front` reached its usage limit `max_requests` of 3"):
+            await router.generate("go")
+        assert router.tree_usage.requests == 3
+        assert len(world.seen) == 3
+
+
+async def test_the_shell_of_every_agent_is_not_the_routers() -> None:
+    world = World({"front": [route("one")], "one": ["yes"]})
+    cards = (front("one", "two", human_input=True), *agents(["one", "two"]))
+    async with world.runtime(*cards, shell=True) as runtime:
+        await runtime.agent("front").generate("go")
+    tools = {seen.agent: [tool.name for tool in seen.tools] for seen in world.seen}
+    assert tools == {"front": ["request_human_input"], "one": ["execute"]}
