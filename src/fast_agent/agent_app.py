@@ -139,7 +139,8 @@ class AgentApp:
 
     def _check_models(self, name: str) -> None:
         """See, before its first turn, that an agent and all it uses have a usable model."""
-        if name in self._ready or name not in self._load_set.cards:
+        tape = self._surroundings.tape
+        if name in self._ready or name not in self._load_set.cards or (tape and tape.replays):
             return
         problems: list[Diagnostic] = []
         reached = [name]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.models.tape import Tape
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.runtime.events import Listener
@@ -224,6 +225,7 @@ class FastAgent:
         listener: Listener | None = None,
         notify: Callable[[str], None] = log.warning,
         trust_cards: bool = False,
+        tape: Tape | None = None,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -235,6 +237,7 @@ class FastAgent:
             listener: Hears of the events of every turn, or None.
             notify: Told what a person should know, such as a fallback model; one line each.
             trust_cards: Whether cards that a smart agent reaches by their path may run code.
+            tape: Records the run, or replays one; None does neither.
 
         Raises:
             CardError: The agents do not agree with each other.
@@ -257,6 +260,7 @@ class FastAgent:
             human=human,
             listener=listener,
             trust_cards=trust_cards,
+            tape=tape,
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)

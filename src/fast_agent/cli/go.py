@@ -71,6 +71,10 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="Print the answer alone, or a JSON object with its facts.",
 )
+@click.option("--record", type=_PATH, metavar="FILE", help="Record the run, to replay it later.")
+@click.option(
+    "--replay", type=_PATH, metavar="FILE", help="Replay a recorded run; nothing outside is asked."
+)
 def command(**options: Any) -> None:
     """Run an agent: load cards, send one message, print the answer.
 

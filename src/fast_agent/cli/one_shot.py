@@ -56,6 +56,8 @@ class OneShot:
     dump_agent_yaml: bool
     quiet: bool
     output: str
+    record: Path | None = None
+    replay: Path | None = None
 
     def run(self) -> None:
         """Do it.
@@ -106,6 +108,10 @@ class OneShot:
             raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
         if self._dumps and (self.message is not None or self.prompt_file):
             raise click.UsageError("a dump sends no message; leave out --message and --prompt-file")
+        if self.record is not None and self.replay is not None:
+            raise click.UsageError("a run is either recorded or replayed; leave out one of the two")
+        if self._dumps and (self.record is not None or self.replay is not None):
+            raise click.UsageError("a dump runs nothing to record; leave out --record and --replay")
         if not self._dumps and self.message is None and self.prompt_file is None:
             raise click.UsageError(
                 "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
@@ -228,20 +234,26 @@ class OneShot:
         shape: OutputShape | None,
         progress: Progress,
     ) -> None:
+        from fast_agent.cli.taping import taped
+
         earlier, message = messages
-        async with program.run(
-            model=self.model,
-            shell=self.shell,
-            trust_cards=self.trust,
-            human=self._human(program),
-            listener=progress.listener,
-            notify=progress.note,
-        ) as app:
-            agent = app[self.agent or app.default_name]
-            if earlier:
-                agent.load_history((*agent.history, *earlier))
-            result = await agent.generate(message, output=shape)
-            self._print(app, agent, result, progress)
+        with taped(program, self.record, self.replay) as tape:
+            async with program.run(
+                model=self.model,
+                shell=self.shell,
+                trust_cards=self.trust,
+                human=self._human(program),
+                listener=progress.listener,
+                notify=progress.note,
+                tape=tape,
+            ) as app:
+                agent = app[self.agent or app.default_name]
+                if earlier:
+                    agent.load_history((*agent.history, *earlier))
+                result = await agent.generate(message, output=shape)
+                if tape is not None:
+                    tape.check()
+                self._print(app, agent, result, progress)
 
     def _human(self, program: FastAgent) -> Human | None:
         """Give the person at the terminal, where an agent or a server might ask one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.models.spec import LOCAL, parse_model_spec
 
@@ -15,6 +15,26 @@ if TYPE_CHECKING:
     from fast_agent.models.script import Script
     from fast_agent.models.script_file import ScriptBook
     from fast_agent.models.spec import ModelSpec
+
+
+class Models(Protocol):
+    """Makes the models of one program."""
+
+    def create(
+        self,
+        text: str,
+        *,
+        agent: str = "",
+        api_key: str | None = None,
+        directory: Path | None = None,
+        new_call_id: Callable[[], str] | None = None,
+    ) -> Model:
+        """Make a model; see `ModelFactory.create`."""
+        ...
+
+    def finish(self) -> None:
+        """See that the scripts in use were used up."""
+        ...
 
 
 class ModelFactory:

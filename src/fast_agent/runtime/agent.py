@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
+    from fast_agent.models.tape import Tape
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
@@ -187,6 +188,7 @@ class LlmAgent(Agent):
         new_id: Gives turn ids.
         scope: Where its turns stand unless they are told otherwise.
         read_resource: Reads a resource of one of its servers: (server, uri) to content blocks.
+        tape: Told which turn what is asked outside belongs to, or None.
     """
 
     def __init__(
@@ -198,12 +200,14 @@ class LlmAgent(Agent):
         new_id: NewId,
         scope: Scope = TOP,
         read_resource: Callable[[str, str], Awaitable[tuple[Content, ...]]] | None = None,
+        tape: Tape | None = None,
     ) -> None:
         self._config = config
         self._setup = setup
         self._new_id = new_id
         self._scope = scope
         self._read_resource = read_resource
+        self._tape = tape
         self._memory = Memory(templates, remembers=config.use_history is not False)
         limits = setup.params.usage_limits
         self._meters = Meter(config.name), Meter(config.name, limits)
@@ -267,7 +271,10 @@ class LlmAgent(Agent):
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
         async with self._lock:
-            return await self._run(message, scope, output, around)
+            if self._tape is None:
+                return await self._run(message, scope, output, around)
+            with self._tape.places.turn(self.name, message, scope.parent_call_id):
+                return await self._run(message, scope, output, around)
 
     async def _run(
         self,

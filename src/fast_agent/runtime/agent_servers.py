@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.skills import ServerSkills
-    from fast_agent.mcp.toolset import McpToolset
     from fast_agent.messages.content import Content
+    from fast_agent.models.tape import Tape
+    from fast_agent.tools.tool import Toolset
 
 
 class AgentServers:
@@ -27,21 +29,29 @@ class AgentServers:
         config: The card. What it connects to itself is added to the pool.
         pool: All servers; None where no card has any.
         directory: Where relative commands of the card start.
+        tape: What is asked of servers while a run is recorded or replayed, or None.
 
     Raises:
         ToolError: A server is not known, or its name is taken by another.
         ConfigError: What the card connects to is no address and no command.
     """
 
-    def __init__(self, config: AgentConfig, pool: ServerPool | None, directory: Path) -> None:
+    def __init__(
+        self,
+        config: AgentConfig,
+        pool: ServerPool | None,
+        directory: Path,
+        tape: Tape | None = None,
+    ) -> None:
         self._config = config
         self._pool = pool
+        self._tape = tape
         self._allowed = ServerFilter.of(config)
         self.names: tuple[str, ...] = ()
-        self.toolsets: tuple[McpToolset, ...] = ()
+        self.toolsets: tuple[Toolset, ...] = ()
         if pool is not None:
             self.names = _names(config, pool, directory)
-            self.toolsets = tuple([pool.toolset(name, self._allowed) for name in self.names])
+            self.toolsets = tuple([self._toolset(name, pool) for name in self.names])
         self._instructions: tuple[ServerInstructions, ...] = ()
         self._open = False
 
@@ -53,8 +63,18 @@ class AgentServers:
         """
         if self._open or self._pool is None or not self.names:
             return
-        await self._pool.need(self.names, self._config.name)
-        texts = await self._pool.instructions(self.names)
+        pool = self._pool
+
+        async def look() -> dict[str, str]:
+            await pool.need(self.names, self._config.name)
+            return await pool.instructions(self.names)
+
+        if self._tape is None:
+            texts = await look()
+        else:
+            from fast_agent.runtime.tape import ask_instructions
+
+            texts = await ask_instructions(self._config.name, look, self._tape)
         self._instructions = tuple([ServerInstructions(*item) for item in texts.items()])
         self._open = True
 
@@ -87,7 +107,21 @@ class AgentServers:
             close = closest(server, self.names)
             hint = f"did you mean `{close}`?" if close else "list it under `servers`"
             raise RunError(f"agent `{name}` has no server `{server}`", hint=hint)
-        return await self._pool.resources(server, self._allowed).read(uri, agent_name=name)
+        resources = self._pool.resources(server, self._allowed)
+        if self._tape is None:
+            return await resources.read(uri, agent_name=name)
+        from fast_agent.runtime.tape import ask_contents
+
+        read = partial(resources.read, uri, agent_name=name)
+        return await ask_contents(f"{server} {uri}", read, self._tape)
+
+    def _toolset(self, server: str, pool: ServerPool) -> Toolset:
+        toolset = pool.toolset(server, self._allowed)
+        if self._tape is None:
+            return toolset
+        from fast_agent.runtime.tape import TapedToolset
+
+        return TapedToolset(f"tools of {server}", toolset, self._tape)
 
 
 def _names(config: AgentConfig, pool: ServerPool, directory: Path) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.config.settings import SkillsSettings
-    from fast_agent.resources.skill_client.catalog import NamedSkill, SkillCatalog, SkillSource
+    from fast_agent.resources.skill_client.catalog import SkillCatalog
+    from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
     from fast_agent.runtime.agent_servers import AgentServers
     from fast_agent.runtime.placeholder import Template
     from fast_agent.runtime.surroundings import Surroundings
@@ -23,6 +24,18 @@ USUAL_DIRECTORIES = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 
 RUNS_COMMANDS = frozenset({"execute"})
 """Tools of the runtime by which a skill's text could have something run on this machine."""
+
+
+class OfferedSkills(Protocol):
+    """What an agent is offered of skills."""
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now; the same sequence while nothing changed."""
+        ...
+
+    def block(self) -> str:
+        """Give the block of a prompt as of the last look at the tools."""
+        ...
 
 
 class AgentSkills:
@@ -84,8 +97,8 @@ class AgentSkills:
         )
 
     def _make(self) -> SkillTools:
-        from fast_agent.resources.skill_client.local import LocalSkills
         from fast_agent.resources.skill_client.catalog import SkillCatalog
+        from fast_agent.resources.skill_client.local import LocalSkills
         from fast_agent.tools.skill_tools import SkillTools
 
         sources: list[SkillSource] = []

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
-    from fast_agent.models.create import ModelFactory
+    from fast_agent.models.create import Models
     from fast_agent.models.selection import Selection
     from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.agent_skills import OfferedSkills
     from fast_agent.runtime.agent_tool import AgentTool
     from fast_agent.runtime.child_history import ChildHistories
     from fast_agent.runtime.placeholder import Template
@@ -105,7 +106,7 @@ class Workshop:
     settings: Settings
     surroundings: Surroundings
     pool: ServerPool | None
-    models: ModelFactory
+    models: Models
     loader: Callable[[], FunctionLoader]
     urls: UrlTexts
     scope: Scope
@@ -166,12 +167,18 @@ class LlmBlueprint:
         self._turn_hooks = functions.turn_hooks if functions else None
         self._templates = templates_of(config, around.workspace)
         directory = config.directory or around.workspace
-        self._servers = AgentServers(config, workshop.pool, directory)
+        tape = around.tape
+        self._servers = AgentServers(config, workshop.pool, directory, tape)
         template = parse_template(config.instruction or "" if instruction is None else instruction)
-        self._skills = AgentSkills(
+        skills = AgentSkills(
             config, workshop.settings.skills, around, self._servers, template, workshop.gate
         )
-        self._fixed = self._skills.gated(self._fixed)
+        self._fixed = skills.gated(self._fixed)
+        self._skills: OfferedSkills = skills
+        if tape is not None and self._servers.names:
+            from fast_agent.runtime.tape import TapedSkills
+
+            self._skills = TapedSkills(config.name, skills, tape)
         self._instruction = self._read_instruction(template)
         self._children: tuple[AgentTool, ...] | None = None
         self._tools = None if config.agents and calls_agents else self._offer(())
@@ -212,11 +219,19 @@ class LlmBlueprint:
             new_id=workshop.surroundings.new_turn_id,
             scope=workshop.scope,
             read_resource=self._servers.read_resource,
+            tape=workshop.surroundings.tape,
         )
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)
-        return OfferedTools(self._config.name, tools, self._servers, self._tool_hooks, self._skills)
+        return OfferedTools(
+            self._config.name,
+            tools,
+            self._servers,
+            self._tool_hooks,
+            self._skills,
+            self._workshop.surroundings.tape,
+        )
 
     def _crew(self) -> Iterator[Tool]:
         """Give an instance the tools of its children, with limits of its own."""
@@ -238,8 +253,8 @@ class LlmBlueprint:
         context = InstructionContext(
             workspace=around.workspace,
             now=around.now,
-            platform=host_platform(),
-            python=python_version(),
+            platform=around.platform or host_platform(),
+            python=around.python or python_version(),
             servers=self._servers.instructions,
             agents=lambda: listed,
             skills=self._skills.block,

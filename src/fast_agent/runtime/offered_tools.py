@@ -10,6 +10,7 @@ from fast_agent.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from fast_agent.models.tape import Tape
     from fast_agent.runtime.agent_servers import AgentServers
     from fast_agent.tools.hooks import Hook
     from fast_agent.tools.tool import Tool, Toolset
@@ -49,6 +50,7 @@ class OfferedTools:
         servers: The servers whose tools come after those.
         hooks: Hooks around every call, the outermost first.
         skills: The tools for skills, which come last.
+        tape: What calls go through while a run is recorded or replayed, or None.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class OfferedTools:
         servers: AgentServers,
         hooks: Sequence[Hook],
         skills: Toolset | None = None,
+        tape: Tape | None = None,
     ) -> None:
         self._agent = agent
         self._servers = servers
@@ -66,7 +69,13 @@ class OfferedTools:
             toolsets = (*servers.toolsets, skills)
         if hooks:
             toolsets = [HookedToolset(toolset, hooks) for toolset in toolsets]
-        self._toolbox = Toolbox(hooked(tools, hooks), tuple(toolsets), self._report)
+        fixed = hooked(tools, hooks)
+        if tape is not None:
+            from fast_agent.runtime.tape import TapedCalls, taped
+
+            fixed = taped(fixed, tape)
+            toolsets = [TapedCalls(toolset, tape) for toolset in toolsets]
+        self._toolbox = Toolbox(fixed, tuple(toolsets), self._report)
 
     async def table(self) -> ToolTable:
         """Give the tools now.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool, ServerReport
     from fast_agent.mcp.resources import ServerResources
     from fast_agent.messages.message import Message
+    from fast_agent.models.create import Models
     from fast_agent.models.model import Model
     from fast_agent.models.selection import Selection
     from fast_agent.models.usage import Usage
@@ -75,6 +76,11 @@ class Runtime:
         scope: Scope | None = None,
     ) -> None:
         around = surroundings or Surroundings()
+        tape = around.tape
+        if tape is not None:
+            from fast_agent.runtime.tape import taped_surroundings
+
+            around = taped_surroundings(around, tape)
         outer = scope or Scope(listener=around.listener)
         self._load_set = load_set
         self._settings = settings
@@ -82,7 +88,14 @@ class Runtime:
         self._builders = builders
         self._meter = Meter("session")
         self._charges = Charges()
-        self._models = ModelFactory(settings, around.environ)
+        self._models: Models = ModelFactory(settings, around.environ)
+        urls = UrlTexts(fetch_text, around.monotonic)
+        if tape is not None:
+            from fast_agent.models.cassette_model import TapedModels
+            from fast_agent.runtime.tape import TapedUrls
+
+            self._models = TapedModels(self._models, tape, settings.model_aliases)
+            urls = TapedUrls(fetch_text, around.monotonic, tape)
         self._loader: FunctionLoader | None = None
         self._shelf: ResourceShelf | None = None
         self._pool = self._new_pool()
@@ -98,7 +111,7 @@ class Runtime:
             pool=self._pool,
             models=self._models,
             loader=self._function_loader,
-            urls=UrlTexts(fetch_text, around.monotonic),
+            urls=urls,
             scope=replace(
                 outer,
                 meters=(self._meter, *outer.meters),
@@ -215,13 +228,18 @@ class Runtime:
             RunError: There is no such card.
         """
         around = self._surroundings
-        return select_model(
+        selection = select_model(
             self._card(name).config,
             self._settings,
             around.environ,
             cwd=around.workspace,
             flag=around.model,
         )
+        if around.tape is None or selection.source not in {"environment", "fallback"}:
+            return selection
+        from fast_agent.runtime.tape import taped_selection
+
+        return taped_selection(name, selection, around.tape)
 
     async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
         """Open the servers of some agents at once, before their first turn.
@@ -238,7 +256,12 @@ class Runtime:
         servers: dict[str, None] = {}
         for name in names:
             servers.update(dict.fromkeys(self._blueprint(name).servers))
-        return () if self._pool is None else await self._pool.open(tuple(servers))
+        if self._pool is None:
+            return ()
+        tape = self._surroundings.tape
+        if tape is not None and tape.replays:
+            return self._pool.reports()
+        return await self._pool.open(tuple(servers))
 
     def server_resources(self, name: str) -> tuple[ServerResources, ...]:
         """Give the resources of a card's servers as its agent may use them.
@@ -356,8 +379,8 @@ class Runtime:
 
     def _guides(self) -> tuple[Provider, ...]:
         """Give the documents of the configuration's `guide`."""
-        from fast_agent.resources.guide.provider import GuideProvider
         from fast_agent.resources.guide.file import configured_guide
+        from fast_agent.resources.guide.provider import GuideProvider
 
         guide = configured_guide(self._settings)
         return () if guide is None else (GuideProvider(guide),)

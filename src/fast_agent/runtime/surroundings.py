@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.models.tape import Tape
     from fast_agent.resources.provider import Provider
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
@@ -60,6 +61,9 @@ class Surroundings:
         transcript: Where turns are written when they end; None makes a new one.
         gate: Gives what asks before skills of servers are used, where an agent around these has
             one; None where these are the first.
+        tape: Records what comes from outside, or gives it from a recording; None does neither.
+        platform: The machine, as instructions speak of it; empty for this one.
+        python: The version of Python, as instructions speak of it; empty for this one.
     """
 
     workspace: Path = field(default_factory=Path.cwd)
@@ -80,3 +84,6 @@ class Surroundings:
     child_history: ChildHistory = NOTHING_WANTED
     transcript: CumulativeTranscript | None = field(default=None, repr=False)
     gate: Callable[[], SkillGate] | None = field(default=None, repr=False)
+    tape: Tape | None = None
+    platform: str = ""
+    python: str = ""

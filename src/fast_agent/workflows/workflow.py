@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from fast_agent.runtime.turn_setup import TurnResult
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
@@ -175,7 +176,7 @@ class Workflow(Agent):
         if self._turn is not None and self._turn in around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
-        async with self._lock:
+        async with self._lock, self._place(message, scope):
             if self._closed:
                 raise RunError(f"agent `{self.name}` is closed")
             base, draft = self._memory.begin()
@@ -196,6 +197,16 @@ class Workflow(Agent):
                 self._turn = None
                 self._memory.end()
                 TURNS.reset(token)
+
+    @asynccontextmanager
+    async def _place(self, message: Message, scope: Scope) -> AsyncGenerator[None]:
+        """Tell the tape, if there is one, which turn what is asked outside belongs to."""
+        tape = self._setup.workshop.surroundings.tape
+        if tape is None:
+            yield
+            return
+        with tape.places.turn(self.name, message, scope.parent_call_id):
+            yield
 
     async def _run(
         self, message: Message, turn: WorkflowTurn, base: Conversation, draft: Conversation

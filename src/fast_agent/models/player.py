@@ -1,0 +1,234 @@
+"""Player: answers from a recording; nothing outside is asked."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from fast_agent.errors import (
+    CardError,
+    ConfigError,
+    FastAgentError,
+    HistoryError,
+    LimitError,
+    ModelError,
+    ResourceError,
+    RunError,
+    ToolError,
+)
+from fast_agent.models.cassette_difference import difference
+from fast_agent.models.cassette_parts import Parts, Veil, spread
+from fast_agent.models.tape import TURN_SEPARATOR, Places
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from fast_agent.models.cassette import Cassette, Entry, Failure
+    from fast_agent.models.tape import Codec, Key, Kind, Work
+    from fast_agent.text.json_value import JsonValue
+
+T = TypeVar("T")
+
+PATIENCE: Final = 30.0
+"""How long a request waits that was called off when it was recorded, in seconds."""
+
+_ERRORS: Final[Mapping[str, type[FastAgentError]]] = {
+    error.__name__: error
+    for error in (
+        CardError,
+        ConfigError,
+        HistoryError,
+        LimitError,
+        ModelError,
+        ResourceError,
+        RunError,
+        ToolError,
+    )
+}
+_NOT_COUNTED: Final = frozenset({"clock", "id", "fact"})
+
+
+class Player:
+    """A tape that answers from a recording.
+
+    A question that differs from the recorded one is an error, and after the first such error every
+    question is answered with it: what follows could not be trusted.
+
+    Args:
+        cassette: The recording.
+        veil: What was hidden when it was written.
+        pause: Awaited before each answer, to let other tasks go first; None waits for nothing.
+    """
+
+    def __init__(
+        self,
+        cassette: Cassette,
+        veil: Veil | None = None,
+        pause: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._cassette = cassette
+        self._veil = veil or Veil()
+        self._pause = pause
+        self._seen: dict[str, JsonValue] = {}
+        self._used: set[Key] = set()
+        self.parts = Parts(self._veil, self._seen.__setitem__)
+        self.places = Places(self.parts)
+        self.drift: RunError | None = None
+        """The first question that was not the recorded one, or None."""
+
+    @property
+    def replays(self) -> bool:
+        """True: nothing outside is asked."""
+        return True
+
+    async def ask(
+        self, kind: Kind, name: str, asked: JsonValue, work: Work[T], codec: Codec[T]
+    ) -> T:
+        """Answer from the recording; see `Tape.ask`."""
+        del work
+        if self.drift is not None:
+            raise self.drift
+        key = self.places.key(kind, self._veil.hide(name))
+        asked = self._veil.veiled(asked)
+        entry = self._cassette.entries.get(key)
+        if entry is None or entry.asked != asked:
+            self.drift = self._difference(key, asked, entry)
+            raise self.drift
+        self._used.add(key)
+        if self._pause is not None:
+            await self._pause()
+        if entry.unfinished:
+            await self._wait(key)
+        if entry.failure is not None:
+            raise self._raised(entry.failure)
+        return codec.read(self._veil.lifted(entry.gave))
+
+    def check(self) -> None:
+        """See that the replay has been the recorded run so far; see `Tape.check`."""
+        if self.drift is not None:
+            raise self.drift
+
+    def part(self, digest: str) -> JsonValue:
+        """Give a piece of the recording; see `Tape.part`."""
+        parts = self._cassette.parts
+        if digest not in parts:
+            shown = self._cassette.path
+            raise RunError(f"the recording `{shown}` lacks its piece `{digest}`")
+        return self._veil.lifted(parts[digest])
+
+    def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
+        """Give what was noted; where nothing was, the last of its kind, else what there is now."""
+        key = self.places.key(kind, self._veil.hide(name))
+        entries = self._cassette.entries
+        entry = entries.get(key)
+        while entry is None and key.number > 1:
+            key = key._replace(number=key.number - 1)
+            entry = entries.get(key)
+        if entry is None:
+            return value()
+        return str(self._veil.lifted(entry.gave))
+
+    def left(self) -> tuple[Key, ...]:
+        """Name the recorded questions that were not asked, in the order of the recording."""
+        return tuple(
+            [
+                key
+                for key, entry in self._cassette.entries.items()
+                if key not in self._used and key.kind not in _NOT_COUNTED and not entry.unfinished
+            ]
+        )
+
+    async def _wait(self, key: Key) -> None:
+        """Wait as the recorded run did, until this is called off too."""
+        from anyio import sleep
+
+        await sleep(PATIENCE)
+        raise RunError(
+            f"{_told(key)} had no answer when it was recorded, and is still waited for",
+            hint="record the run anew; it was stopped while it waited",
+        )
+
+    def _raised(self, failure: Failure) -> FastAgentError:
+        kind = _ERRORS.get(failure.kind, RunError)
+        shown = self._veil.lifted
+        hint = None if failure.hint is None else str(shown(failure.hint))
+        return kind(str(shown(failure.message)), hint=hint)
+
+    def _difference(self, key: Key, asked: JsonValue, entry: Entry | None) -> RunError:
+        shown = self._cassette.path
+        now = spread(asked, self._seen)
+        hint = "undo the change, or record the run anew"
+        if not self._cassette.complete:
+            hint = "the recording broke off before its run was over; record it anew"
+        if key.turn and all(other.turn != key.turn for other in self._cassette.entries):
+            message = self._other_turn(key)
+            if message is not None:
+                return RunError(message, hint=hint)
+        entry = entry or self._nearest(key, now)
+        if entry is None:
+            message = f"{_told(key)} is not in the recording `{shown}`"
+            return RunError(message, hint=hint)
+        lines = difference(spread(entry.asked, self._cassette.parts), now)
+        message = f"{_told(key)} is not the one in the recording `{shown}`"
+        if lines:
+            message = f"{message}; `-` is recorded, `+` is asked now:\n{lines}"
+        else:
+            message = f"{message}: it is asked in another turn than `{entry.key.turn}`"
+        return RunError(message, hint=hint)
+
+    def _other_turn(self, key: Key) -> str | None:
+        """Say how the message of a turn that is not recorded differs from a recorded one's."""
+        began = {used.turn for used in self._used}
+        recorded = dict.fromkeys(
+            [
+                other.turn
+                for other in self._cassette.entries
+                if other.agent == key.agent and other.turn not in began
+            ]
+        )
+        if not recorded:
+            return None
+        outer = key.turn.rpartition(TURN_SEPARATOR)[0]
+        like = [turn for turn in recorded if turn.rpartition(TURN_SEPARATOR)[0] == outer]
+        turn = (like or list(recorded))[0]
+        lines = difference(
+            _message_of(turn, self._cassette.parts), _message_of(key.turn, self._seen)
+        )
+        if not lines:
+            return None
+        return (
+            f"a turn of agent `{key.agent}` begins with another message than in the recording"
+            f" `{self._cassette.path}`; `-` is recorded, `+` is said now:\n{lines}"
+        )
+
+    def _nearest(self, key: Key, now: JsonValue) -> Entry | None:
+        """Find the recorded question of the same kind and agent that is most like this one."""
+        parts = self._cassette.parts
+        best: Entry | None = None
+        most = -1.0
+        for entry in self._cassette.entries.values():
+            other = entry.key
+            if other.kind != key.kind or other.agent != key.agent or other in self._used:
+                continue
+            alike = float(other.number == key.number) + float(other.name == key.name)
+            old, new = str(spread(entry.asked, parts))[-2000:], str(now)[-2000:]
+            alike += SequenceMatcher(None, old, new, autojunk=False).quick_ratio()
+            if alike > most:
+                best, most = entry, alike
+        return best
+
+
+def _message_of(turn: str, parts: Mapping[str, JsonValue]) -> JsonValue:
+    """Find the message a turn began with, by the short name in the turn's path."""
+    short = turn.rpartition(":")[2].partition(".")[0]
+    return next((part for digest, part in parts.items() if digest.startswith(short)), None)
+
+
+def _told(key: Key) -> str:
+    """Say which question is meant."""
+    whose = f" of agent `{key.agent}`" if key.turn else ""
+    if key.kind == "model":
+        return f"model request {key.number} of a turn{whose}"
+    if key.kind == "tool":
+        return f"the tool call `{key.name}`{whose}"
+    return f"the reading of `{key.name}`{whose}"
