@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.call_ids import CallIds
@@ -101,7 +100,7 @@ class CumulativeTranscript:
         time is worked on; the rest is shared.
         """
         entries = self._whole()
-        for entry in islice(entries, self._viewed, None):
+        for entry in entries[self._viewed :]:
             for message in self._ids.own_block(entry.messages):
                 self._view = append_to_view(self._view, message)
         self._viewed = len(entries)

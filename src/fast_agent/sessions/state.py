@@ -184,7 +184,10 @@ class SessionState:
         turn.stop_reason, turn.ended = row.data, seq
         if row.flag:
             self._past(turn.agent).parts.append(turn)
-        turn.place = PLACES[row.number or 0]
+        place = row.number or 0
+        if not 0 <= place < len(PLACES):
+            raise SessionError(f"a turn cannot have the place {place}")
+        turn.place = PLACES[place]
         if turn.place == "listed":
             self._listed.append(turn.turn_id)
 

@@ -1,0 +1,267 @@
+"""The store: making, finding, listing, forking, renaming and deleting sessions."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.sessions.session_world import plain_turn, store_in, texts, tool_turn, write
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.schema import APPLICATION_ID, STEPS, bring_up, version_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create("first", cwd=tmp_path) as first, store.create() as second:
+        assert store.find(first.id) == first.id
+        assert store.find(second.id[:-1]) == second.id
+        with pytest.raises(SessionError, match="may be several"):
+            store.find(first.id[:10])
+        with pytest.raises(SessionError) as caught:
+            store.find(f"{first.id}x")
+        assert caught.value.hint == f"did you mean `{first.id}`?"
+    for wrong in ("", "../x", "a/b", ".hidden", "x" * 90):
+        with pytest.raises(SessionError, match="there is no session"):
+            store.find(wrong)
+
+
+def test_the_list_tells_titles_turns_and_places_the_newest_first(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create(cwd=tmp_path) as old:
+        write(old, plain_turn("a", f"what   is\n{'long ' * 30}", "this"))
+    with store.create("named") as new:
+        write(new, plain_turn("a", "one", "1"), plain_turn("b", "two", "2"))
+        new.rewind(1)
+    listed = store.list()
+    assert [one.id for one in listed] == [new.id, old.id]
+    assert [one.turns for one in listed] == [1, 1]
+    assert listed[0].title == "named"
+    assert listed[1].title == "what is long long long long long long long long long long lo…"
+    assert (listed[0].cwd, listed[1].cwd) == ("", str(tmp_path))
+    assert listed[1].created < listed[1].changed < listed[0].changed
+    assert store.latest() == new.id
+    assert store.latest(tmp_path) == old.id
+    assert store.latest(tmp_path / "elsewhere") is None
+
+
+def test_a_home_without_sessions_lists_none_and_is_left_alone(tmp_path: Path) -> None:
+    store = store_in(tmp_path / "home")
+    assert store.list() == []
+    assert store.latest() is None
+    assert not (tmp_path / "home").exists()
+
+
+def test_only_the_owner_may_read_sessions(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        write(session, plain_turn("a", "secret", "kept"))
+        made = [tmp_path / "sessions", *(tmp_path / "sessions").iterdir()]
+        assert len(made) == 5
+        assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in made)
+
+
+def test_a_session_is_written_by_one_at_a_time_and_read_by_many(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        write(session, plain_turn("a", "one", "1"))
+        with pytest.raises(SessionError, match=r"is in use by process \d+") as caught:
+            store.open(session.id)
+        assert "session fork" in (caught.value.hint or "")
+        with pytest.raises(SessionError, match="is in use by process"):
+            store.delete(session.id)
+        with pytest.raises(SessionError, match="is in use by process"):
+            store.rename(session.id, "x")
+        summary, state = store.read(session.id)
+        assert summary.turns == len(state.turns) == 1
+    with store.open(session.id) as again:
+        assert list(texts(again.history("ann"))) == ["one", "1"]
+
+
+def test_another_process_that_holds_a_session_is_named_and_its_end_frees_it(
+    tmp_path: Path,
+) -> None:
+    with store_in(tmp_path).create() as session:
+        pass
+    code = (
+        "import sys, pathlib\nfrom fast_agent.sessions.store import SessionStore\n"
+        "SessionStore(pathlib.Path(sys.argv[1])).open(sys.argv[2])\n"
+        "print('held', flush=True)\nsys.stdin.read()\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path), session.id],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(SessionError, match=f"is in use by process {holder.pid}"):
+            store_in(tmp_path).open(session.id)
+        holder.kill()
+    with store_in(tmp_path).open(session.id) as again:
+        assert again.id == session.id
+
+
+def test_a_fork_goes_on_from_any_turn_and_leaves_the_other_as_it_is(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create("root", cwd=tmp_path) as source:
+        write(source, plain_turn("a", "one", "1"), tool_turn("b"), plain_turn("c", "three", "3"))
+        expected = [0, 2, 6, 8]
+        for at in range(4):
+            with store.fork(source.id, at) as fork:
+                assert len(fork.history("ann")) == expected[at]
+                assert fork.facts.parent == source.id
+                assert fork.facts.cwd == str(tmp_path)
+                write(fork, plain_turn("new", "other", "way"))
+                assert list(texts(fork.history("ann")))[-2:] == ["other", "way"]
+        with store.fork(source.id, "b", title="twig") as twig:
+            assert list(texts(twig.history("ann"))) == [
+                *("one", "1", "look twice", "1 2", "<one>", "<two>", "done")
+            ]
+        with store.fork(source.id) as whole:
+            assert whole.history("ann") == source.history("ann")
+            assert whole.journal.transcript.entries == tuple(source.state.entries())
+        assert [one.title for one in store.list()].count("twig") == 1
+        assert len(source.history("ann")) == 8
+        for wrong in (4, "nobody", -1):
+            with pytest.raises(SessionError, match="there is no turn"):
+                store.fork(source.id, wrong)
+
+
+def test_a_fork_leaves_out_what_was_rewound(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as source:
+        write(source, plain_turn("a", "one", "1"), plain_turn("b", "two", "2"))
+        source.rewind(1)
+        write(source, plain_turn("c", "three", "3"))
+        with store.fork(source.id, 2) as fork:
+            assert list(texts(fork.history("ann"))) == ["one", "1", "three", "3"]
+        with store.fork(source.id, 1) as fork:
+            assert list(texts(fork.history("ann"))) == ["one", "1"]
+
+
+def test_rename_and_delete(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create("old") as session:
+        pass
+    store.rename(session.id, "new \ud800")
+    assert store.list()[0].title == "new ?"
+    store.delete(session.id)
+    assert list((tmp_path / "sessions").iterdir()) == []
+    with pytest.raises(SessionError, match="there is no session"):
+        store.delete(session.id)
+
+
+def test_a_damaged_file_is_told_harms_no_other_and_can_be_deleted(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create("good") as good:
+        write(good, plain_turn("a", "one", "1"))
+    with store.create("bad") as bad:
+        write(bad, *(plain_turn(f"t{n}", "x" * 3000, "y") for n in range(40)))
+    path = tmp_path / "sessions" / f"{bad.id}.sqlite"
+    data = bytearray(path.read_bytes())
+    data[40_000:60_000] = b"\xa5" * 20_000
+    path.write_bytes(data)
+    with pytest.raises(SessionError, match=r"is damaged|event") as caught:
+        store.open(bad.id)
+    assert str(path) in str(caught.value)
+    path.write_bytes(b"no database at all, but long enough to be looked at" * 100)
+    with pytest.raises(SessionError, match="the file is damaged"):
+        store.open(bad.id)
+    listed = {one.id: one for one in store.list()}
+    assert "the file is damaged" in (listed[bad.id].problem or "")
+    assert listed[good.id].problem is None
+    assert store.latest() == good.id
+    store.delete(bad.id)
+    assert [one.id for one in store.list()] == [good.id]
+
+
+def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        write(session, plain_turn("a", "one", "1"))
+    path = tmp_path / "sessions" / f"{session.id}.sqlite"
+    for change, told in {
+        "UPDATE events SET kind = 'strange' WHERE seq = 2": "event 2 is damaged: `strange`",
+        "UPDATE events SET kind = 'message', form = 'nobody' WHERE seq = 2": "role `nobody`",
+        "UPDATE events SET form = NULL, data = '{' WHERE seq = 2": "no JSON",
+        "UPDATE events SET form = NULL, data = '{}' WHERE seq = 2": "no message",
+        "UPDATE events SET number = 7 WHERE seq = 2": "has no message 6",
+        "UPDATE events SET number = 9 WHERE seq = 3": "event 3 is damaged",
+        "UPDATE events SET turn = 'z' WHERE seq = 3": "turn `z` never began",
+    }.items():
+        connection = sqlite3.connect(path)
+        connection.execute(change)
+        connection.commit()
+        connection.close()
+        with pytest.raises(SessionError, match=told), store.open(session.id) as broken:
+            broken.history("ann")
+        connection = sqlite3.connect(path)
+        connection.execute("DELETE FROM events")
+        connection.commit()
+        connection.close()
+        with store.open(session.id) as mended:
+            write(mended, plain_turn("a", "one", "1"))
+
+
+def test_a_file_of_another_version_or_program_is_told(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        pass
+    path = tmp_path / "sessions" / f"{session.id}.sqlite"
+    for pragma, told in {
+        f"user_version = {len(STEPS) + 1}": f"is of version {len(STEPS) + 1}",
+        "application_id = 7": "is not a session",
+    }.items():
+        connection = sqlite3.connect(path)
+        connection.execute(f"PRAGMA {pragma}")
+        connection.close()
+        with pytest.raises(SessionError, match=told):
+            store.open(session.id)
+        assert told in (store.list()[0].problem or "")
+
+
+def test_an_older_file_is_brought_up_whole_or_not_at_all(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "x.sqlite", isolation_level=None)
+    bring_up(connection)
+    assert version_of(connection) == len(STEPS)
+    connection.execute("INSERT INTO events (at, kind, data) VALUES (1, 'titled', 'kept')")
+    step = ("ALTER TABLE events ADD COLUMN colour TEXT", "UPDATE events SET colour = 'red'")
+    with pytest.raises(sqlite3.Error):
+        bring_up(connection, (*STEPS, (*step, "UPDATE nothing SET x = 1")))
+    assert version_of(connection) == len(STEPS)
+    bring_up(connection, (*STEPS, step))
+    assert version_of(connection) == len(STEPS) + 1
+    assert connection.execute("SELECT data, colour FROM events").fetchall() == [("kept", "red")]
+    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+    connection.close()
+
+
+def test_nested_rewinds_leave_what_each_kept(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        for number in range(1, 6):
+            write(session, plain_turn(f"t{number}", f"q{number}", f"a{number}"))
+        session.rewind(4)
+        session.rewind(2)
+        write(session, plain_turn("x", "new", "one"))
+        session.rewind("x")
+        session.rewind(1)
+        write(session, plain_turn("y", "last", "one"))
+        assert list(texts(session.history("ann"))) == ["q1", "a1", "last", "one"]
+        assert [turn.turn_id for turn in session.state.turns] == ["t1", "y"]
+        session.rewind(0)
+        assert session.history("ann") == []
+        assert session.journal.history("ann") is None
+        # Nothing is deleted.
+        assert session.state.last == 5 * 3 + 3 + 3 + 5
+    with store.open(session.id) as again:
+        assert again.history("ann") == []
