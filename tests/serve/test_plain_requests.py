@@ -274,6 +274,7 @@ class Ways:
         write_skill(root, "one")
         roots = ResourceRoots((str(root),), None, internal=False)
         server = ResourceServer(roots.open().service("test", "1.0"))
+        self.service = server.service
         self.sessions = server.sessions
         session = Session(lambda _method, _params: None)
         server.service.answer(session, "initialize", HELLO, 0)
@@ -333,3 +334,16 @@ def test_who_takes_the_short_way(tmp_path: Path) -> None:
     assert ways.send(b"", method="DELETE") == 299
     assert ways.send(read) == 299
     assert Ways(tmp_path / "other", None).send(read, {"host": "there"}) == 200
+
+
+def test_a_request_that_breaks_something_takes_the_long_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There it is logged, and answered as over stdio."""
+
+    def broken(_uri: str) -> object:
+        raise ZeroDivisionError
+
+    ways = Ways(tmp_path)
+    monkeypatch.setattr(ways.service.catalog, "read", broken)
+    assert ways.send(request("resources/read", READ)) == 299

@@ -99,7 +99,7 @@ class SkillMethods:
         kind = f"{_DIRECTORY} {uri}"
         part = page(kind, keys, params.get("cursor"), self._provider.limits.core.page)
         entries = [one.json for one in children[part.start : part.end]]
-        return Answer.of_list("resources", entries, part.cursor, cacheable=False)
+        return Answer.of_list("resources", entries, part.cursor)
 
     def _children(self, skill: Skill, path: str) -> Iterator[Resource]:
         start = len(path) + 1 if path else 0
