@@ -119,7 +119,7 @@ class AgentServers:
         toolset = pool.toolset(server, self._allowed)
         if self._tape is None:
             return toolset
-        from fast_agent.runtime.tape import TapedToolset
+        from fast_agent.runtime.taped_tools import TapedToolset
 
         return TapedToolset(f"tools of {server}", toolset, self._tape)
 

@@ -71,7 +71,7 @@ class OfferedTools:
             toolsets = [HookedToolset(toolset, hooks) for toolset in toolsets]
         fixed = hooked(tools, hooks)
         if tape is not None:
-            from fast_agent.runtime.tape import TapedCalls, taped
+            from fast_agent.runtime.taped_tools import TapedCalls, taped
 
             fixed = taped(fixed, tape)
             toolsets = [TapedCalls(toolset, tape) for toolset in toolsets]
