@@ -348,6 +348,59 @@ def slowly(request: ModelRequest) -> Say:
     return Say(request.messages[-1].text[-9:], delay=0.0001)
 
 
+@pytest.mark.parametrize(
+    ("source", "first", "second"),
+    [
+        ("none", 1, 1),
+        ("child", 1, 3),
+        ("messages", 1, 1),
+    ],
+)
+async def test_history_source_says_what_a_worker_starts_with(
+    source: str, first: int, second: int
+) -> None:
+    world = World({"boss": [plan(step(("ann", "dig")), step(("ann", "fill"))), "done"]})
+    config = boss("ann", history_source=source, history_merge_target="child")
+    async with world.runtime(config, agent("ann")) as runtime:
+        await runtime.agent("boss").send("x")
+        assert len(runtime.agent("ann").history) == 4
+        assert check_validity(runtime.agent("ann").history) == []
+    assert [len(one.messages) for one in world.asked("ann")] == [first, second]
+
+
+async def test_a_worker_may_start_with_the_planner_s_own_history() -> None:
+    one = plan(step(("ann", "dig")))
+    world = World({"boss": [one, "first", one, "second"], "ann": ["a hole", "another"]})
+    config = boss("ann", use_history=True, history_source="orchestrator")
+    async with world.runtime(config, agent("ann")) as runtime:
+        await runtime.agent("boss").send("x")
+        await runtime.agent("boss").send("y")
+    first, second = world.asked("ann")
+    assert first.text.startswith("x\n<request>\nx\n</request>")
+    assert [message.text for message in second.messages[:2]] == ["x", "first"]
+    assert second.text.startswith("y\n<request>")
+
+
+async def test_what_workers_say_may_go_into_the_planner_s_own_history() -> None:
+    tasks = [("ann", "dig"), ("bob", "buy"), ("ann", "fill")]
+    world = World({"boss": [plan(step(*tasks)), "done"], "ann": slowly})
+    config = boss("ann", "bob", use_history=True, history_merge_target="orchestrator")
+    async with world.runtime(config, *agents(("ann", "bob"))) as runtime:
+        result = await runtime.agent("boss").generate("x")
+        history = runtime.agent("boss").history
+    assert check_validity(history) == []
+    assert [one.text for one in history[:2]] == ["x", "done"]
+    assert [one.text.rsplit(": ")[-1] for one in history[2::2]] == ["dig", "buy", "fill"]
+    assert result.adopted == history[2:]
+
+
+async def test_a_worker_without_history_files_cannot_be_merged_into_them() -> None:
+    config = boss("ann", history_merge_target="messages")
+    async with World().runtime(config, agent("ann")) as runtime:
+        with pytest.raises(RunError, match="merges into the `messages` of `ann`, which has none"):
+            runtime.agent("boss")
+
+
 NAMES = ("ann", "bob", "cid")
 PLANS = st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5), min_size=1, max_size=5)
 

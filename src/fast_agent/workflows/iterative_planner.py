@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.workflows.planning import Planning, planner_blueprint
+from fast_agent.workflows.planning import Planning, planner_blueprint, routes_of
 from fast_agent.workflows.workflow import Outcome, Workflow
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ def iterative_planner_blueprint(card: Card, workshop: Workshop) -> Blueprint:
 
     Raises:
         CardError: The card cannot be used.
+        RunError: It merges into history files of an agent that has none.
     """
     return planner_blueprint(card, workshop, IterativePlanner)
 
@@ -34,5 +35,6 @@ class IterativePlanner(Workflow):
         """Plan and have done step after step, and answer; see `Workflow.run`."""
         given = self.config.plan_iterations
         most = given if given is not None and given > 0 else None
-        planning = Planning(self.config, self.brain, request, turn, most)
+        routes = routes_of(self.config, self._setup.workshop)
+        planning = Planning(self.config, self.brain, routes, request, turn, most)
         return await planning.answer(await planning.step_by_step())

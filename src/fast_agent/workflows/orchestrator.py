@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.workflows.planning import Planning, planner_blueprint
+from fast_agent.workflows.planning import Planning, planner_blueprint, routes_of
 from fast_agent.workflows.workflow import Outcome, Workflow
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def orchestrator_blueprint(card: Card, workshop: Workshop) -> Blueprint:
 
     Raises:
         CardError: The card cannot be used.
+        RunError: It merges into history files of an agent that has none.
     """
     return planner_blueprint(card, workshop, Orchestrator)
 
@@ -38,7 +39,8 @@ class Orchestrator(Workflow):
         config = self.config
         given = PLANS if config.plan_iterations is None else config.plan_iterations
         most = given if given > 0 else None
-        planning = Planning(config, self.brain, request, turn, most)
+        routes = routes_of(self.config, self._setup.workshop)
+        planning = Planning(config, self.brain, routes, request, turn, most)
         if config.plan_type == "full":
             end = await planning.all_at_once()
         else:

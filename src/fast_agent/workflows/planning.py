@@ -17,10 +17,14 @@ from fast_agent.workflows.tagged import excerpt, request_text
 from fast_agent.workflows.workflow import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.call_site import CallSite
+    from fast_agent.runtime.child_history import HistoryRoute
     from fast_agent.text.json_value import JsonValue
     from fast_agent.workflows.blueprint import MakeWorkflow
     from fast_agent.workflows.plan import PlanShape, Step, Task
@@ -66,9 +70,21 @@ def planner_blueprint(card: Card, workshop: Workshop, make: MakeWorkflow) -> Blu
 
     Raises:
         CardError: The card cannot be used.
+        RunError: It merges into history files of an agent that has none.
     """
+    routes_of(card.config, workshop)
     own = (card.config.instruction or "").rstrip()
     return WorkflowBlueprint(card, workshop, make, brain=Brain(card, workshop, own + _ROLE))
+
+
+def routes_of(config: AgentConfig, workshop: Workshop) -> dict[str, HistoryRoute]:
+    """Give the agents of a planner's card, with the routes between histories.
+
+    Raises:
+        RunError: The card merges into history files of an agent that has none.
+    """
+    names = dict.fromkeys(config.agents)
+    return {name: workshop.histories.route(config, name) for name in names}
 
 
 class Planning:
@@ -77,6 +93,7 @@ class Planning:
     Args:
         config: The planner's card.
         brain: Its model.
+        routes: Its agents.
         request: The user's message.
         turn: The turn.
         most_plans: Most plans its model is asked for; None is no limit.
@@ -86,6 +103,7 @@ class Planning:
         self,
         config: AgentConfig,
         brain: Brain,
+        routes: Mapping[str, HistoryRoute],
         request: Message,
         turn: WorkflowTurn,
         most_plans: int | None,
@@ -95,7 +113,8 @@ class Planning:
         self._request = request
         self._turn = turn
         self._most_plans = most_plans
-        self._agents = tuple(dict.fromkeys(config.agents))
+        self._routes = routes
+        self._agents = tuple(routes)
         self._progress = Progress()
         self._plans = 0
         self._fruitless = 0
@@ -210,9 +229,12 @@ class Planning:
     async def _do(self, step: Step) -> bool:
         """Do the tasks of a step at the same time; returns whether all were done."""
         before = self._progress.written(failures=False)
-        jobs = [partial(self._task, index, task, before) for index, task in enumerate(step.tasks)]
+        async with self._turn.site(self._request, len(step.tasks)) as site:
+            tasks = enumerate(step.tasks)
+            jobs = [partial(self._task, index, task, before, site) for index, task in tasks]
+            all_ended = await settled(jobs)
         results: list[Result] = []
-        for task, ended in zip(step.tasks, await settled(jobs), strict=True):
+        for task, ended in zip(step.tasks, all_ended, strict=True):
             if isinstance(ended, LimitError):
                 self._limit = ended
             failed = isinstance(ended, FastAgentError)
@@ -223,7 +245,7 @@ class Planning:
         self._last = step
         return not any(result.failed for result in results)
 
-    async def _task(self, index: int, task: Task, before: str) -> Result:
+    async def _task(self, index: int, task: Task, before: str, site: CallSite) -> Result:
         """Have a clone of an agent do a task."""
         turn = self._turn
         told = {**task_facts(task), "plan": self._plans, "index": index}
@@ -232,8 +254,8 @@ class Planning:
             [request_text(self._request), before, f"Your task: {task.description}"], self._request
         )
         try:
-            async with turn.clone(task.agent) as agent:
-                answer = await turn.ask(agent, asked)
+            route = self._routes[task.agent]
+            answer = await turn.call(task.agent, asked, site, index, route)
         except FastAgentError as error:
             turn.tell("task", **told, status="failed", error=excerpt(error.message))
             raise

@@ -186,7 +186,7 @@ class Workflow(Agent):
                 scope,
                 meters=self._meters,
                 members=None if self._setup.shared else self._members,
-                history=draft.history,
+                conversation=draft,
                 output=output,
             )
             self._turn = turn
@@ -239,6 +239,7 @@ class Workflow(Agent):
             (message, answer),
             outcome.structured,
             outcome.workflow,
+            tuple(turn.adopted),
         )
         if listener is not None:
             listener(
@@ -258,6 +259,7 @@ class Workflow(Agent):
         turn.write_down(messages)
         for message in messages:
             draft.append(message)
+        draft.append_block(turn.adopted)
         self._memory.keep(base, draft)
 
     def _abandon(self, turn: WorkflowTurn, stop_reason: str, error: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,8 @@ from anyio import CancelScope
 
 from fast_agent.errors import RunError
 from fast_agent.runtime.budget import Meter
+from fast_agent.runtime.call_site import CallSite
+from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.events import Origin, Warned, WorkflowAdvanced
 from fast_agent.sessions.cumulative import Entry
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.child_history import HistoryRoute
+    from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
@@ -40,22 +45,26 @@ class WorkflowTurn:
         scope: Where the turn stands.
         meters: The workflow's own meter, and the one its limits hold for.
         members: The workflow's clones of its members by name; None where it uses the shared ones.
-        history: What the workflow remembers from before this turn.
+        conversation: What the workflow remembers from before this turn.
         output: The shape the answer must have, or None.
 
     Attributes:
         origin: The turn, as events name it.
+        history: What the workflow remembers from before this turn.
+        adopted: What members leave in the workflow's conversation, behind this turn.
         own: What the workflow's own model used in this turn.
         tree: The same with everything the turn started.
     """
 
     __slots__ = (
         "_agent_meter",
+        "_before",
         "_below",
         "_config",
         "_deepest",
         "_members",
         "_workshop",
+        "adopted",
         "history",
         "origin",
         "output",
@@ -71,7 +80,7 @@ class WorkflowTurn:
         *,
         meters: tuple[Meter, Meter],
         members: dict[str, Agent] | None,
-        history: History,
+        conversation: Conversation,
         output: OutputShape | None,
     ) -> None:
         turn_id = workshop.surroundings.new_turn_id()
@@ -79,7 +88,9 @@ class WorkflowTurn:
         self._workshop = workshop
         self._members = members
         self._deepest = workshop.surroundings.max_depth
-        self.history = history
+        self._before = conversation.draft()
+        self.history: History = conversation.history
+        self.adopted: list[Message] = []
         self.output = output
         self.origin = Origin(config.name, turn_id, scope.parent_call_id)
         self.own = Meter(config.name)
@@ -139,11 +150,52 @@ class WorkflowTurn:
             RunError: Agents are nested too deep.
             FastAgentError: Its turn could not be finished.
         """
-        below = self._below
-        if below.depth > self._deepest:
-            msg = f"agent `{agent.name}` cannot be asked: agents may call each other"
+        self._see_depth(agent.name)
+        return await agent.generate(message, scope=self._below, output=output)
+
+    @asynccontextmanager
+    async def site(self, request: Message, calls: int) -> AsyncGenerator[CallSite]:
+        """Open the workflow's side of calls that run at the same time.
+
+        What members leave behind goes where the card wants it when the calls have ended.
+
+        Args:
+            request: The user's message of this turn.
+            calls: How many calls there are.
+        """
+        before = self._before.draft()
+        before.append(request)
+        site = CallSite(before, self.warn, concurrent=calls > 1)
+        try:
+            yield site
+        finally:
+            await site.land()
+            self.adopted += site.adopted
+
+    async def call(
+        self, name: str, message: Message, site: CallSite, index: int, route: HistoryRoute
+    ) -> TurnResult:
+        """Let a clone of a member answer, as a tool of an agent would; see `call_child`.
+
+        Args:
+            name: The member.
+            message: What it is asked.
+            site: From `site`.
+            index: Which of the calls it is, from 0.
+            route: Where the clone starts from, and where its messages go.
+
+        Raises:
+            RunError: Agents are nested too deep.
+            FastAgentError: Its turn could not be finished.
+        """
+        self._see_depth(name)
+        clone = partial(self._workshop.clone, name)
+        return await call_child(clone, route, site, message, index=index, scope=self._below)
+
+    def _see_depth(self, name: str) -> None:
+        if self._below.depth > self._deepest:
+            msg = f"agent `{name}` cannot be asked: agents may call each other"
             raise RunError(f"{msg} {self._deepest} deep at most")
-        return await agent.generate(message, scope=below, output=output)
 
     async def ask_own(
         self, agent: Agent, message: Message | str, *, output: OutputShape | None = None
