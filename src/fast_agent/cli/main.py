@@ -23,6 +23,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
     "models": "List models; fetch and remove local ones.",
+    "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
     "new": "Write a starter set of cards.",
     "version": "Print the version.",
 }

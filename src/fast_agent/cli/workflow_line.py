@@ -42,6 +42,11 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
         case "rating":
             feedback = facts.get("feedback")
             return f"round {facts.get('round')} is {facts.get('rating')}: {feedback}"
+        case "vote":
+            return f"draw {facts.get('draw')} says {_standing(facts)}"
+        case "flag":
+            reason = facts.get("error") or str(facts.get("reason")).replace("_", " ")
+            return f"draw {facts.get('draw')} is thrown away: {reason}"
         case _:
             told = ", ".join([f"{name} {value}" for name, value in facts.items()])
             return f"{kind}: {told}"
@@ -51,6 +56,14 @@ def _number(facts: JsonObject, total: str) -> str:
     index = facts.get("index")
     at = index + 1 if isinstance(index, int) else index
     return f"step {at} of {facts.get(total)}:"
+
+
+def _standing(facts: JsonObject) -> str:
+    votes, margin = facts.get("votes"), facts.get("margin")
+    has = f"`{facts.get('answer')}`, which has {votes} {'vote' if votes == 1 else 'votes'}"
+    if not margin:
+        return f"{has}; no answer is ahead"
+    return f"{has} and is {margin} ahead" if facts.get("leads") else f"{has}; another is ahead"
 
 
 def _items(value: JsonValue) -> Sequence[JsonValue]:

@@ -64,6 +64,7 @@ def test_when_two_answers_count_as_the_same(match: Match, one: str, other: str, 
         ("exact", "it is 7", None, None),
     ],
 )
+@pytest.mark.spec("MAKER-3")
 def test_red_flags(match: Match, text: str, stop_reason: str | None, flag: str | None) -> None:
     assert Ballot(match, 10).read(text, stop_reason).flag == flag
 

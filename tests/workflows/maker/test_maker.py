@@ -44,6 +44,7 @@ def steps(text: str) -> list[Step | str]:
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-1", "MAKER-5")
 async def test_the_caller_sees_winner_votes_and_margin() -> None:
     world = World({"judge": steps("7 8 7 7")})
     result = await ask(world, voter(k=2))
@@ -68,10 +69,10 @@ async def test_votes_and_flags_are_events_in_the_order_of_the_draws() -> None:
     world = World({"judge": ["7", "8", "", "7", Fail("gone"), "7"]})
     result = await ask(world, voter(k=2))
     assert world.told("vote") == [
-        {"draw": 1, "answer": "7", "votes": 1, "margin": 1},
-        {"draw": 2, "answer": "8", "votes": 1, "margin": 0},
-        {"draw": 4, "answer": "7", "votes": 2, "margin": 1},
-        {"draw": 6, "answer": "7", "votes": 3, "margin": 2},
+        {"draw": 1, "answer": "7", "votes": 1, "leads": True, "margin": 1},
+        {"draw": 2, "answer": "8", "votes": 1, "leads": False, "margin": 0},
+        {"draw": 4, "answer": "7", "votes": 2, "leads": True, "margin": 1},
+        {"draw": 6, "answer": "7", "votes": 3, "leads": True, "margin": 2},
     ]
     assert world.told("flag") == [
         {"draw": 3, "reason": "empty"},
@@ -82,6 +83,7 @@ async def test_votes_and_flags_are_events_in_the_order_of_the_draws() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-1")
 async def test_each_draw_is_a_fresh_clone_of_the_worker() -> None:
     world = World({"judge": steps("7 7 7 7")})
     judge = AgentConfig(name="judge", instruction="Count.")
@@ -100,6 +102,7 @@ async def test_each_draw_is_a_fresh_clone_of_the_worker() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-2")
 async def test_draws_run_at_the_same_time() -> None:
     world = World({"judge": lambda _: Say("7", delay=0.02)})
     await ask(world, voter(k=5))
@@ -112,6 +115,7 @@ async def test_draws_run_at_the_same_time() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-2")
 async def test_the_first_draws_decide_although_later_ones_end_sooner() -> None:
     world = World({"judge": [Say("a", delay=0.05), "b", Say("a", delay=0.03), "b", "a", "a"]})
     result = await ask(world, voter(k=2))
@@ -147,6 +151,7 @@ async def test_match_strategies(match: str, answers: list[str], votes: dict[str,
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-3")
 async def test_long_answers_are_thrown_away_and_drawn_again() -> None:
     world = World({"judge": ["7", "well, let me think about it", "7"]})
     result = await ask(world, voter(k=2, red_flag_max_length=5))
@@ -156,6 +161,7 @@ async def test_long_answers_are_thrown_away_and_drawn_again() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-4")
 async def test_a_vote_that_does_not_converge_says_so() -> None:
     world = World({"judge": steps("a b a b a")})
     result = await ask(world, voter(k=3, max_samples=5))
@@ -216,6 +222,7 @@ SHAPE = JsonOutput({"type": "object", "properties": {"n": {"type": "integer"}}, 
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-3")
 async def test_a_structured_answer_is_voted_on_and_not_repaired() -> None:
     """What does not fit is thrown away; the worker is not sent back to correct it."""
     world = World({"judge": ['{"n": "seven"}', '{"n": 7}', '{"n":7}']})
@@ -228,6 +235,7 @@ async def test_a_structured_answer_is_voted_on_and_not_repaired() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-6")
 async def test_auto_measures_once_then_votes_with_the_k_it_chose() -> None:
     seen: list[int] = []
 
@@ -258,7 +266,7 @@ async def test_auto_measures_once_then_votes_with_the_k_it_chose() -> None:
 @pytest.mark.anyio
 async def test_auto_refuses_a_worker_that_does_not_agree_with_itself() -> None:
     world = World({"judge": lambda _: f"{len(world.seen) % 2}"})
-    with pytest.raises(RunError, match="only 10 of 20 answers agree"):
+    with pytest.raises(RunError, match="only 10 of 20 answers count as right"):
         await ask(world, voter(k="auto"))
 
 

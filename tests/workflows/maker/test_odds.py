@@ -39,6 +39,7 @@ PS = st.floats(0.51, 0.9999)
 
 
 @pytest.mark.parametrize(("model", "error", "k"), PAPER)
+@pytest.mark.spec("MAKER-6")
 def test_the_k_of_the_papers_table(model: str, error: float, k: int) -> None:
     assert smallest_k(1 - error, HANOI_20, 0.95) == k
 

@@ -92,6 +92,7 @@ async def vote_in_order_of(
     st.integers(1, 6),
     st.integers(1, 60),
 )
+@pytest.mark.spec("MAKER-2")
 def test_any_order_of_ending_gives_the_verdict_of_drawing_one_by_one(
     letters: str, random: Random, k: int, max_samples: int
 ) -> None:
@@ -160,6 +161,7 @@ async def test_a_winner_that_came_late_still_wins() -> None:
 @pytest.mark.parametrize("p", [0.6, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize("k", [2, 3, 4])
 @pytest.mark.anyio
+@pytest.mark.spec("MAKER-2")
 async def test_votes_of_draws_that_overtake_each_other_keep_the_odds_of_theory(
     p: float, k: int
 ) -> None:

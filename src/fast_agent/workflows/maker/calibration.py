@@ -62,8 +62,8 @@ class Calibration:
         low, high = self.right.interval
         if low <= 0.5:
             raise RunError(
-                f"only {self.right.hits} of {self.right.trials} answers agree, so p may be anything"
-                f" from {low:.2f} to {high:.2f}; no vote is sure unless it is above 0.5",
+                f"only {self.right.hits} of {self.right.trials} answers count as right, so p may be"
+                f" {low:.2f} or {high:.2f}; no vote is sure unless it is above 0.5",
                 hint="raise `calibration_samples`, make the step smaller, or take a better model",
             )
         return smallest_k(low, steps, target)

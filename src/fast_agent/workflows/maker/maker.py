@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from anyio import Lock
 
-from fast_agent.errors import FastAgentError, LimitError, RunError
+from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.workflows.blueprint import WorkflowBlueprint
-from fast_agent.workflows.maker.ballot import Ballot
-from fast_agent.workflows.maker.calibration import Calibration, calibrate, usual_samples
+from fast_agent.workflows.maker.calibration import calibrate, usual_samples
+from fast_agent.workflows.maker.calibrator import Calibrator
+from fast_agent.workflows.maker.draws import Draws
 from fast_agent.workflows.maker.race import hold_vote
-from fast_agent.workflows.maker.sample import Sample
 from fast_agent.workflows.tagged import excerpt
 from fast_agent.workflows.workflow import Outcome, Workflow
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
-    from fast_agent.models.model import OutputSchema
     from fast_agent.runtime.blueprint import Blueprint, Workshop
-    from fast_agent.runtime.output import OutputShape
     from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.workflows.maker.calibration import Calibration
     from fast_agent.workflows.maker.race import Draw, Verdict
+    from fast_agent.workflows.maker.sample import Sample
     from fast_agent.workflows.maker.tally import Tally
     from fast_agent.workflows.workflow import WorkflowSetup
     from fast_agent.workflows.workflow_turn import WorkflowTurn
@@ -73,7 +73,7 @@ class Maker(Workflow):
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
         """Hold one vote; see `Workflow.run`."""
         config = self.config
-        draw = self.drawing(request, turn)
+        draw = Draws(config, request, turn)
         calibration, k = await self._choose_k(draw)
         if k > config.max_samples:
             raise RunError(
@@ -95,29 +95,9 @@ class Maker(Workflow):
         structured = winner.value if turn.output is not None else None
         return Outcome(Message.assistant(winner.text), workflow, structured)
 
-    def drawing(self, request: Message, turn: WorkflowTurn) -> Draw:
-        """Give what draws answers to a request.
-
-        Args:
-            request: The user's message, which each worker gets as it is.
-            turn: The turn it is for.
-        """
-        config = self.config
-        worker = config.worker or ""
-        ballot = Ballot(config.match_strategy, config.red_flag_max_length, turn.output)
-        shape = None if turn.output is None else _Unread(turn.output)
-
-        async def draw(_number: int) -> Sample:
-            try:
-                async with turn.clone(worker) as agent:
-                    result = await turn.ask(agent, request, output=shape)
-            except LimitError:
-                raise
-            except FastAgentError as error:
-                return Sample.failed(error)
-            return ballot.read(result.text, result.stop_reason)
-
-        return draw
+    def calibrator(self, samples: int, *, right: str | None = None) -> Calibrator:
+        """Give what measures the worker instead of voting; see `Calibrator`."""
+        return Calibrator(self._setup, samples, right=right)
 
     async def _choose_k(self, draw: Draw) -> tuple[Calibration | None, int]:
         config = self.config
@@ -161,28 +141,9 @@ class _Heard:
             draw=number,
             answer=excerpt(sample.text),
             votes=tally.votes[sample.key],
+            leads=sample.key == tally.leader,
             margin=tally.margin,
         )
-
-
-class _Unread:
-    """A shape the worker is told of, whose answers are not corrected but voted on as they are.
-
-    Args:
-        shape: The shape.
-    """
-
-    def __init__(self, shape: OutputShape) -> None:
-        self._shape = shape
-
-    @property
-    def schema(self) -> OutputSchema:
-        """What the model is told."""
-        return self._shape.schema
-
-    def parse(self, text: str) -> object:
-        """Leave the answer as it is."""
-        return text
 
 
 def _record(verdict: Verdict, winner: Sample) -> JsonObject:

@@ -1,0 +1,84 @@
+"""`fast-agent maker`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.group()
+def command() -> None:
+    """Plan votes of MAKER cards: how far ahead an answer must be, and what that costs."""
+
+
+@command.command()
+@click.argument("cards", nargs=-1, metavar="[CARD]...")
+@click.option(
+    "--p", type=float, metavar="P", help="How often one answer is right; instead of cards."
+)
+@click.option("--steps", type=int, metavar="S", help="How many steps the task has.")
+@click.option(
+    "--target",
+    type=float,
+    metavar="T",
+    help="How likely all steps shall be right; 0.95 if not set.",
+)
+@click.option(
+    "--valid", type=float, metavar="V", help="How many answers are not thrown away; with --p only."
+)
+@click.option("--agent", metavar="NAME", help="The MAKER card to measure, where there are several.")
+@click.option("--message", "-m", metavar="TEXT", help="A typical step, for the worker to answer.")
+@click.option(
+    "--right", metavar="TEXT", help="The right answer; else the one most answers give counts so."
+)
+@click.option(
+    "--samples", type=click.IntRange(min=1), metavar="N", help="How many answers to draw."
+)
+@click.option("--model", metavar="SPEC", help="The model of every agent, over their cards.")
+@click.option(
+    "--config-path",
+    "-c",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The configuration file.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["human", "json"]),
+    default="human",
+    show_default=True,
+)
+def plan(
+    cards: tuple[str, ...],
+    p: float | None,
+    steps: int | None,
+    target: float | None,
+    valid: float | None,
+    output: str,
+    **asked: Any,
+) -> None:
+    """Choose k for a task of many steps, and say what to expect of it.
+
+    With --p, by the formula alone. With CARDs, the worker of a MAKER card first answers --message
+    some times, which shows how often it is right; the answers are asked of its model and cost what
+    they cost. k then holds even at the low end of what p may be.
+    """
+    from fast_agent.cli.vote_plan import Measuring, plan_by_formula, render
+
+    if (p is None) == (not cards):
+        raise click.UsageError("give either --p or the cards of a worker to measure")
+    if p is not None:
+        given = [name for name, value in asked.items() if value is not None]
+        if given:
+            raise click.UsageError(f"--{given[0].replace('_', '-')} goes with cards, not with --p")
+        if steps is None:
+            raise click.UsageError("--p goes with --steps, the number of steps of the task")
+        facts = plan_by_formula(p, steps, target, valid)
+    elif valid is not None:
+        raise click.UsageError("--valid goes with --p; of cards it is measured")
+    else:
+        facts = Measuring(cards=cards, steps=steps, target=target, **asked).run()
+    click.echo(render(facts, output), nl=False)
