@@ -29,6 +29,7 @@ FAMILIES = (
     "reload",
     "turn",
     "tool",
+    "workflows",
     "sessions",
     "install",
     "resources",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from anyio import create_task_group
+
 from fast_agent.errors import FastAgentError
 
 if TYPE_CHECKING:
@@ -29,13 +31,12 @@ async def settled(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T | FastAg
         except FastAgentError as error:
             ended[index] = error
 
-    # A task group costs more than a whole turn without one.
-    if len(jobs) == 1:
-        await run(0)
-    else:
-        from anyio import create_task_group
-
+    # A task costs a good part of a turn, so the first job runs in the one that waits for the rest.
+    if len(jobs) > 1:
         async with create_task_group() as group:
-            for index in range(len(jobs)):
+            for index in range(1, len(jobs)):
                 group.start_soon(run, index)
+            await run(0)
+    elif jobs:
+        await run(0)
     return cast("list[T | FastAgentError]", ended)
