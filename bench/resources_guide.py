@@ -39,6 +39,8 @@ def figures(setup: Setup) -> Iterator[Figure]:
         return {
             **_read_ours(setup, root, count),
             "index": answer["index"] * 1e3,
+            "templates": answer["templates"] * 1e3,
+            "page": answer["page"] * 1e3,
             "fill": answer["fill"],
             "search": answer["search"] * 1e3,
         }
@@ -56,6 +58,8 @@ def figures(setup: Setup) -> Iterator[Figure]:
     of = f"{count:,} documents"
     yield line(done, "read", f"guide, one of {of}, over stdio", "ms", Goal(1))
     yield line(done, "index", f"guide, index of {of}", "ms", Goal(300))
+    yield line(done, "templates", f"guide, templates, of {of}", "ms", Goal(50))
+    yield line(done, "page", f"guide, first page of a list, of {of}", "ms", Goal(300))
     yield line(done, "search", f"search of {of}, median of {QUERIES}", "ms", Goal(10))
     yield line(done, "fill", f"search index of {of}, made once", "s")
 

@@ -13,7 +13,12 @@ from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.guide.file import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.search import SearchIndex
+from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.uri import Uri
+
+INFO = ServerInfo("bench", "1")
+LEAST = 500
+"""Fewer bytes than any list of a guide has."""
 
 
 def walk(root: str) -> int:
@@ -38,6 +43,14 @@ def main(root: str, count: int, queries: list[str]) -> None:
     start = time.perf_counter()
     help_page = provider.read(Uri.parse("guide://help"))
     indexed = time.perf_counter() - start
+    service = ResourceService(Catalog([GuideProvider(load_guide(Path(root)))]), INFO)
+    session = service.open(lambda _method, _params: None, "2026-07-28")
+    lists: list[float] = []
+    for method in ("resources/templates/list", "resources/list"):
+        start = time.perf_counter()
+        if len(service.call(session, method, {}).json) < LEAST:
+            sys.exit(f"`{method}` answered with too little")
+        lists.append(time.perf_counter() - start)
     index = SearchIndex(Catalog([provider]))
     start = time.perf_counter()
     found = index.refresh()
@@ -52,7 +65,7 @@ def main(root: str, count: int, queries: list[str]) -> None:
     if not walked >= found >= count or not help_page:
         sys.exit(f"{found} of {count} documents are in the search index")
     times = {"walk": least, "index": indexed, "fill": filled, "search": median(searches)}
-    print(json.dumps(times))
+    print(json.dumps({**times, "templates": lists[0], "page": lists[1]}))
 
 
 main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

@@ -45,11 +45,11 @@ class Memory:
     revision: int = 1
     lists_differ: bool = False
 
-    def resources(self) -> Sequence[Resource]:
-        return [
-            Resource(Uri.parse(uri), uri, mime_type="text/plain", size=len(text.encode()))
+    def resources(self) -> Mapping[str, Resource]:
+        return {
+            uri: Resource(Uri.parse(uri), uri, mime_type="text/plain", size=len(text.encode()))
             for uri, text in reversed(self.texts.items())
-        ]
+        }
 
     def templates(self) -> Sequence[ResourceTemplate]:
         return [ResourceTemplate(f"{self.scheme}://{{name}}", "by name")]

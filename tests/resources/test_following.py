@@ -48,8 +48,8 @@ class Files:
     def revision(self) -> int:
         return self._revision
 
-    def resources(self) -> Sequence[Resource]:
-        return [Resource(uri, path) for uri, path in self._paths.items()]
+    def resources(self) -> Mapping[str, Resource]:
+        return {uri.text: Resource(uri, path) for uri, path in self._paths.items()}
 
     def templates(self) -> Sequence[ResourceTemplate]:
         return ()

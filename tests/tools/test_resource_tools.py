@@ -39,12 +39,13 @@ class Odd:
 
     def __init__(self) -> None:
         names = [*(f"many/{number:03}" for number in range(120)), "long", "picture", "bytes"]
-        self._resources = [
+        made = [
             Resource(Uri.of("odd", name.split("/")), name, description="x\n" * 400, size=8)
             for name in names
         ]
+        self._resources = {one.uri.text: one for one in made}
 
-    def resources(self) -> Sequence[Resource]:
+    def resources(self) -> Mapping[str, Resource]:
         return self._resources
 
     def templates(self) -> Sequence[ResourceTemplate]:

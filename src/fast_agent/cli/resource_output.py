@@ -12,29 +12,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.resources.catalog import Listing
+    from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
     from fast_agent.resources.search import Hit
 
 _MOST_COMPLETIONS = 100
 
 
-def listing_json(listing: Listing) -> str:
+def listing_json(catalog: Catalog) -> str:
     """Give the lists with MCP's field names."""
+    listing = catalog.listing()
     return _json(
         {
-            "resources": [one.data for one in listing.resources],
-            "resourceTemplates": [one.data for one in listing.templates],
+            "resources": [one.data for one in listing.entries(listing.uris)],
+            "resourceTemplates": [one.data for one in catalog.templates()],
         }
     )
 
 
-def listing_text(listing: Listing) -> str:
+def listing_text(catalog: Catalog) -> str:
     """Give one line for each resource and template, then what it is."""
-    lines = [_entry(one.uri.text, one) for one in listing.resources]
-    if listing.templates:
+    listing, templates = catalog.listing(), catalog.templates()
+    lines = [_entry(one.uri.text, one) for one in listing.entries(listing.uris)]
+    if templates:
         lines += ["", "templates:"] if lines else ["templates:"]
-        lines += [_entry(one.template, one) for one in listing.templates]
+        lines += [_entry(one.template, one) for one in templates]
     return "".join(f"{line}\n" for line in lines)
 
 

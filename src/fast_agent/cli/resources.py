@@ -83,11 +83,11 @@ def list_(output: str, **values: Any) -> None:
     """List the resources, and the templates of those that are not listed."""
     from fast_agent.cli.resource_output import listing_json, listing_text
 
-    listing = _open(values).catalog.listing()
+    catalog = _open(values).catalog
     if output == "json":
-        click.echo(listing_json(listing))
+        click.echo(listing_json(catalog))
     else:
-        click.echo(listing_text(listing), nl=False)
+        click.echo(listing_text(catalog), nl=False)
 
 
 @command.command()

@@ -17,20 +17,26 @@ if TYPE_CHECKING:
 
 
 class Listing:
-    """The catalog's lists at one revision, sorted; never changed."""
+    """The resources at one revision, sorted by URI; which there are never changes.
 
-    __slots__ = ("resources", "revision", "template_keys", "templates", "uris")
+    Args:
+        providers: Where they come from.
+        revision: The revision of each.
+    """
+
+    __slots__ = ("_by_scheme", "revision", "uris")
 
     def __init__(self, providers: Sequence[Provider], revision: tuple[int, ...]) -> None:
         self.revision = revision
-        by_uri = {one.uri.text: one for provider in providers for one in provider.resources()}
-        self.uris: tuple[str, ...] = tuple(sorted(by_uri))
-        self.resources: tuple[Resource, ...] = tuple(map(by_uri.__getitem__, self.uris))
-        by_template = {one.template: one for prov in providers for one in prov.templates()}
-        self.template_keys: tuple[str, ...] = tuple(sorted(by_template))
-        self.templates: tuple[ResourceTemplate, ...] = tuple(
-            map(by_template.__getitem__, self.template_keys)
+        self._by_scheme = {one.scheme: one.resources() for one in providers}
+        self.uris: tuple[str, ...] = tuple(
+            sorted([uri for resources in self._by_scheme.values() for uri in resources])
         )
+
+    def entries(self, uris: Iterable[str]) -> list[Resource]:
+        """Give the entries of some of the URIs; looking one up may take reading a file."""
+        by_scheme = self._by_scheme
+        return [by_scheme[uri[: uri.index("://")]][uri] for uri in uris]
 
 
 class Catalog:
@@ -49,6 +55,7 @@ class Catalog:
         self.limits = limits
         self._by_scheme = {provider.scheme: provider for provider in self.providers}
         self._listing: Listing | None = None
+        self._templates: tuple[ResourceTemplate, ...] = ()
         if len(self._by_scheme) < len(self.providers):
             raise ValueError("two providers of one scheme")
 
@@ -58,12 +65,20 @@ class Catalog:
         return self._by_scheme
 
     def listing(self) -> Listing:
-        """The lists as they are now; the same object until a provider's revision changes."""
+        """The resources as they are now; the same object until a provider's revision changes."""
         revision = tuple([provider.revision for provider in self.providers])
         listing = self._listing
         if listing is None or listing.revision != revision:
             listing = self._listing = Listing(self.providers, revision)
         return listing
+
+    def templates(self) -> tuple[ResourceTemplate, ...]:
+        """The templates, sorted; the same object until one changes. No resource is looked at."""
+        found = {one.template: one for prov in self.providers for one in prov.templates()}
+        templates = tuple(map(found.__getitem__, sorted(found)))
+        if templates != self._templates:
+            self._templates = templates
+        return self._templates
 
     def provider_of(self, uri: Uri) -> Provider:
         """The provider of a URI's scheme.
@@ -101,9 +116,8 @@ class Catalog:
             NotFound: No provider lists this template, or it has no such argument.
         """
         provider = self._by_scheme.get(template.partition("://")[0])
-        # Not from the listing: making it may take reading every document.
         if provider is None or all(one.template != template for one in provider.templates()):
-            known = sorted(one.template for prov in self.providers for one in prov.templates())
+            known = [one.template for one in self.templates()]
             raise NotFound(template, known, what="template")
         return tuple(provider.complete(template, argument, value, given))
 

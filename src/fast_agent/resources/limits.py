@@ -22,7 +22,7 @@ class Limits(NamedTuple):
     file_bytes: int = 1 << 20
     answer_bytes: int = 4 << 20
     parts: int = 200
-    page: int = 4000
+    page: int = 2048
     completions: int = 100
     tree_files: int = 100_000
     tree_depth: int = 16

@@ -57,12 +57,15 @@ class Provider(Protocol):
         """
         ...
 
-    def resources(self) -> Sequence[Resource]:
-        """The resources worth listing, in any order; the same values until `revision` grows."""
+    def resources(self) -> Mapping[str, Resource]:
+        """The resources worth listing, by canonical URI; the same object until `revision` grows.
+
+        Looking an entry up may take reading a file, so look up those that are shown.
+        """
         ...
 
     def templates(self) -> Sequence[ResourceTemplate]:
-        """The templates of resources that are not listed."""
+        """The templates of resources that are not listed; asked for often, so never slow."""
         ...
 
     def read(self, uri: Uri) -> Sequence[ResourceContent]:

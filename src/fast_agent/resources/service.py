@@ -24,7 +24,7 @@ from fast_agent.resources.session import LEVELS, Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from fast_agent.resources.catalog import Catalog, Listing
+    from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.following import StartWatch
     from fast_agent.resources.provider import Addition, Method, ServedTool
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -96,7 +96,7 @@ class ResourceService:
         tail: JsonObject = {"resultType": "complete", "_meta": stamp}
         self._tail = Answer(tail)
         self._cached_tail = Answer({"ttlMs": 0, "cacheScope": "private", **tail})
-        self._pages: dict[tuple[str, str | None, bool], tuple[Listing, Answer]] = {}
+        self._pages: dict[tuple[str, str | None, bool], tuple[object, Answer]] = {}
 
     @property
     def methods(self) -> frozenset[str]:
@@ -251,21 +251,22 @@ class ResourceService:
     def _listed(self, session: Session, method: str, params: JsonObject) -> Answer:
         """Answer a list of the catalog; its pages are kept until the catalog changes."""
         cursor = params.get("cursor")
-        listing = self.catalog.listing()
+        templates = method == "resources/templates/list"
+        listing = self.catalog.templates() if templates else self.catalog.listing()
         key = (method, cursor if isinstance(cursor, str) else None, session.era == "modern")
         known = self._pages.get(key)
         if known is not None and known[0] is listing:
             return known[1]
-        name, keys, items = (
-            ("resources", listing.uris, listing.resources)
-            if method == "resources/list"
-            else ("resourceTemplates", listing.template_keys, listing.templates)
-        )
-        found = page(method, keys, cursor, self.catalog.limits.page)
-        part = items[found.start : found.end]
-        answer = self._seal(
-            Answer.of_list(name, [item.json for item in part], found.cursor), session
-        )
+        size = self.catalog.limits.page
+        if isinstance(listing, tuple):
+            found = page(method, [one.template for one in listing], cursor, size)
+            items = [one.json for one in listing[found.start : found.end]]
+            answer = Answer.of_list("resourceTemplates", items, found.cursor)
+        else:
+            found = page(method, listing.uris, cursor, size)
+            part = listing.entries(listing.uris[found.start : found.end])
+            answer = Answer.of_list("resources", [one.json for one in part], found.cursor)
+        answer = self._seal(answer, session)
         if len(self._pages) >= _MOST_PAGES:
             self._pages.clear()
         self._pages[key] = (listing, answer)

@@ -20,6 +20,7 @@ MAX_CHARACTERS = 2048
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 # Characters that stand for themselves, between a scheme that is lower case and the end.
 _CANONICAL = re.compile(r"[a-z][a-z0-9+.\-]*://[A-Za-z0-9!$&'()*+,;=:@~\-._/]+")
+_NO_NAMES = frozenset({"", ".", ".."})
 _BAD_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
 _ESCAPE = rb"%([0-9A-Fa-f]{2})"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -77,7 +78,17 @@ class Uri:
         Raises:
             InvalidUri: There is no segment, one cannot be one, or the whole is too long.
         """
-        names = tuple(_checked(segment, scheme) for segment in segments)
+        names = tuple(segments)
+        text = f"{scheme}://{'/'.join(names)}"
+        if (
+            len(text) <= MAX_CHARACTERS
+            and _CANONICAL.fullmatch(text)
+            and not _NO_NAMES & {*names}
+            # No segment holds a `/`, and none of the scheme's characters came out of one.
+            and tuple(text[len(scheme) + 3 :].split("/")) == names
+        ):
+            return cls(text, scheme, names)
+        names = tuple(_checked(segment, scheme) for segment in names)
         text = f"{scheme}://{'/'.join(map(_encode, names))}"
         if not names:
             raise InvalidUri(text, "names nothing after `://`")
@@ -104,7 +115,7 @@ class Uri:
         if _CANONICAL.fullmatch(text):
             scheme, _, rest = text.partition("://")
             segments = tuple(rest.split("/"))
-            if "" not in segments and "." not in segments and ".." not in segments:
+            if not _NO_NAMES & {*segments}:
                 return cls(text, scheme, segments)
         scheme, mark, rest = text.partition("://")
         if not mark or not re.fullmatch(_SCHEME, scheme):

@@ -193,9 +193,13 @@ def _read_regular(descriptor: int, limit: int) -> FileBytes:
             raise RefusedFileError("is not a regular file")
         blocks: list[bytes] = []
         room = limit + 1  # one more than allowed: the file may grow while it is read
-        while room > 0 and (block := os.read(descriptor, min(room, _BLOCK))):
+        # Room for what is there and one byte more, so that a small file takes one short read.
+        ask = min(status.st_size + 1, room)
+        while ask > 0 and (block := os.read(descriptor, ask)):
             blocks.append(block)
             room -= len(block)
+            whole = len(block) < ask and limit + 1 - room >= status.st_size
+            ask = 0 if whole else min(room, _BLOCK)
     except OSError as error:
         raise _refusal(error) from error
     finally:

@@ -13,7 +13,7 @@ from fast_agent.errors import ResourceError, ToolError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.resources.internal.provider import TOKENS, WHY
+from fast_agent.resources.meta_key import TOKENS, WHY
 from fast_agent.resources.paging import page
 from fast_agent.resources.problem import NotFound
 from fast_agent.resources.search import SearchIndex
@@ -151,20 +151,16 @@ class ResourceShelf:
             raise NotFound(f"{scheme}://", known, what="scheme")
         listing = self.catalog.listing()
         start = f"{scheme}://" if scheme else ""
-        kept = [
-            one
-            for one in listing.resources
-            if one.uri.text.startswith(start) and one.uri.text.startswith(prefix)
-        ]
+        kept = [uri for uri in listing.uris if uri.startswith(start) and uri.startswith(prefix)]
         kind = f"{LIST} {scheme} {prefix}"
-        part = page(kind, [one.uri.text for one in kept], arguments.text("cursor"), PAGE)
-        lines = [_listed(one) for one in kept[part.start : part.end]]
+        part = page(kind, kept, arguments.text("cursor"), PAGE)
+        lines = [_listed(one) for one in listing.entries(kept[part.start : part.end])]
         if part.cursor is not None:
             lines.append(f"{len(kept) - part.end} more: go on with `cursor` {part.cursor}")
         else:
             lines += [
                 f"{one.template} (a template): {_short(one.description or one.title or one.name)}"
-                for one in listing.templates
+                for one in self.catalog.templates()
                 if one.template.startswith(start) and one.template.startswith(prefix)
             ]
         if not lines:

@@ -6,80 +6,23 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.resources.guide.small_guide import META, listed, make_root, provider, settle, write
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.guide.file import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
-from fast_agent.resources.limits import Limits
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from fast_agent.text.json_value import JsonObject
 
-META: JsonObject = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-GUIDE = """\
-categories: { howto: { dir: guides }, api: {}, both: {} }
-collections: { start: { members: [howto/install] }, both: { members: [api] } }
-"""
-INSTALL = """\
----
-title: Install it
-description: How to install
-why: Comes first
-priority: 0.9
-audience: [user, assistant]
-type: guide
-tags: [setup, linux]
-owner: me
----
-# Heading
-"""
-
-
-def write(root: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return root
-
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return write(
-        tmp_path,
-        {
-            ".guide.yaml": GUIDE,
-            "guides/install.md": INSTALL,
-            "guides/use.md": "\ufeff\n# Use it #\n\ntext",
-            "guides/plain.txt": "plain",
-            "api/ref.md": "no heading",
-            "api/what?.md": "question",
-            "both/own.md": "own",
-        },
-    )
-
-
-def provider(root: Path, limits: Limits | None = None) -> GuideProvider:
-    return GuideProvider(load_guide(root, "docs"), limits or Limits())
-
-
-def settle(root: Path) -> None:
-    """Make every date old, so that none is too recent to be trusted."""
-    for folder, _, files in os.walk(root):
-        for name in (*files, "."):
-            os.utime(os.path.join(folder, name), (1_600_000_000, 1_600_000_000))  # noqa: PTH118
-
-
-def listed(guide: GuideProvider) -> dict[str, JsonObject]:
-    return {one.uri.text: one.data for one in guide.resources()}
+    return make_root(tmp_path)
 
 
 def test_the_revision_stays_while_nothing_changes(root: Path) -> None:
@@ -87,8 +30,10 @@ def test_the_revision_stays_while_nothing_changes(root: Path) -> None:
     guide = provider(root)
     before = guide.revision
     resources = guide.resources()
+    shown = resources["guide://document/api/ref.md"]
     assert guide.revision == before
-    assert guide.resources()[1] is resources[1]
+    assert guide.resources() is resources
+    assert resources["guide://document/api/ref.md"] is shown
     os.utime(root / "guides", (1_700_000_000, 1_700_000_000))
     assert guide.revision == before
     assert not guide.refresh()
@@ -208,22 +153,28 @@ def test_what_reads_nothing_has_no_fingerprint(root: Path) -> None:
 
 
 @pytest.mark.spec("GUIDE-39")
-def test_the_list_has_changed_when_a_document_comes_or_is_called_something_else(
-    root: Path,
-) -> None:
+def test_the_list_has_changed_when_what_it_tells_has(root: Path) -> None:
     settle(root)
     guide = provider(root)
-    guide.refresh()
-    assert not guide.refresh()
+    seen = [guide.revision]
+
+    def grown() -> bool:
+        guide.refresh()
+        seen.append(guide.revision)
+        return seen[-1] > seen[-2]
+
+    assert not grown()
     write(root, {"guides/first.md": "x"})
-    assert guide.refresh().resources  # nobody has listed them yet
-    listed(guide)
+    assert grown()  # nobody has listed them yet, but somebody may follow the list
     write(root, {"guides/first.md": "y longer"})
-    assert not guide.refresh().resources
+    assert not grown()  # nobody was told what is in it
+    assert listed(guide)["guide://document/howto/first.md"]["size"] == 8
+    write(root, {"guides/first.md": "y longer still"})
+    assert grown()
     write(root, {"guides/first.md": "# Now with a title"})
-    assert guide.refresh().resources
+    assert grown()
     (root / "guides" / "first.md").unlink()
-    assert guide.refresh().resources
+    assert grown()
 
 
 @pytest.mark.spec("GUIDE-39")

@@ -280,7 +280,7 @@ def test_a_directory_without_a_file(tmp_path: Path) -> None:
         "howto": "howto",
     }
     index = GuideProvider(config)
-    assert [one.uri.text for one in index.resources()] == [
+    assert list(index.resources()) == [
         "guide://help",
         "guide://document/documents/b.md",
         "guide://document/howto/x/a.md",

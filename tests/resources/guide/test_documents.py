@@ -1,18 +1,26 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.resources.guide.small_guide import (
+    INSTALL,
+    META,
+    listed,
+    make_root,
+    provider,
+    settle,
+    write,
+)
 
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.guide.file import load_guide
+from fast_agent.resources.folder import Folder
+from fast_agent.resources.guide.forms import HELP_ENTRY
 from fast_agent.resources.guide.metadata import read_metadata
-from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import NotFound
 from fast_agent.resources.search import SearchIndex
@@ -20,72 +28,17 @@ from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from fast_agent.resources.session import Session
     from fast_agent.text.json_value import JsonObject, JsonValue
-
-META: JsonObject = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-GUIDE = """\
-categories: { howto: { dir: guides }, api: {}, both: {} }
-collections: { start: { members: [howto/install] }, both: { members: [api] } }
-"""
-INSTALL = """\
----
-title: Install it
-description: How to install
-why: Comes first
-priority: 0.9
-audience: [user, assistant]
-type: guide
-tags: [setup, linux]
-owner: me
----
-# Heading
-"""
-
-
-def write(root: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return root
+    from fast_agent.text.safe_file import FileBytes
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return write(
-        tmp_path,
-        {
-            ".guide.yaml": GUIDE,
-            "guides/install.md": INSTALL,
-            "guides/use.md": "\ufeff\n# Use it #\n\ntext",
-            "guides/plain.txt": "plain",
-            "api/ref.md": "no heading",
-            "api/what?.md": "question",
-            "both/own.md": "own",
-        },
-    )
-
-
-def provider(root: Path, limits: Limits | None = None) -> GuideProvider:
-    return GuideProvider(load_guide(root, "docs"), limits or Limits())
-
-
-def settle(root: Path) -> None:
-    """Make every date old, so that none is too recent to be trusted."""
-    for folder, _, files in os.walk(root):
-        for name in (*files, "."):
-            os.utime(os.path.join(folder, name), (1_600_000_000, 1_600_000_000))  # noqa: PTH118
-
-
-def listed(guide: GuideProvider) -> dict[str, JsonObject]:
-    return {one.uri.text: one.data for one in guide.resources()}
+    return make_root(tmp_path)
 
 
 def ask(service: ResourceService, session: Session, method: str, **params: JsonValue) -> Any:
@@ -110,7 +63,11 @@ def test_documents_are_listed_with_what_they_say_of_themselves(root: Path) -> No
             "priority": 0.9,
             "lastModified": "2020-09-13T12:26:40Z",
         },
-        "_meta": {"why": "Comes first", "type": "guide", "tags": ("setup", "linux")},
+        "_meta": {
+            "fast-agent/why": "Comes first",
+            "fast-agent/type": "guide",
+            "fast-agent/tags": ("setup", "linux"),
+        },
     }
     assert found["guide://document/howto/use.md"]["title"] == "Use it"
     assert "title" not in found["guide://document/api/ref.md"]
@@ -149,6 +106,73 @@ def test_pages(root: Path) -> None:
     for uri in uris:
         contents = ask(service, session, "resources/read", uri=uri)["contents"]
         assert [one["uri"] for one in contents] == [uri]
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note which documents are read from now on."""
+    paths: list[str] = []
+    read = Folder.read
+
+    def noted(folder: Folder, path: str, limit: int) -> FileBytes:
+        paths.append(path)
+        return read(folder, path, limit)
+
+    monkeypatch.setattr(Folder, "read", noted)
+    return paths
+
+
+@pytest.mark.parametrize("protocol", ["2026-07-28", "2025-11-25"])
+def test_a_page_reads_the_documents_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    names = [f"{number:02}.md" for number in range(20)]
+    write(tmp_path, {f"d/{name}": f"# Title of {name}" for name in names})
+    settle(tmp_path)
+    limits = Limits(page=8)
+    catalog = Catalog([provider(tmp_path, limits)], limits)
+    service = ResourceService(catalog, ServerInfo("test", "1"), watch=never)
+    session = service.open(lambda _method, _params: None, protocol)
+    paths = looked_up(monkeypatch)
+
+    def listed_page(cursor: str | None) -> tuple[list[str | None], str | None]:
+        params: JsonObject = {} if cursor is None else {"cursor": cursor}
+        answer = json.loads(service.call(session, "resources/list", params).json)
+        return [one.get("title") for one in answer["resources"]], answer.get("nextCursor")
+
+    first, cursor = listed_page(None)
+    assert first == [f"Title of {name}" for name in names[:8]]
+    assert listed_page(None) == (first, cursor)
+    assert paths == [f"d/{name}" for name in names[:8]], "an entry is read once"
+    write(tmp_path, {"d/00.md": "# Other", "d/19.md": "# Other too", "d/07a.md": "# New"})
+    paths.clear()
+    second, cursor = listed_page(cursor)
+    assert second == ["New", *(f"Title of {name}" for name in names[8:15])]
+    assert paths == ["d/00.md", "d/07a.md", *(f"d/{name}" for name in names[8:15])]
+    third, cursor = listed_page(cursor)
+    assert third == [*(f"Title of {name}" for name in names[15:19]), "Other too", HELP_ENTRY.title]
+    assert cursor is None
+
+
+@pytest.mark.parametrize("protocol", ["2026-07-28", "2025-11-25"])
+def test_templates_wait_for_no_resource(
+    root: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    service = ResourceService(Catalog([provider(root)]), ServerInfo("test", "1"), watch=never)
+    session = service.open(lambda _method, _params: None, protocol)
+    paths = looked_up(monkeypatch)
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("the tree was looked at")
+
+    monkeypatch.setattr(Folder, "walk", refused)
+    answer = json.loads(service.call(session, "resources/templates/list", {}).json)
+    assert len(answer["resourceTemplates"]) == 4
+    assert paths == []
+
+
+def never(_places: Sequence[str], _on_change: Callable[[], None]) -> Callable[[], None]:
+    """Watch nothing."""
+    return lambda: None
 
 
 @pytest.mark.spec("GUIDE-37")
@@ -316,9 +340,9 @@ def test_stamps_of_search_documents(root: Path) -> None:
 
 
 def test_tuples_are_lists_on_the_wire(root: Path) -> None:
-    found = [json.loads(one.json) for one in provider(root).resources()]
+    found = [json.loads(one.json) for one in provider(root).resources().values()]
     install = cast("dict[str, Any]", next(one for one in found if "_meta" in one))
-    assert install["_meta"]["tags"] == ["setup", "linux"]
+    assert install["_meta"]["fast-agent/tags"] == ["setup", "linux"]
     assert install["annotations"]["audience"] == ["user", "assistant"]
 
 

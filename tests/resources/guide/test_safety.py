@@ -41,7 +41,7 @@ def provider(root: Path, limits: Limits | None = None) -> GuideProvider:
 
 def uris(guide: GuideProvider) -> list[str]:
     assert guide.revision  # asked for on every list
-    return [one.uri.text for one in guide.resources() if one.uri.text != "guide://help"]
+    return [uri for uri in guide.resources() if uri != "guide://help"]
 
 
 def notes(guide: GuideProvider) -> list[tuple[str, str, str]]:

@@ -15,13 +15,8 @@ import pytest
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.internal import provider as internal
-from fast_agent.resources.internal.provider import (
-    TAGS,
-    TOKENS,
-    WHY,
-    InternalProvider,
-    read_manifest,
-)
+from fast_agent.resources.internal.provider import InternalProvider, read_manifest
+from fast_agent.resources.meta_key import TAGS, TOKENS, WHY
 from fast_agent.resources.problem import InvalidUri, NotFound, Unavailable
 from fast_agent.resources.provider import Provider
 from fast_agent.resources.search import SearchIndex
@@ -69,7 +64,7 @@ def _catalog(provider: InternalProvider) -> Catalog:
 def test_every_listed_document_reads_as_the_manifest_says(
     catalog: Catalog, provider: InternalProvider
 ) -> None:
-    listed = catalog.listing().resources
+    listed = catalog.listing().entries(catalog.listing().uris)
     assert len(listed) >= 9
     for resource in listed:
         (content,) = catalog.read(resource.uri)

@@ -188,7 +188,7 @@ def test_a_real_manifest_file_wins(tmp_path: Path) -> None:
     add(tmp_path, "own", _manifest="mine")
     provider, problems = serve(tmp_path)
     assert text(provider, "skill://own/_manifest") == "mine"
-    assert "skill://own/_manifest" not in [one.uri.text for one in provider.resources()]
+    assert "skill://own/_manifest" not in provider.resources()
     assert codes(problems) == ["FA765"]
     (tmp_path / "own/_manifest").unlink()
     assert '"path":"SKILL.md"' in text(provider, "skill://own/_manifest")

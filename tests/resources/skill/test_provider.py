@@ -55,7 +55,7 @@ def serve(
 
 def listed(provider: SkillProvider) -> list[str]:
     provider.look()
-    return [one.uri.text for one in provider.resources()]
+    return list(provider.resources())
 
 
 def read(provider: SkillProvider, uri: str) -> bytes:
@@ -89,7 +89,7 @@ def test_lists_the_head_and_the_manifest_of_every_skill(root: Path) -> None:
         "skill://git-commit-review/_manifest",
         "skill://prompt-xml",
     ]
-    first, second, *_ = provider.resources()
+    first, second, *_ = provider.resources().values()
     assert (first.name, first.description) == ("code-review", "Does code-review.")
     assert (first.mime_type, second.mime_type) == ("text/markdown", "application/json")
     assert first.size == (root / "code-review/SKILL.md").stat().st_size

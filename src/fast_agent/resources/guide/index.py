@@ -115,7 +115,6 @@ class GuideIndex:
     Args:
         config: The guide's configuration.
         shelves: The documents, by category.
-        places: The directories that all others are below.
         folders: The state of each directory the documents are in.
         problems: What is wrong with the tree.
     """
@@ -124,13 +123,11 @@ class GuideIndex:
         self,
         config: GuideConfig,
         shelves: Mapping[str, Shelf],
-        places: Sequence[str],
         folders: Mapping[str, FolderState],
         problems: tuple[Diagnostic, ...],
     ) -> None:
         self.config = config
         self.shelves = shelves
-        self.places = places
         self.problems = problems
         self.count = sum(len(shelf.names) for shelf in shelves.values())
         self._folders = folders
@@ -140,6 +137,10 @@ class GuideIndex:
         """Give every document, by category and name."""
         for shelf in self.shelves.values():
             yield from shelf.all()
+
+    def names(self) -> list[tuple[str, str, str]]:
+        """Give the category, name and path of every document, in order."""
+        return [document[:3] for document in self.documents()]
 
     def collection(self, name: str) -> tuple[Document, ...]:
         """Give the documents of a collection, sorted by category and name.

@@ -1,20 +1,23 @@
-"""The list of a guide's documents, kept while they stay the same.
+"""The list of a guide's documents: which there are, and what those that were shown say.
 
-An entry needs the document's frontmatter, which is read when a list is first asked for, and again
-when the file has changed.
+An entry needs the document's frontmatter. That is read when a page with the entry is first asked
+for, and again when the file has changed; a guide of ten thousand documents is listed by the page.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from time import gmtime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fast_agent.resources.guide.forms import MARKDOWN
+from fast_agent.resources.guide.forms import HELP_ENTRY, MARKDOWN
 from fast_agent.resources.media_type import media_type
 from fast_agent.resources.resource import Resource
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
+    from threading import RLock
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.folder import Folder
@@ -44,14 +47,37 @@ class _Entry(NamedTuple):
     problems: tuple[Diagnostic, ...]
 
 
+class Listed(Mapping[str, Resource]):
+    """The documents of an index by URI, and the help page; an entry is made when looked up."""
+
+    __slots__ = ("_documents", "_entry")
+
+    def __init__(self, index: GuideIndex, entry: Callable[[Document], Resource]) -> None:
+        self._documents: dict[str, Document | None] = {HELP_ENTRY.uri.text: None}
+        for document in index.documents():
+            self._documents[document.uri.text] = document
+        self._entry = entry
+
+    def __getitem__(self, uri: str) -> Resource:
+        document = self._documents[uri]
+        return HELP_ENTRY if document is None else self._entry(document)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._documents)
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+
 class GuideListing:
-    """Keeps the entries of documents; not for several threads at once.
+    """Keeps the entries of documents that were shown; the caller holds the lock.
 
     Args:
         config: The guide's configuration.
         folder: Its docroot.
         limits: What bounds a file.
         monotonic: Seconds that only grow.
+        lock: Held by callers, and here while an entry of a `Listed` is looked up.
     """
 
     def __init__(
@@ -60,92 +86,111 @@ class GuideListing:
         folder: Folder,
         limits: Limits,
         monotonic: Callable[[], float],
+        lock: RLock,
     ) -> None:
         self._config = config
         self._folder = folder
         self._limits = limits
         self._monotonic = monotonic
-        self._revision = 1
-        self._entries: Mapping[_Key, _Entry] = {}
-        self._resources: tuple[Resource, ...] | None = None
-        self._known: GuideIndex | None = None
+        self._lock = lock
+        self._entries: dict[_Key, _Entry] = {}
+        self._index: GuideIndex | None = None
+        self._listed: Listed | None = None
         self._look_at = 0.0
+        self.revision = 1
+        """Grows when a list that was given does not hold any more."""
 
-    def revision(self, index: GuideIndex) -> int:
-        """Give a number that grows when the list does not hold any more."""
-        few = index.count <= _FEW or index is not self._known
-        if self._resources is not None and (few or self._monotonic() >= self._look_at):
-            self._look(index)
-        return self._revision
+    @property
+    def begun(self) -> bool:
+        """Whether anybody has asked which documents there are."""
+        return self._index is not None
 
-    def resources(self, index: GuideIndex) -> Sequence[Resource]:
+    def resources(self, index: GuideIndex) -> Mapping[str, Resource]:
         """Give the list; the same one until `revision` grows."""
-        if self._resources is None:
-            self._look(index)
-        return self._resources or ()
+        self._take(index)
+        if self._listed is None:
+            self._listed = Listed(index, self._locked_entry)
+        return self._listed
 
-    def refresh(self, index: GuideIndex, *, fresh: bool) -> bool:
-        """Look at every document again.
+    def follow(self, index: GuideIndex, *, now: bool = False) -> None:
+        """Notice what differs: the documents there are, and what those that were shown say.
 
         Args:
             index: The documents there are now.
-            fresh: Whether the index was made just now, so that its stamps are the files'.
-
-        Returns:
-            Whether the list differs in more than sizes and dates.
+            now: Whether to look at all that were shown, however many they are.
         """
-        known = self._known
-        if self._resources is None:  # nobody has asked for the list
-            self._known = index
-            return known is not None and known is not index and _keys(known) != _keys(index)
-        before = self._entries
-        self._look(index, fresh=fresh)
-        return _differ(before, self._entries)
+        few = len(self._entries) <= _FEW or index is not self._index
+        self._take(index)
+        if few or now or self._monotonic() >= self._look_at:
+            for category, name in tuple(self._entries):
+                self._renewed(index.shelves[category].documents[name])
+            self._look_at = self._monotonic() + _LOOK_SECONDS
 
     def entries(self, index: GuideIndex) -> Iterator[tuple[Document, Resource, FileStamp]]:
         """Give every document with its entry and its state, as they are now.
 
         The time of a stamp is negative where the file has only just changed.
         """
-        self._look(index)
-        entries = self._entries
+        self._take(index)
         for document in index.documents():
-            entry = entries[document.category, document.name]
+            entry = self._renewed(document)
             yield document, entry.resource, entry.stamp
 
     def problems(self, index: GuideIndex) -> list[Diagnostic]:
         """Give what is wrong with the documents' frontmatter."""
-        self._look(index)
-        return [problem for entry in self._entries.values() for problem in entry.problems]
+        self._take(index)
+        return [
+            problem
+            for document in index.documents()
+            for problem in self._renewed(document).problems
+        ]
 
-    def _look(self, index: GuideIndex, *, fresh: bool = False) -> None:
-        """Bring the entries up to date; those that are right stay the same objects."""
-        before = self._entries
-        stamp_of = self._folder.stamp
-        entries: dict[_Key, _Entry] = {}
-        same = self._resources is not None
-        for document in index.documents():
+    def _take(self, index: GuideIndex) -> None:
+        """Go over to another index."""
+        before, self._index = self._index, index
+        if before is None or before is index or before.names() == index.names():
+            return
+        self.revision += 1
+        self._listed = None
+        shelves = index.shelves
+        self._entries = {
+            key: entry
+            for key, entry in self._entries.items()
+            if key[1] in shelves[key[0]].documents
+        }
+
+    def _locked_entry(self, document: Document) -> Resource:
+        with self._lock:
             key = document.category, document.name
-            stamp = document.stamp if fresh else stamp_of(document.path) or document.stamp
-            entry = before.get(key)
-            if entry is None or entry.stamp != stamp:
-                known, entry = entry, self._entry(document, stamp, entry)
-                same = same and known is not None and known.resource is entry.resource
-            entries[key] = entry
-        self._known = index
-        self._look_at = self._monotonic() + _LOOK_SECONDS
-        self._entries = entries
-        if not same or len(entries) != len(before):
-            self._revision += self._resources is not None
-            self._resources = tuple([entry.resource for entry in entries.values()])
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = self._read(document, None)
+            return entry.resource
 
-    def _entry(self, document: Document, stamp: FileStamp, known: _Entry | None) -> _Entry:
+    def _renewed(self, document: Document) -> _Entry:
+        """Give the entry of a document as it is now; one that is right stays the same object."""
+        key = document.category, document.name
+        stamp = self._folder.stamp(document.path) or document.stamp
+        known = self._entries.get(key)
+        if known is not None and known.stamp == stamp:
+            return known
+        entry = self._read(document, stamp)
+        if known is not None:
+            if known.resource == entry.resource:
+                entry = entry._replace(resource=known.resource)
+            else:
+                self.revision += 1
+                self._listed = None
+        self._entries[key] = entry
+        return entry
+
+    def _read(self, document: Document, stamp: FileStamp | None) -> _Entry:
         """Read a document's frontmatter and make its entry."""
         from fast_agent.resources.guide.metadata import Metadata, read_metadata
 
         metadata = Metadata()
         mime_type = media_type(document.name)
-        trusted = stamp
+        trusted: FileStamp | None = None
         if mime_type == MARKDOWN:
             try:
                 found = self._folder.read(document.path, self._limits.file_bytes)
@@ -153,23 +198,12 @@ class GuideListing:
                 trusted = found.stamp
             except RefusedFileError:
                 pass  # it is listed all the same; a read says why it cannot be read
+        if stamp is None:
+            sure = trusted is not None and trusted.mtime_ns >= 0
+            stamp = trusted if sure else self._folder.stamp(document.path)
+        stamp = stamp or document.stamp
         resource = _resource(document, stamp, mime_type, metadata)
-        if known is not None and known.resource == resource:
-            resource = known.resource  # the same object, so that the list stays the same
-        return _Entry(trusted, resource, metadata.problems)
-
-
-def _differ(before: Mapping[_Key, _Entry], after: Mapping[_Key, _Entry]) -> bool:
-    """Whether two lists differ in more than sizes and dates."""
-    return before.keys() != after.keys() or any(
-        entry.resource is not before[key].resource
-        and _named(entry.resource) != _named(before[key].resource)
-        for key, entry in after.items()
-    )
-
-
-def _keys(index: GuideIndex) -> list[_Key]:
-    return [(one.category, one.name) for one in index.documents()]
+        return _Entry(trusted or stamp, resource, metadata.problems)
 
 
 def _resource(document: Document, stamp: FileStamp, mime_type: str, metadata: Metadata) -> Resource:
@@ -191,22 +225,7 @@ def _resource(document: Document, stamp: FileStamp, mime_type: str, metadata: Me
     )
 
 
-def _named(resource: Resource) -> tuple[JsonValue, ...]:
-    """What a list tells of a document, without its size and date."""
-    annotations = resource.annotations or {}
-    return (
-        resource.uri.text,
-        resource.title,
-        resource.description,
-        annotations.get("audience"),
-        annotations.get("priority"),
-        resource.meta,
-    )
-
-
 def _iso(seconds: int) -> str:
-    from time import gmtime
-
     moment = gmtime(seconds)
     return (
         f"{moment.tm_year:04}-{moment.tm_mon:02}-{moment.tm_mday:02}"

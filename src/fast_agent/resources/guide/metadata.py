@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.resources.meta_key import KIND, TAGS, WHY
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.rule import Rule
@@ -33,7 +34,7 @@ class Metadata:
         description: What it holds, or None.
         audience: Whom it is for, of `user` and `assistant`.
         priority: How important it is, from 0 to 1, or None.
-        meta: `why`, `type` and `tags`, those that are given.
+        meta: `why`, `type` and `tags`, those that are given, as `_meta` has them.
         problems: What is wrong with the frontmatter.
     """
 
@@ -112,8 +113,8 @@ class _Fields:
         self._problems: list[Diagnostic] = []
 
     def metadata(self, heading: str | None) -> Metadata:
-        meta: dict[str, JsonValue] = {"why": self._text("why"), "type": self._text("type")}
-        meta["tags"] = self._texts("tags")
+        meta: dict[str, JsonValue] = {WHY: self._text("why"), KIND: self._text("type")}
+        meta[TAGS] = self._texts("tags")
         return Metadata(
             self._text("title") or heading,
             self._text("description"),

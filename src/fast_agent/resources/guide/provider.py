@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from fast_agent.errors import ResourceError
 from fast_agent.resources.changes import Change
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.guide.forms import HELP, HELP_ENTRY, MARKDOWN, TEMPLATES
+from fast_agent.resources.guide.forms import HELP, MARKDOWN, TEMPLATES
 from fast_agent.resources.guide.listing import GuideListing
 from fast_agent.resources.guide.lookup import find, find_exact
-from fast_agent.resources.guide.tree import build_index
+from fast_agent.resources.guide.tree import build_index, places
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.media_type import is_textual, media_type
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
@@ -41,8 +41,8 @@ class GuideProvider:
     """Serves the documents of a guide.
 
     Nothing is read before it is asked for: the index is made with the first request, frontmatter
-    with the first list. A read of one document looks at nothing but that document; every other
-    answer looks first whether a directory has changed.
+    with the first page of a list that shows it. A read of one document looks at nothing but that
+    document; every other answer looks first whether a directory has changed.
 
     Args:
         config: The guide's configuration.
@@ -65,10 +65,10 @@ class GuideProvider:
         self._limits = limits
         self._clock = clock
         self._folder = Folder(config.docroot, config.shown)
-        self._listing = GuideListing(config, self._folder, limits, monotonic)
+        self._lock = RLock()
+        self._listing = GuideListing(config, self._folder, limits, monotonic, self._lock)
         self._index: GuideIndex | None = None
         self._digests: dict[str, tuple[FileStamp, str]] = {}
-        self._lock = RLock()
 
     @property
     def scheme(self) -> str:
@@ -77,14 +77,22 @@ class GuideProvider:
 
     @property
     def revision(self) -> int:
-        """A number that grows with every change of the tree or of a listed document."""
-        with self._lock:
-            return self._listing.revision(self._current())
+        """A number that grows with every change of the tree or of a document that was listed.
 
-    def resources(self) -> Sequence[Resource]:
-        """Every document under its canonical URI, and `guide://help`."""
+        While nobody has asked for a list there is nothing to differ from, and nothing is looked at.
+        """
         with self._lock:
-            return (HELP_ENTRY, *self._listing.resources(self._current()))
+            if self._listing.begun:
+                self._listing.follow(self._current())
+            return self._listing.revision
+
+    def resources(self) -> Mapping[str, Resource]:
+        """Every document under its canonical URI, and `guide://help`.
+
+        A document's frontmatter is read when its entry is looked up.
+        """
+        with self._lock:
+            return self._listing.resources(self._current())
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """The four forms of URI that have arguments."""
@@ -140,7 +148,7 @@ class GuideProvider:
 
     def places(self) -> Sequence[str]:
         """The directories of the categories; the docroot where one of them is missing."""
-        return self._current().places
+        return places(self.config, self._folder.path)
 
     def fingerprint(self, uri: Uri) -> str:
         """A digest of what a read would answer, of files that changed only."""
@@ -159,13 +167,10 @@ class GuideProvider:
         return _digest("\n".join(sorted(states)).encode())
 
     def refresh(self) -> Change:
-        """Look at the tree again; the list has changed when a document came, went, or is called
-        something else, but not for its size or date alone.
-        """
+        """Look at the tree and at every document that was listed; `revision` tells what differs."""
         with self._lock:
-            before = self._index
-            index = self._current()
-            return Change(resources=self._listing.refresh(index, fresh=index is not before))
+            self._listing.follow(self._current(), now=True)
+            return Change()
 
     def diagnostics(self) -> Iterator[Diagnostic]:
         """Find what is doubtful in the tree and in the documents' frontmatter, reading them all."""

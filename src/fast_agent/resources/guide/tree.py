@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -51,7 +52,7 @@ def build_index(
     # The clock of a file system ticks slowly: a directory that has just changed may change again
     # without a trace, so it is looked at again.
     folders = {path: None if state and state[2] > sure else state for path, state in states.items()}
-    return GuideIndex(config, shelves, building.places(), folders, tuple(building.problems))
+    return GuideIndex(config, shelves, folders, tuple(building.problems))
 
 
 class _Building:
@@ -66,7 +67,7 @@ class _Building:
         self._folders: dict[str, frozenset[str]] = {}
         self._unserved = 0
         self._left = limits.tree_files
-        for top in _tops({category.dir for category in config.categories.values()}):
+        for top in _tops(config):
             self._trees[top] = self._walk(top)
 
     def folders(self) -> Iterator[str]:
@@ -76,12 +77,6 @@ class _Building:
             if isinstance(tree, Tree):
                 for folder in tree.folders:
                     yield self._absolute(folder)
-
-    def places(self) -> Sequence[str]:
-        """Give the directories that all others are below; the docroot where one is missing."""
-        if any(isinstance(tree, RefusedFileError) for tree in self._trees.values()):
-            return (self._absolute(""),)
-        return tuple(self._absolute(top) for top in self._trees)
 
     def shelf(self, category: Category) -> Shelf:
         top = _nearest(category.dir, self._trees)
@@ -176,8 +171,24 @@ def _passed_over(name: str) -> bool:
     return name.startswith(".") or ignored(name)
 
 
-def _tops(folders: set[str]) -> list[str]:
+def places(config: GuideConfig, root: str) -> tuple[str, ...]:
+    """Give the directories that all documents are below, without looking into them.
+
+    Args:
+        config: The guide's configuration.
+        root: Where the docroot is, without links.
+
+    Returns:
+        Paths; the docroot alone where one of them is missing or is reached by a link.
+    """
+    found = tuple([f"{root}/{top}" if top else root for top in _tops(config)])
+    there = all(os.path.realpath(one) == one and Path(one).is_dir() for one in found)
+    return found if there else (root,)
+
+
+def _tops(config: GuideConfig) -> list[str]:
     """Find the directories whose walks meet all others."""
+    folders = {category.dir for category in config.categories.values()}
     tops: dict[str, None] = {}
     for folder in sorted(folders, key=lambda one: (one.count("/") + bool(one), one)):
         if _nearest(folder, tops) is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.changes import Change
+from fast_agent.resources.meta_key import TAGS, TOKENS, WHY
 from fast_agent.resources.problem import NotFound, Unavailable
 from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
@@ -31,10 +32,6 @@ SCHEME: Final = "internal"
 AUTHORITY: Final = "fast-agent"
 SKILL_TAG: Final = "skill"
 """The tag of single skills, which an index leaves to the list of skills."""
-
-WHY: Final = "fast-agent/why"
-TOKENS: Final = "fast-agent/tokens"
-TAGS: Final = "fast-agent/tags"
 
 _PLACE = Path(__file__).with_name("documents")
 _MANIFEST = "manifest.json"
@@ -217,13 +214,13 @@ class InternalProvider:
         """
         return self._text(document.source, document.uri.text, document.size)
 
-    def resources(self) -> Sequence[Resource]:
+    def resources(self) -> Mapping[str, Resource]:
         """Every document, the same values each time."""
         return self._resources
 
     @cached_property
-    def _resources(self) -> tuple[Resource, ...]:
-        return tuple([one.resource for one in self.by_uri.values()])
+    def _resources(self) -> Mapping[str, Resource]:
+        return {uri: one.resource for uri, one in self.by_uri.items()}
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """The template of skills."""

@@ -72,7 +72,7 @@ class SkillProvider:
         self._dirty = False
         self._set = SkillSet((), ())
         self._keys: list[tuple[object, ...]] = []
-        self._resources: tuple[Resource, ...] | None = ()
+        self._resources: Mapping[str, Resource] | None = None
         self._revision = 0
         self._snapshots: dict[Skill, SkillSnapshot] = {}
         self._hashes: Hashes | None = None
@@ -90,17 +90,19 @@ class SkillProvider:
         """The skills as they were last looked at."""
         return self._set
 
-    def resources(self) -> Sequence[Resource]:
+    def resources(self) -> Mapping[str, Resource]:
         """`SKILL.md` and the manifest of every skill, and the block for prompts."""
         found = self._resources
         if found is None:
             with self._lock:
-                found = entries(self._set, list_files=self.options.list_files)
+                listed = entries(self._set, list_files=self.options.list_files)
+                found = {one.uri.text: one for one in listed}
                 self._resources = found
         return found
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """How supporting files are named."""
+        self._look_if_due()
         return templates(self._set)
 
     def look(self) -> bool:
