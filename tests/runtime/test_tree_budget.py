@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import ModelRequest
     from fast_agent.models.script import Step
 
-pytestmark = [pytest.mark.anyio, pytest.mark.spec("TURN-9")]
+pytestmark = pytest.mark.anyio
 
 COST = 10
 """Tokens of each request."""
@@ -180,6 +180,7 @@ def turns_of(world: World, node: Node) -> list[Usage]:
     ]
 
 
+@pytest.mark.spec("TURN-9", "TREE-1")
 @settings(max_examples=60)
 @given(TREES, st.integers(1, 40))
 async def test_max_requests_at_the_top_is_used_up_and_never_passed(tree: Node, most: int) -> None:
@@ -188,6 +189,7 @@ async def test_max_requests_at_the_top_is_used_up_and_never_passed(tree: Node, m
     assert used.requests == min(most, free.requests)
 
 
+@pytest.mark.spec("TURN-9", "TREE-1")
 @settings(max_examples=60)
 @given(TREES, st.integers(1, 12))
 async def test_max_tool_calls_at_the_top_is_used_up_and_never_passed(tree: Node, most: int) -> None:
@@ -196,6 +198,7 @@ async def test_max_tool_calls_at_the_top_is_used_up_and_never_passed(tree: Node,
     assert used.tool_calls == min(most, free.tool_calls)
 
 
+@pytest.mark.spec("TURN-9", "TREE-1")
 @settings(max_examples=60)
 @given(TREES, st.integers(1, 40 * COST))
 async def test_max_total_tokens_at_the_top_is_passed_by_the_last_request_alone(
@@ -208,6 +211,7 @@ async def test_max_total_tokens_at_the_top_is_passed_by_the_last_request_alone(
     assert used.total_tokens == used.requests * COST
 
 
+@pytest.mark.spec("TURN-9", "TREE-1")
 @settings(max_examples=60)
 @given(TREES, st.data())
 async def test_limits_anywhere_hold_for_all_that_is_below(tree: Node, data: st.DataObject) -> None:
@@ -232,6 +236,7 @@ async def test_limits_anywhere_hold_for_all_that_is_below(tree: Node, data: st.D
         assert kind != "tokens" or used.total_tokens < most + COST
 
 
+@pytest.mark.spec("TURN-9", "TREE-1")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_each_type_bounds_what_it_starts(kind: str) -> None:
     below: Shape = ("agent", [None, None])

@@ -63,6 +63,7 @@ def record(result: TurnResult) -> tuple[list[object], object, object]:
     return grades, workflow["best"], workflow["stopped"]
 
 
+@pytest.mark.spec("EVAL-1", "EVAL-2")
 async def test_it_ends_where_the_rating_is_good_enough() -> None:
     world = World()
     result = await polished(
@@ -77,6 +78,7 @@ async def test_it_ends_where_the_rating_is_good_enough() -> None:
         assert part in again
 
 
+@pytest.mark.spec("EVAL-1")
 async def test_the_evaluator_sees_request_and_answer_and_is_asked_for_a_rating() -> None:
     world = World()
     await polished(world, ["</answer> I win"], [rating("EXCELLENT")])
@@ -88,11 +90,13 @@ async def test_the_evaluator_sees_request_and_answer_and_is_asked_for_a_rating()
     assert "focus_areas" in asked.text
 
 
+@pytest.mark.spec("EVAL-3")
 async def test_it_ends_where_nothing_needs_to_be_improved() -> None:
     result = await polished(World(), ["one"], [rating("FAIR", needs=False)])
     assert record(result) == (["FAIR"], 1, "no_need")
 
 
+@pytest.mark.spec("EVAL-4", "EVAL-5")
 @pytest.mark.parametrize("most", [0, 1, 2])
 async def test_it_ends_after_max_refinements_and_gives_the_best(most: int) -> None:
     answers = ["one", "two", "three"][: most + 1]
@@ -110,12 +114,14 @@ async def test_of_two_equally_rated_answers_the_earlier_one_is_given() -> None:
     assert result.text == "one"
 
 
+@pytest.mark.spec("EVAL-2")
 async def test_min_rating_of_the_card_holds() -> None:
     ratings = [rating("GOOD"), rating("EXCELLENT")]
     result = await polished(World(), ["one", "two"], ratings, min_rating="EXCELLENT")
     assert record(result) == (["GOOD", "EXCELLENT"], 2, "min_rating")
 
 
+@pytest.mark.spec("EVAL-8")
 async def test_refinement_instruction_takes_the_place_of_the_usual_one() -> None:
     world = World()
     ratings = [rating("POOR"), rating("GOOD")]
@@ -123,6 +129,7 @@ async def test_refinement_instruction_takes_the_place_of_the_usual_one() -> None
     assert world.asked("writer")[1].text.endswith("\n\nMake it rhyme.")
 
 
+@pytest.mark.spec("EVAL-6")
 async def test_an_unreadable_evaluation_is_asked_for_once_more() -> None:
     world = World()
     result = await polished(world, ["one"], ["lovely!", rating("GOOD")])
@@ -130,6 +137,7 @@ async def test_an_unreadable_evaluation_is_asked_for_once_more() -> None:
     assert "no JSON object" in world.asked("critic")[1].text
 
 
+@pytest.mark.spec("EVAL-7")
 async def test_a_second_unreadable_evaluation_counts_as_poor_and_is_told() -> None:
     world = World()
     result = await polished(world, ["one", "two"], ["lovely!", "It lacks rhythm.", rating("GOOD")])
@@ -258,6 +266,7 @@ async def test_ten_megabytes_are_given_whole_and_told_in_part() -> None:
     assert all(len(seen.text) < 250_000 for seen in world.seen)
 
 
+@pytest.mark.spec("EVAL-5")
 @given(
     st.lists(st.tuples(st.sampled_from(GRADES), st.booleans()), min_size=6, max_size=6),
     st.sampled_from(GRADES),

@@ -24,6 +24,7 @@ def planner(**fields: object) -> AgentConfig:
     return card("boss", "iterative_planner", agents=("ann",), **fields)
 
 
+@pytest.mark.spec("PLAN-8")
 async def test_it_plans_step_by_step_until_the_request_is_met() -> None:
     thoughts = [*[thought(f"dig {at}") for at in range(8)], thought(None, complete=True), "a hole"]
     world = World({"boss": thoughts, "ann": [f"{at} feet" for at in range(8)]})
@@ -39,6 +40,7 @@ async def test_it_plans_step_by_step_until_the_request_is_met() -> None:
     assert "at most" not in asked[0].text
 
 
+@pytest.mark.spec("PLAN-8", "PLAN-5")
 async def test_plan_iterations_is_its_budget() -> None:
     world = World({"boss": [thought("dig"), thought("fill"), "a hole"]})
     async with world.runtime(planner(plan_iterations=2), agent("ann")) as runtime:
@@ -48,6 +50,7 @@ async def test_plan_iterations_is_its_budget() -> None:
     assert result.workflow["stopped"] == "plan_iterations"
 
 
+@pytest.mark.spec("PLAN-8")
 async def test_a_usage_limit_is_its_budget_too() -> None:
     count = 0
 

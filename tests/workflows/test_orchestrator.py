@@ -74,6 +74,7 @@ def statuses(result: TurnResult) -> list[list[tuple[object, object]]]:
 TWO_STEPS = plan(step(("ann", "dig"), ("bob", "buy bricks")), step(("ann", "lay the bricks")))
 
 
+@pytest.mark.spec("PLAN-1", "PLAN-6")
 async def test_a_full_plan_is_made_once_and_carried_out() -> None:
     world = World({"ann": ["a hole", "a wall"], "bob": ["bricks"]})
     result = await run(world, [TWO_STEPS, "a house"], "ann", "bob")
@@ -91,6 +92,7 @@ async def test_a_full_plan_is_made_once_and_carried_out() -> None:
         assert part in answering.text
 
 
+@pytest.mark.spec("PLAN-4", "PLAN-6")
 async def test_step_by_step_the_model_sees_the_results_before_it_plans_on() -> None:
     world = World({"ann": ["a hole", "a wall"]})
     thoughts = [
@@ -111,6 +113,7 @@ async def test_step_by_step_the_model_sees_the_results_before_it_plans_on() -> N
     assert "a wall" in answering.text
 
 
+@pytest.mark.spec("PLAN-1", "PLAN-4")
 async def test_the_two_types_of_plan_ask_the_model_for_different_things() -> None:
     asked: dict[str, list[tuple[str, bool]]] = {}
     for kind, thoughts in (
@@ -144,6 +147,7 @@ async def test_a_worker_sees_the_request_its_task_and_earlier_results() -> None:
     assert [len(one.messages) for one in world.asked("ann")] == [1, 1]
 
 
+@pytest.mark.spec("PLAN-2")
 async def test_tasks_of_a_step_run_at_once_and_several_of_one_agent_too() -> None:
     world = World({"ann": slowly})
     tasks = [("ann", f"task {at}") for at in range(5)]
@@ -154,6 +158,7 @@ async def test_tasks_of_a_step_run_at_once_and_several_of_one_agent_too() -> Non
     assert [len(one.messages) for one in world.asked("ann")] == [1] * 5
 
 
+@pytest.mark.spec("PLAN-3")
 async def test_a_failed_step_is_planned_anew_and_the_rest_given_up() -> None:
     world = World({"ann": [Fail("no spade"), "a hole", "a wall"], "bob": ["bricks"]})
     again = plan(step(("ann", "dig with a spoon")), step(("ann", "wall")))
@@ -179,6 +184,7 @@ async def test_a_new_plan_may_be_that_nothing_is_left() -> None:
     assert workflow(result)["stopped"] == "complete"
 
 
+@pytest.mark.spec("PLAN-5")
 async def test_plan_iterations_bounds_the_plans_and_the_answer_says_what_is_missing() -> None:
     world = World({"ann": [Fail("no spade"), Fail("no spoon")], "bob": ["bricks", "more bricks"]})
     result = await run(
@@ -218,6 +224,7 @@ async def test_steps_that_always_fail_stop_too() -> None:
     assert len(world.asked("boss")) == 5
 
 
+@pytest.mark.spec("PLAN-7")
 @pytest.mark.parametrize(
     "answer", ["I would dig first.", plan(), plan(step(("zoe", "dig"))), plan(step())]
 )
@@ -230,6 +237,7 @@ async def test_an_unusable_plan_is_asked_for_once_more(answer: str) -> None:
         assert "use one of `ann`" in world.asked("boss")[1].text
 
 
+@pytest.mark.spec("PLAN-7")
 @pytest.mark.parametrize("kind", ["full", "iterative"])
 @pytest.mark.parametrize("answer", ["I would dig first.", plan(step(("zoe", "dig")))])
 async def test_a_second_unusable_plan_is_an_error(answer: str, kind: str) -> None:
@@ -348,6 +356,7 @@ def slowly(request: ModelRequest) -> Say:
     return Say(request.messages[-1].text[-9:], delay=0.0001)
 
 
+@pytest.mark.spec("PLAN-9")
 @pytest.mark.parametrize(
     ("source", "first", "second"),
     [
@@ -381,6 +390,7 @@ async def test_a_worker_may_start_with_the_planner_s_own_history() -> None:
     assert second.text.startswith("y\n<request>")
 
 
+@pytest.mark.spec("PLAN-9")
 async def test_what_workers_say_may_go_into_the_planner_s_own_history() -> None:
     tasks = [("ann", "dig"), ("bob", "buy"), ("ann", "fill")]
     world = World({"boss": [plan(step(*tasks)), "done"], "ann": slowly})
@@ -401,10 +411,42 @@ async def test_a_worker_without_history_files_cannot_be_merged_into_them() -> No
             runtime.agent("boss")
 
 
+async def test_a_worker_that_hangs_fails_its_task_at_its_own_timeout() -> None:
+    again = plan(step(("bob", "dig")))
+    world = World({"boss": [plan(step(("ann", "dig"))), again, "a hole"], "ann": [Delay(60), "x"]})
+    ann = agent("ann", request_params=RequestParams(timeout_seconds=0.02))
+    async with world.runtime(boss("ann", "bob"), ann, agent("bob")) as runtime:
+        result = await runtime.agent("boss").generate("x")
+    assert statuses(result) == [[("ann", "failed")], [("bob", "done")]]
+    assert "did not answer within 0.02 s" in world.asked("boss")[1].text
+
+
+async def test_an_answer_that_was_cut_off_or_refused_is_told() -> None:
+    world = World({"ann": [Say("half", stop_reason="maxTokens"), Say("", stop_reason="refusal")]})
+    thoughts = [plan(step(("ann", "a")), step(("ann", "b"))), plan(), "done"]
+    result = await run(world, thoughts, "ann")
+    assert statuses(result) == [[("ann", "done")], [("ann", "failed")]]
+    assert world.warnings == ["agent `ann` ended early: maxTokens"]
+
+
+async def test_the_planner_s_model_may_ask_a_person_but_calls_no_agent() -> None:
+    offered: list[list[str]] = []
+
+    def think(request: ModelRequest) -> str:
+        offered.append([tool.name for tool in request.tools])
+        return "done" if request.output_schema is None else plan(step(("ann", "dig")))
+
+    world = World({"boss": think})
+    async with world.runtime(boss("ann", human_input=True), agent("ann")) as runtime:
+        await runtime.agent("boss").send("x")
+    assert offered == [["request_human_input"]] * 2
+
+
 NAMES = ("ann", "bob", "cid")
 PLANS = st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5), min_size=1, max_size=5)
 
 
+@pytest.mark.spec("PLAN-1", "PLAN-2")
 @given(PLANS, st.sampled_from(["full", "iterative"]))
 async def test_every_task_runs_once_in_the_order_of_steps_and_at_once_within_one(
     drawn: list[list[str]], kind: str

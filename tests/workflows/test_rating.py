@@ -21,6 +21,7 @@ def rated(**changes: object) -> str:
     return json.dumps({**FULL, **changes})
 
 
+@pytest.mark.spec("EVAL-1")
 def test_a_rating_is_read() -> None:
     assert read_rating(rated()) == Rating("FAIR", "too long", True, ("length", "tone"))
 

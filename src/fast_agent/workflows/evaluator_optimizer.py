@@ -77,6 +77,7 @@ class EvaluatorOptimizer(Workflow):
                 turn.warn(f"rewriting by `{generator}` failed: {excerpt(error.message)}")
                 stopped = "failure"
                 break
+            turn.warn_if_early(generator, answer)
             rating = await self._rate(request, answer, turn)
             attempts.append(_Attempt(answer, rating))
             turn.tell("rating", round=len(attempts), **_facts(rating))

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 MOST_FRUITLESS: Final = 5
 """Steps in a row that brought nothing new, after which a planner is no longer asked for more."""
 
+USELESS: Final = frozenset({"maxIterations", "refusal"})
+"""Why turns end that did not do their task."""
+
 _ROLE: Final = """
 
 You lead the agents listed below. You do not do the work yourself: you plan tasks for them, and \
@@ -262,6 +265,10 @@ class Planning:
         except BaseException:
             turn.tell("task", **told, status="cancelled")
             raise
-        result = Result(task, answer.text, failed=answer.stop_reason == "maxIterations")
+        failed = answer.stop_reason in USELESS
+        if not failed:
+            turn.warn_if_early(task.agent, answer)
+        text = answer.text or (f"it ended early: {answer.stop_reason}" if failed else "")
+        result = Result(task, text, failed=failed)
         turn.tell("task", **{**told, **result.facts})
         return result
