@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
+    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.turn_setup import TurnResult, TurnSetup
@@ -173,6 +174,17 @@ class Agent(Protocol):
         """
         ...
 
+    def attach(self, journal: Journal) -> None:
+        """Take up what a journal holds of it, and have its history written there from now on.
+
+        Args:
+            journal: The journal; attached again, it is read anew, as after a session was rewound.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Release what the instance holds; safe to call twice."""
         ...
@@ -296,6 +308,7 @@ class LlmAgent(Agent):
             scope,
             self._meters,
             output,
+            memory.record,
         )
         self._turn = turn
         token = TURNS.set((*around, turn))
@@ -324,6 +337,10 @@ class LlmAgent(Agent):
     def adopt(self, messages: Sequence[Message]) -> None:
         """Add another agent's messages; see `Agent.adopt`."""
         self._memory.adopt(messages)
+
+    def attach(self, journal: Journal) -> None:
+        """Take up what a journal holds of it; see `Agent.attach`."""
+        self._memory.attach(journal, self.name)
 
     async def aclose(self) -> None:
         """Release what the instance holds; safe to call twice."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message
+    from fast_agent.runtime.journal import Journal, MemoryRecord
 
 
 class Memory:
@@ -23,9 +24,12 @@ class Memory:
     Args:
         messages: What it starts with; templates among them outlive a plain `clear`.
         remembers: Whether a turn sees those before it.
+
+    Attributes:
+        record: What a journal holds of it; None where none does.
     """
 
-    __slots__ = ("_aside", "_conversation", "_open", "_remembers", "_start")
+    __slots__ = ("_aside", "_conversation", "_open", "_remembers", "_start", "record")
 
     def __init__(self, messages: Iterable[Message], *, remembers: bool) -> None:
         self._start = Conversation(messages)
@@ -33,6 +37,7 @@ class Memory:
         self._remembers = remembers
         self._open = False
         self._aside: list[Sequence[Message]] = []
+        self.record: MemoryRecord | None = None
 
     @property
     def conversation(self) -> Conversation:
@@ -49,15 +54,26 @@ class Memory:
 
         Returns:
             What `keep` must be told it started from, and the draft it adds to.
+
+        Raises:
+            SessionError: A journal could not be brought to hold what is remembered.
         """
+        if self.record is not None:
+            self.record.catch_up(self.history)
         self._open = True
         base = self._conversation
         return base, base.draft() if self._remembers else Conversation(self._start)
 
-    def keep(self, base: Conversation, draft: Conversation) -> None:
-        """Remember a draft, unless this memory was cleared or loaded since its turn began."""
+    def keep(self, base: Conversation, draft: Conversation) -> bool:
+        """Remember a draft, unless this memory was cleared or loaded since its turn began.
+
+        Returns:
+            Whether it is remembered now.
+        """
         if self._remembers and self._conversation is base:
             self._conversation = draft
+            return True
+        return False
 
     def end(self) -> None:
         """End the turn; messages put aside land."""
@@ -74,19 +90,53 @@ class Memory:
         else:
             self._land(messages)
 
+    def attach(self, journal: Journal, agent: str) -> None:
+        """Take up what a journal holds of an agent, and have it hold what is remembered from now.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        if not self._remembers:
+            return
+        from fast_agent.runtime.journal import MemoryRecord
+
+        past = journal.history(agent)
+        if past is not None:
+            self._replace(past)
+        self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))
+
     def clear(self, *, everything: bool) -> None:
-        """Forget all, or all but the templates; also what was put aside."""
+        """Forget all, or all but the templates; also what was put aside.
+
+        Raises:
+            SessionError: It cannot be written down; nothing is forgotten then.
+        """
         kept = () if everything else tuple(one for one in self.history if one.is_template)
+        if self.record is not None:
+            self.record.cleared(len(kept), everything=everything)
         self._start = self._conversation = Conversation(kept)
         self._aside.clear()
 
     def load(self, messages: Iterable[Message]) -> None:
-        """Put `messages` in the place of what is remembered and of what was put aside."""
+        """Put `messages` in the place of what is remembered and of what was put aside.
+
+        Raises:
+            SessionError: They cannot be written down; nothing changes then.
+        """
+        loaded = tuple(messages)
+        if self.record is not None:
+            self.record.replaced(loaded)
+        self._replace(loaded)
+
+    def _replace(self, messages: Iterable[Message]) -> None:
         self._conversation = Conversation(messages)
         self._start = Conversation([one for one in self.history if one.is_template])
         self._aside.clear()
 
     def _land(self, messages: Sequence[Message]) -> None:
         draft = self._conversation.draft()
+        before = len(draft.history)
         draft.append_block(messages)
         self._conversation = draft
+        if self.record is not None:
+            self.record.extended(draft.history[before:])

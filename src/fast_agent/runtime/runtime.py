@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
+from logging import getLogger
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +16,9 @@ from fast_agent.models.create import ModelFactory
 from fast_agent.models.selection import select_model
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.child_history import ChildHistories
+from fast_agent.runtime.call_site import CallSite
+from fast_agent.runtime.child_call import call_child
+from fast_agent.runtime.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.runtime.scope import Charges, Scope
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.runtime.url_text import UrlTexts, fetch_text
@@ -22,9 +26,10 @@ from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
+    from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
@@ -38,9 +43,13 @@ if TYPE_CHECKING:
     from fast_agent.resources.provider import Provider
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
+    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
+
+
+log = getLogger(__name__)
 
 
 def _smart(card: Card, workshop: Workshop) -> Blueprint:
@@ -81,7 +90,9 @@ class Runtime:
             from fast_agent.runtime.tape import taped_surroundings
 
             around = taped_surroundings(around, tape)
-        outer = scope or Scope(listener=around.listener)
+        outer = scope or Scope(listener=around.listener, journal=around.journal)
+        # Agents below another agent's turn are not those of the session, only written down in it.
+        self._journal = around.journal if scope is None else None
         self._load_set = load_set
         self._settings = settings
         self._surroundings = around
@@ -103,7 +114,8 @@ class Runtime:
         gate = around.gate or (self._skill_gate if self._may_have_strange_skills() else None)
         transcript = around.transcript
         if transcript is None:
-            transcript = CumulativeTranscript()
+            journal = around.journal
+            transcript = CumulativeTranscript() if journal is None else journal.transcript
         self._workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
@@ -201,12 +213,26 @@ class Runtime:
 
         Raises:
             RunError: There is no such card, or this version does not run its type.
+            SessionError: What it remembered in the session cannot be read.
             FastAgentError: The card cannot be run.
         """
         agent = self._agents.get(name)
         if agent is None:
-            agent = self._agents[name] = self._blueprint(name).instance(shared=True)
+            agent = self._blueprint(name).instance(shared=True)
+            if self._journal is not None:
+                agent.attach(self._journal)
+            self._agents[name] = agent
         return agent
+
+    def restore(self) -> None:
+        """Let every shared instance remember what the journal holds, as after a rewind.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        if self._journal is not None:
+            for agent in self._agents.values():
+                agent.attach(self._journal)
 
     def clone(self, name: str, messages: Iterable[Message] | None = None) -> Agent:
         """Make an instance of a card for one caller, who closes it; servers are shared.
@@ -220,6 +246,40 @@ class Runtime:
             FastAgentError: The card cannot be run.
         """
         return self._blueprint(name).instance(messages)
+
+    async def call(
+        self,
+        parent: str,
+        child: str,
+        message: Message | str,
+        *,
+        wanted: ChildHistory = NOTHING_WANTED,
+        warn: Callable[[str], None] = log.warning,
+    ) -> TurnResult:
+        """Let a fresh instance of an agent answer, as if another one had called it as a tool.
+
+        Args:
+            parent: The card of the other, whose shared instance takes part with its history.
+            child: The card of the one that answers.
+            message: What it is asked.
+            wanted: What it starts with and where its messages go, over what the cards say.
+            warn: Told of what did not stop the call; one line each.
+
+        Raises:
+            RunError: There is no such card.
+            FastAgentError: A card cannot be run, or the turn could not be finished.
+        """
+        self._card(child)
+        caller, config = self.agent(parent), self._card(parent).config
+        route = self._workshop.histories.route(config, child, wanted)
+        site = CallSite(caller.conversation, warn)
+        scope, clone = self._workshop.scope, partial(self.clone, child)
+        try:
+            return await call_child(clone, route, site, message, index=0, scope=scope)
+        finally:
+            await site.land()
+            if site.adopted:
+                caller.adopt(site.adopted)
 
     def model_of(self, name: str) -> Selection:
         """Say which model a card's agent asks, and who chose it.

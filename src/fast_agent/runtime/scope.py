@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from fast_agent.runtime.budget import Meter
     from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.journal import Journal
     from fast_agent.sessions.cumulative import CumulativeTranscript
 
 
@@ -27,6 +28,7 @@ class Scope:
         correlation_id: One id for everything a request set off; None makes the turn's id that id.
         charges: Where calls of server tools are entered while they are open, or None.
         transcript: Where turns are written when they end, or None.
+        journal: Where they are written down as they go, or None.
     """
 
     meters: tuple[Meter, ...] = ()
@@ -36,6 +38,7 @@ class Scope:
     correlation_id: str | None = None
     charges: Charges | None = None
     transcript: CumulativeTranscript | None = None
+    journal: Journal | None = None
 
 
 class Charges:

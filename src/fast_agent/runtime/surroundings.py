@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.provider import Provider
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
+    from fast_agent.runtime.journal import Journal
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.tools.human import Human
     from fast_agent.tools.skill_gate import SkillGate
@@ -59,6 +60,8 @@ class Surroundings:
         trust_cards: Whether cards that a smart agent reaches by their path may run code.
         child_history: What called agents start with and where their messages go, over cards.
         transcript: Where turns are written when they end; None makes a new one.
+        journal: Where turns and histories are written down as they go, and where histories of
+            before come from; None where they need not outlive the program.
         gate: Gives what asks before skills of servers are used, where an agent around these has
             one; None where these are the first.
         tape: Records what comes from outside, or gives it from a recording; None does neither.
@@ -83,6 +86,7 @@ class Surroundings:
     trust_cards: bool = False
     child_history: ChildHistory = NOTHING_WANTED
     transcript: CumulativeTranscript | None = field(default=None, repr=False)
+    journal: Journal | None = field(default=None, repr=False)
     gate: Callable[[], SkillGate] | None = field(default=None, repr=False)
     tape: Tape | None = None
     platform: str = ""

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from fast_agent.errors import FastAgentError, LimitError
+from fast_agent.errors import FastAgentError, LimitError, SessionError
 from fast_agent.messages.view import error_result
 from fast_agent.runtime.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.tools.tool import ToolContext, no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.runtime.budget import Budget
@@ -60,6 +60,7 @@ class ToolCalls:
         scope: What agents started by a call inherit.
         budget: What to charge.
         site: What agents the calls start see of the conversation, and what they leave in it.
+        record: Writes down a result before anyone sees it, or None.
 
     Attributes:
         site: The same.
@@ -70,6 +71,7 @@ class ToolCalls:
         "_calls",
         "_exceeded",
         "_origin",
+        "_record",
         "_results",
         "_scope",
         "_tools",
@@ -85,6 +87,7 @@ class ToolCalls:
         scope: Scope,
         budget: Budget,
         site: CallSite,
+        record: Callable[[ToolResult], None] | None = None,
     ) -> None:
         self._calls = calls
         self._tools = tools
@@ -92,14 +95,16 @@ class ToolCalls:
         self._scope = scope
         self._budget = budget
         self.site = site
+        self._record = record
         self._results: list[ToolResult | None] = [None] * len(calls)
-        self._exceeded: LimitError | None = None
+        self._exceeded: LimitError | SessionError | None = None
 
     async def run(self) -> None:
         """Run every call; `results` then holds what came of each.
 
         Raises:
             LimitError: A call would have exceeded a limit; the calls before it were made.
+            SessionError: A result could not be written down; the calls were made.
         """
         try:
             # A task group costs more than a whole turn without one.
@@ -132,6 +137,12 @@ class ToolCalls:
         else:
             result = await self._attempt(call, tool, index)
         self._results[index] = result
+        if self._record is not None:
+            try:
+                self._record(result)
+            except SessionError as error:
+                self._exceeded = self._exceeded or error
+                return
         listener = self._scope.listener
         if listener is not None:
             listener(ToolFinished(self._origin, call, result))

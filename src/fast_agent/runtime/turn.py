@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Delta, DeltaSink, ModelResponse
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.journal import MemoryRecord, TurnJournal
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.turn_setup import TurnSetup
     from fast_agent.tools.toolbox import ToolTable
@@ -60,10 +61,12 @@ class Turn:
         setup: What all turns of the instance share.
         turn_id: Its id.
         draft: The conversation it adds to; nobody else holds it.
-        keep: Takes the draft when the turn ends and something of it is to stay.
+        keep: Takes the draft when the turn ends and something of it is to stay; says whether it is
+            remembered.
         scope: Where it stands.
         meters: The agent's own meter, and the one its limits hold for.
         output: The shape the answer must have, or None.
+        record: What a journal holds of the history it goes into, or None.
     """
 
     __slots__ = (
@@ -72,7 +75,9 @@ class Turn:
         "_budget",
         "_corrected",
         "_draft",
+        "_journal",
         "_keep",
+        "_kept",
         "_listener",
         "_origin",
         "_output",
@@ -92,10 +97,11 @@ class Turn:
         setup: TurnSetup,
         turn_id: str,
         draft: Conversation,
-        keep: Callable[[Conversation], None],
+        keep: Callable[[Conversation], bool],
         scope: Scope,
         meters: tuple[Meter, Meter],
         output: OutputShape | None,
+        record: MemoryRecord | None = None,
     ) -> None:
         self._setup = setup
         self._draft = draft
@@ -114,6 +120,7 @@ class Turn:
             correlation_id=scope.correlation_id or turn_id,
             charges=scope.charges,
             transcript=scope.transcript,
+            journal=scope.journal,
         )
         self._output = output
         self._requests = 0
@@ -123,7 +130,15 @@ class Turn:
         self._running: ToolCalls | None = None
         self._start = len(draft.history)
         self._settled = False
+        self._kept = False
         self._adopted: list[Message] = []
+        self._journal: TurnJournal | None = None
+        if scope.journal is not None:
+            from fast_agent.runtime.journal import TurnJournal
+
+            self._journal = TurnJournal(
+                scope.journal, self._origin, scope, record=record, start=self._start
+            )
 
     async def run(self, message: Message) -> TurnResult:
         """Run the turn.
@@ -134,14 +149,20 @@ class Turn:
         Raises:
             ModelError: The model did not answer.
             LimitError: A usage limit was reached.
+            SessionError: It could not be written down.
             RunError: The turn failed otherwise.
         """
-        listener = self._listener
+        listener, journal = self._listener, self._journal
+        if journal is not None:
+            journal.began(message)
         if listener is not None:
             listener(TurnStarted(self._origin, message))
         try:
             answer = await self._converse(message)
             said = self._settle()
+            if journal is not None:
+                reason, history = answer.stop_reason or "endTurn", self._draft.history
+                await journal.end_surely(reason, history, kept=self._kept, adopted=self._adopted)
             if self._setup.hooks is not None:
                 history = self._draft.history
                 before = history.prefix(len(history) - 1)
@@ -205,6 +226,8 @@ class Turn:
             return before
 
     async def _ask(self, system: str, tools: ToolTable) -> Message:
+        if self._journal is not None:
+            self._journal.reached(self._draft.history)
         if self._budget.bounds_tokens:
             await self._budget.wait_for_room()
         self._budget.take_request()
@@ -223,6 +246,8 @@ class Turn:
             if wanted is not answer:
                 self._draft.free_ids(answer)
                 answer = self._draft.with_own_ids(wanted)
+        if self._journal is not None:
+            self._journal.answered(answer, self._draft.history)
         if listener is not None:
             listener(ModelAnswered(self._origin, answer, response.usage, self._requests))
         return answer
@@ -262,6 +287,7 @@ class Turn:
             scope=self._scope,
             budget=self._budget,
             site=CallSite(draft.draft(), self._warn, concurrent=concurrent),
+            record=None if self._journal is None else self._journal.tool_answered,
         )
         draft.append(answer)
         await running.run()
@@ -347,6 +373,12 @@ class Turn:
         if not self._settled and (self._answered or stop_reason == "cancelled"):
             self._close(stop_reason)
             self._settle()
+        journal = self._journal
+        if journal is not None and self._settled:
+            history = self._draft.history
+            journal.end_quietly(stop_reason, history, kept=self._kept, adopted=self._adopted)
+        elif journal is not None:
+            journal.dropped(stop_reason)
         listener = self._listener
         if listener is not None:
             own, tree = self._own.usage, self._tree.usage
@@ -366,8 +398,10 @@ class Turn:
             transcript.append(Entry(origin.agent, origin.turn_id, origin.parent_call_id, said))
         if self._adopted:
             draft = draft.draft()
+            behind = len(draft.history)
             draft.append_block(self._adopted)
-        self._keep(draft)
+            self._adopted = list(draft.history[behind:])
+        self._kept = self._keep(draft)
         return said
 
     def _close(self, stop_reason: StopReason) -> None:

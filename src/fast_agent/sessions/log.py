@@ -30,7 +30,7 @@ _INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?
 _ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
 _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
 _TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
-_TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND number = 0 ORDER BY seq"
+_TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY seq"
 _TIDY_BYTES = 4 * 1024 * 1024
 _WAIT = 5.0
 

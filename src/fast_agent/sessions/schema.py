@@ -20,7 +20,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
             seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, turn TEXT, agent TEXT,
             parent TEXT, number INTEGER, flag INTEGER, form TEXT, data TEXT)""",
         "CREATE INDEX marks ON events (kind, seq) WHERE kind IN ('rewound', 'titled')",
-        "CREATE INDEX tops ON events (seq) WHERE kind = 'turn' AND number = 0",
+        "CREATE INDEX tops ON events (seq) WHERE kind = 'turn' AND parent IS NULL",
     ),
 )
 """Step `n` brings a file from version `n` to version `n + 1`."""

@@ -87,7 +87,7 @@ class SessionState:
     @property
     def turns(self) -> tuple[TurnRecord, ...]:
         """The turns nothing else started, in the order in which they began."""
-        return tuple([turn for turn in self._turns.values() if turn.depth == 0])
+        return tuple([turn for turn in self._turns.values() if turn.parent_call_id is None])
 
     @property
     def open_turns(self) -> tuple[TurnRecord, ...]:

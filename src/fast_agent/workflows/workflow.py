@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.blueprint import Workshop
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.journal import Journal, TurnJournal
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
     from fast_agent.text.json_value import JsonObject
@@ -192,11 +193,21 @@ class Workflow(Agent):
             self._turn = turn
             token = TURNS.set((*around, turn))
             try:
-                return await self._run(message, turn, base, draft)
+                journal = self._journal(turn, scope, len(draft.history))
+                return await self._run(message, turn, base, draft, journal)
             finally:
                 self._turn = None
                 self._memory.end()
                 TURNS.reset(token)
+
+    def _journal(self, turn: WorkflowTurn, scope: Scope, start: int) -> TurnJournal | None:
+        """Give what writes the turn down, if anything does."""
+        if scope.journal is None:
+            return None
+        from fast_agent.runtime.journal import TurnJournal
+
+        record = self._memory.record
+        return TurnJournal(scope.journal, turn.origin, scope, record=record, start=start)
 
     @asynccontextmanager
     async def _place(self, message: Message, scope: Scope) -> AsyncGenerator[None]:
@@ -209,27 +220,43 @@ class Workflow(Agent):
             yield
 
     async def _run(
-        self, message: Message, turn: WorkflowTurn, base: Conversation, draft: Conversation
+        self,
+        message: Message,
+        turn: WorkflowTurn,
+        base: Conversation,
+        draft: Conversation,
+        journal: TurnJournal | None,
     ) -> TurnResult:
         listener = turn.listener
+        if journal is not None:
+            journal.began(message)
         if listener is not None:
             listener(TurnStarted(turn.origin, message))
         try:
             outcome = await self.run(message, turn)
         except FastAgentError as error:
-            self._abandon(turn, "error", error.message)
+            self._abandon(turn, journal, "error", error.message)
             raise
         except Exception as error:  # the boundary of a turn
             log.exception("a turn of workflow `%s` failed", self.name)
-            self._abandon(turn, "error", told(error))
+            self._abandon(turn, journal, "error", told(error))
             raise RunError(f"agent `{self.name}` failed: {told(error)}") from error
         except BaseException:
             note = Message.assistant(NOTES["cancelled"], "cancelled")
-            self._keep(turn, base, draft, (message, note))
-            self._abandon(turn, "cancelled", None)
+            said, adopted, kept = self._keep(turn, base, draft, (message, note))
+            if journal is not None:
+                journal.end_quietly("cancelled", said, kept=kept, adopted=adopted)
+            self._abandon(turn, journal, "cancelled", None)
             raise
         answer = outcome.message
-        self._keep(turn, base, draft, (message, answer))
+        said, adopted, kept = self._keep(turn, base, draft, (message, answer))
+        if journal is not None:
+            reason = outcome.stop_reason or answer.stop_reason or "endTurn"
+            try:
+                await journal.end_surely(reason, said, kept=kept, adopted=adopted)
+            except BaseException as error:
+                self._abandon(turn, journal, "error", told(error))
+                raise
         result = TurnResult(
             turn.origin.turn_id,
             answer,
@@ -255,14 +282,24 @@ class Workflow(Agent):
         base: Conversation,
         draft: Conversation,
         messages: tuple[Message, ...],
-    ) -> None:
+    ) -> tuple[History, tuple[Message, ...], bool]:
+        """Hand the conversation over as it stays.
+
+        Returns:
+            The conversation up to this turn, what stands behind it, and whether it is remembered.
+        """
         turn.write_down(messages)
         for message in messages:
             draft.append(message)
+        said = draft.history
         draft.append_block(turn.adopted)
-        self._memory.keep(base, draft)
+        return said, draft.history[len(said) :], self._memory.keep(base, draft)
 
-    def _abandon(self, turn: WorkflowTurn, stop_reason: str, error: str | None) -> None:
+    def _abandon(
+        self, turn: WorkflowTurn, journal: TurnJournal | None, stop_reason: str, error: str | None
+    ) -> None:
+        if journal is not None:
+            journal.dropped(stop_reason)
         if turn.listener is not None:
             own, tree = turn.own.usage, turn.tree.usage
             turn.listener(TurnFinished(turn.origin, stop_reason, None, own, tree, error))
@@ -281,6 +318,10 @@ class Workflow(Agent):
     def load_history(self, messages: Iterable[Message]) -> None:
         """Put `messages` in the place of what it remembers; those marked as templates stay so."""
         self._memory.load(messages)
+
+    def attach(self, journal: Journal) -> None:
+        """Take up what a journal holds of it; see `Agent.attach`. Its members do so themselves."""
+        self._memory.attach(journal, self.name)
 
     def adopt(self, messages: Sequence[Message]) -> None:
         """Add another agent's messages; see `Agent.adopt`."""

@@ -1,0 +1,321 @@
+"""Journal: the seam through which turns and histories are written down before anyone sees them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from logging import getLogger
+from typing import TYPE_CHECKING, Protocol
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.event import (
+    HistoryCleared,
+    HistoryExtended,
+    HistoryReplaced,
+    MessageAdded,
+    ToolAnswered,
+    TurnBegan,
+    TurnEnded,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from fast_agent.messages.history import History
+    from fast_agent.messages.message import Message, ToolResult
+    from fast_agent.runtime.events import Origin
+    from fast_agent.runtime.scope import Scope
+    from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.event import SessionEvent
+
+log = getLogger(__name__)
+
+
+class Journal(Protocol):
+    """Where turns and histories are written down, and where those of before come from."""
+
+    def record(self, event: SessionEvent) -> None:
+        """Write an event; what is shown of it is shown after this.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        ...
+
+    def settle(self, event: SessionEvent) -> None:
+        """Write an event and bring it to the disk; waits for the disk, in a worker thread.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        ...
+
+    def history(self, agent: str) -> History | None:
+        """Give what an agent remembered before; None where nothing is known of it.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        ...
+
+    @property
+    def transcript(self) -> CumulativeTranscript:
+        """Everything said before, and where turns are added from now on."""
+        ...
+
+
+class MemoryRecord:
+    """What a journal holds of the history of one instance.
+
+    Where something could not be written, the whole history is written anew before the next turn,
+    so that journal and memory agree again.
+
+    Args:
+        journal: The journal.
+        agent: The agent's name.
+        length: How many messages of the history the journal holds.
+    """
+
+    __slots__ = ("_agent", "_journal", "_length")
+
+    def __init__(self, journal: Journal, agent: str, length: int) -> None:
+        self._journal = journal
+        self._agent = agent
+        self._length: int | None = length
+
+    def catch_up(self, history: History) -> None:
+        """See that the journal holds the history, as before a turn.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        if self._length != len(history):
+            self.replaced(tuple(history))
+
+    def replaced(self, messages: Sequence[Message]) -> None:
+        """Write that the history is now these messages.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._journal.record(HistoryReplaced(self._agent, tuple(messages)))
+        self._length = len(messages)
+
+    def cleared(self, left: int, *, everything: bool) -> None:
+        """Write that the history was cleared; `left` messages stay.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._journal.record(HistoryCleared(self._agent, everything))
+        self._length = left
+
+    def extended(self, messages: Sequence[Message]) -> None:
+        """Write that messages came to the history; what cannot be written is written later."""
+        try:
+            self._journal.record(HistoryExtended(self._agent, tuple(messages)))
+        except SessionError as error:
+            self.lost()
+            log.warning("%s", error.message)
+        else:
+            self.grown(len(messages))
+
+    def grown(self, number: int) -> None:
+        """Take note of messages of a turn that the journal has."""
+        if self._length is not None:
+            self._length += number
+
+    def lost(self) -> None:
+        """Take note that the journal does not hold what the memory holds."""
+        self._length = None
+
+
+class TurnJournal:
+    """Writes down one turn.
+
+    Args:
+        journal: The journal.
+        origin: The turn.
+        scope: Where it stands.
+        record: What the journal holds of the history the turn goes into; None where it goes into
+            none that outlives it.
+        start: Where the turn begins in its conversation.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_journal",
+        "_origin",
+        "_record",
+        "_results",
+        "_scope",
+        "_start",
+        "_there",
+    )
+
+    def __init__(
+        self,
+        journal: Journal,
+        origin: Origin,
+        scope: Scope,
+        *,
+        record: MemoryRecord | None,
+        start: int = 0,
+    ) -> None:
+        self._journal = journal
+        self._origin = origin
+        self._scope = scope
+        self._record = record
+        self._start = start
+        self._there: list[Message] = []
+        self._results: list[ToolResult] = []
+        self._ended = False
+
+    def began(self, message: Message) -> None:
+        """Write that it begins.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        origin = self._origin
+        self._journal.record(
+            TurnBegan(
+                turn_id=origin.turn_id,
+                agent=origin.agent,
+                parent_call_id=origin.parent_call_id,
+                depth=self._scope.depth,
+                keeps=self._record is not None,
+                message=message,
+            )
+        )
+        self._there.append(message)
+
+    def reached(self, history: History) -> None:
+        """Write what of the conversation is not written yet.
+
+        Args:
+            history: The conversation of the turn; the turn's own messages begin at its start.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        there = self._there
+        # A hook may have put another message in the place of the last one.
+        first = max(0, len(there) - 1)
+        for index, message in enumerate(history.iterate(self._start + first), first):
+            if index == len(there) or there[index] is not message:
+                self._put(index, message)
+
+    def answered(self, message: Message, history: History) -> None:
+        """Write an answer that comes next in the conversation.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._put(len(history) - self._start, message)
+
+    def tool_answered(self, result: ToolResult) -> None:
+        """Write the result of a call of the last answer.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._journal.record(ToolAnswered(self._origin.turn_id, result))
+        self._results.append(result)
+
+    def end(
+        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    ) -> None:
+        """Write that it ended, without waiting for anything.
+
+        Args:
+            stop_reason: Why.
+            history: The conversation with the turn in it.
+            kept: Whether its messages are in the history they were to go into.
+            adopted: Messages of children that stand behind them there.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        if not self._ended:
+            with self._ending(history, kept=kept, adopted=adopted):
+                self._journal.record(self._event(stop_reason, kept=kept))
+
+    async def end_surely(
+        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    ) -> None:
+        """The same; where nothing else started the turn, all of it is on the disk after this."""
+        if self._origin.parent_call_id is not None:
+            self.end(stop_reason, history, kept=kept, adopted=adopted)
+            return
+        if self._ended:
+            return
+        from anyio.to_thread import run_sync
+
+        with self._ending(history, kept=kept, adopted=adopted):
+            await run_sync(self._journal.settle, self._event(stop_reason, kept=kept))
+
+    def end_quietly(
+        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    ) -> None:
+        """The same as `end`, for a turn that is failing: what cannot be written is only logged."""
+        try:
+            self.end(stop_reason, history, kept=kept, adopted=adopted)
+        except SessionError as error:
+            log.warning("%s", error.message)
+
+    def dropped(self, stop_reason: str) -> None:
+        """Write that it failed and left nothing; what cannot be written is only logged."""
+        if self._ended:
+            return
+        ended = TurnEnded(self._origin.turn_id, stop_reason, kept=False, place="dropped")
+        try:
+            self._journal.record(ended)
+            self._ended = True
+        except SessionError as error:
+            log.warning("%s", error.message)
+
+    @contextmanager
+    def _ending(
+        self, history: History, *, kept: bool, adopted: Sequence[Message]
+    ) -> Generator[None]:
+        """Write all but the end, which is written within, and take note of what is written."""
+        record = self._record if kept else None
+        try:
+            self.reached(history)
+            yield
+        except BaseException:
+            if record is not None:
+                record.lost()
+            raise
+        self._ended = True
+        if record is not None:
+            record.grown(len(self._there))
+            if adopted:
+                record.extended(adopted)
+
+    def _event(self, stop_reason: str, *, kept: bool) -> TurnEnded:
+        transcript = self._scope.transcript
+        listed = transcript is None or transcript is self._journal.transcript
+        return TurnEnded(
+            self._origin.turn_id,
+            stop_reason,
+            kept=kept and self._record is not None,
+            place="listed" if listed else "held",
+        )
+
+    def _put(self, index: int, message: Message) -> None:
+        if index < len(self._there):
+            self._there[index] = message
+        else:
+            self._there.append(message)
+            if self._is_known(message):
+                return
+        self._journal.record(MessageAdded(self._origin.turn_id, index, message))
+
+    def _is_known(self, message: Message) -> bool:
+        """Whether a message holds nothing but the results that were written one by one."""
+        results, self._results = self._results, []
+        if not results or message.content or len(results) != len(message.tool_results):
+            return False
+        known = {id(result) for result in results}
+        return all(id(result) in known for result in message.tool_results)
