@@ -10,7 +10,7 @@ PIP := -m pip --disable-pip-version-check install --quiet --require-hashes
 EXTRAS := core local openai anthropic google all dev build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz check format lint types imports bench bench-peers lock docs clean setup weights
+.PHONY: help demo demo-workflows test fuzz check format lint types imports bench bench-peers lock docs clean setup weights
 
 help:  ## Say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ weights: setup  ## Fetch the small local model into .demo/home
 
 demo: $(DEMO_VENV)/.ready  ## Run a card set on real input: the local model, then every kind of tool
 	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/demo/demo.py
+
+demo-workflows: $(DEMO_VENV)/.ready  ## Run a card set of every kind of workflow, offline
+	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/workflows.py
 
 test: weights  ## Set everything up and run the tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal

@@ -93,17 +93,19 @@ def test_a_workflow_that_fails_is_an_error(run: Run, project: Path) -> None:
         ),
         (
             "plan",
-            {"number": 2, "steps": [{"tasks": [{"agent": "a", "description": "dig"}]}] * 2},
-            "plan 2: `a`: dig; `a`: dig",
+            {"number": 2, "steps": [{"tasks": [{"agent": "a"}, {"agent": "b"}]}] * 2},
+            "plan 2: 4 tasks for `a`, `b` in 2 steps",
         ),
+        ("plan", {"number": 1, "steps": [{"tasks": [{"agent": "a"}]}]}, "plan 1: a task for `a`"),
         ("plan", {"number": 3, "steps": []}, "plan 3: nothing more to do"),
+        ("task", {"agent": "a", "description": "dig", "status": "started"}, ""),
         (
             "task",
             {"agent": "a", "description": "dig", "status": "failed", "error": "rock"},
             "task failed: `a`: dig",
         ),
         ("rating", {"round": 1, "rating": "FAIR", "feedback": "dull"}, "round 1 is FAIR: dull"),
-        ("vote", {"answer": "7", "votes": 2}, "vote: answer 7, votes 2"),
+        ("else", {"answer": "7", "votes": 2}, "else: answer 7, votes 2"),
     ],
 )
 def test_each_step_is_one_line(kind: str, facts: Any, line: str) -> None:

@@ -31,11 +31,9 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
             sure = f" ({facts.get('confidence')} confidence): {reason}" if reason else ""
             return f"goes to `{facts.get('agent')}`{sure}"
         case "plan":
-            steps = _items(facts.get("steps"))
-            tasks = [task for step in steps for task in _items(_of(step, "tasks"))]
-            told = "; ".join([f"`{_of(task, 'agent')}`: {_of(task, 'description')}"
-                              for task in tasks])  # fmt: skip
-            return f"plan {facts.get('number')}: {told or 'nothing more to do'}"
+            return f"plan {facts.get('number')}: {_told(_items(facts.get('steps')))}"
+        case "task" if facts.get("status") == "started":
+            return ""
         case "task":
             about = f"`{facts.get('agent')}`: {facts.get('description')}"
             return f"task {facts.get('status', 'done')}: {about}"
@@ -64,6 +62,15 @@ def _standing(facts: JsonObject) -> str:
     if not margin:
         return f"{has}; no answer is ahead"
     return f"{has} and is {margin} ahead" if facts.get("leads") else f"{has}; another is ahead"
+
+
+def _told(steps: Sequence[JsonValue]) -> str:
+    agents = [str(_of(task, "agent")) for step in steps for task in _items(_of(step, "tasks"))]
+    if not agents:
+        return "nothing more to do"
+    names = ", ".join([f"`{name}`" for name in dict.fromkeys(agents)])
+    many = f"{len(agents)} tasks" if len(agents) > 1 else "a task"
+    return f"{many} for {names}" + (f" in {len(steps)} steps" if len(steps) > 1 else "")
 
 
 def _items(value: JsonValue) -> Sequence[JsonValue]:
