@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -12,9 +15,10 @@ from fast_agent.resources.roots import ResourceRoots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from conftest import Ran
+
+    from fast_agent.text.json_value import JsonValue
 
     Run: TypeAlias = Callable[..., Ran]
 
@@ -70,11 +74,7 @@ def test_untrusted_text_cannot_steer_a_terminal(run: Run, project: Path) -> None
 
 
 def test_read_writes_the_bytes(run: Run, spawn: Run, skills: Path, project: Path) -> None:
-    import subprocess
-    import sys
-    from pathlib import Path as LocalPath
-
-    program = LocalPath(sys.executable).with_name("fast-agent")
+    program = Path(sys.executable).with_name("fast-agent")
     command = [program, "resources", "read", "skill://refunds/logo.png", "--skills", skills]
     assert subprocess.run(command, capture_output=True, check=True).stdout == bytes(range(256))
     ran = run("resources", "read", "skill://tables/SKILL.md", "--skills", skills)
@@ -160,6 +160,51 @@ def test_check_of_guides(run: Run, guide: Path) -> None:
     missing = run("resources", "check", "--guide", "nowhere")
     assert missing.code == 1
     assert "nowhere" in missing.err
+
+
+def test_the_guide_of_the_configuration(run: Run, spawn: Run, project: Path) -> None:
+    write(project / "texts/notes/one.md", "# One of the notes\n")
+    write(project / "own/a.md", "# A\n")
+    write(project / ".guide.yaml", "categories: { own: {} }\n")
+
+    def uris() -> set[str]:
+        listed = run("resources", "list", "--format", "json").json["resources"]
+        return {one["uri"] for one in listed if str(one["uri"]).startswith("guide://d")}
+
+    assert uris() == {"guide://document/own/a.md"}
+    config = write(project / "fast-agent.yaml", "guide: { docroot: texts }\n")
+    assert uris() == {"guide://document/notes/one.md"}
+    found = run("resources", "search", "notes")
+    assert "guide://document/notes/one.md" in found.out
+    one = "guide://document/notes/one.md"
+    assert run("resources", "read", one).out == "# One of the notes\n"
+    assert spawn("resources", "read", one).out == "# One of the notes\n"
+    template = "guide://document/{context}/{+docId}"
+    assert run("resources", "complete", template, "context", "no").out == "notes\n"
+    request = {"jsonrpc": "2.0", "id": 1, "method": "resources/read"}
+    meta: dict[str, JsonValue] = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    served = subprocess.run(
+        [Path(sys.executable).with_name("fast-agent"), "resources", "serve"],
+        input=json.dumps({**request, "params": {"uri": one, "_meta": meta}}) + "\n",
+        capture_output=True,
+        text=True,
+        cwd=project,
+        check=True,
+    )
+    assert json.loads(served.stdout)["result"]["contents"][0]["text"] == "# One of the notes\n"
+    assert run("resources", "check").code == 0
+    write(project / "texts/notes/broken.md", '---\npriority: "9"\n---\n')
+    assert "texts/notes/broken.md" in run("resources", "check").err
+    # Naming something leaves the configuration's guide out.
+    only = run("resources", "list", "--internal", "--format", "json").json["resources"]
+    assert all(str(entry["uri"]).startswith("internal://") for entry in only)
+    write(config, "guide: { docroot: nowhere }\n")
+    wrong = run("resources", "list")
+    assert wrong.code == 1
+    assert "`nowhere`" in wrong.err
 
 
 def test_what_belongs_to_a_directory(run: Run, project: Path, skills: Path) -> None:

@@ -45,18 +45,21 @@ def check_roots(roots: ResourceRoots, more_guides: Sequence[str] = ()) -> list[D
     """
     found: list[Diagnostic] = []
     if roots.skills:
-        opened = roots._replace(guide=None, internal=False).open(report=found.append)
+        opened = roots._replace(guide=None, configured=None, internal=False).open(
+            report=found.append
+        )
         if opened.skill is not None:
             from fast_agent.resources.skill.check import check_provider
 
             found = check_provider(opened.skill)
-    guides = [*([roots.guide] if roots.guide is not None else ()), *more_guides]
-    for guide in guides:
+    own = roots.guide is not None or roots.configured is not None
+    for guide in [*([roots.guide] if own else ()), *more_guides]:
         found += _guide_problems(roots, guide)
     return list(dict.fromkeys(found))
 
 
-def _guide_problems(roots: ResourceRoots, guide: str) -> list[Diagnostic]:
+def _guide_problems(roots: ResourceRoots, guide: str | None) -> list[Diagnostic]:
+    """Check a guide; None is the configured one."""
     try:
         opened = roots._replace(skills=(), guide=guide, internal=False).open()
     except ConfigError as error:

@@ -118,4 +118,8 @@ def roots_of(values: Mapping[str, object]) -> ResourceRoots:
         load_skill=values.get("no_load_skill") is not True,
         embed_catalog=values.get("no_embed_catalog") is not True,
     )
-    return roots.or_those_of(".")
+    if not roots.empty:
+        return roots
+    from fast_agent.cli.guide_here import guide_here
+
+    return roots.or_those_of(".", guide_here())

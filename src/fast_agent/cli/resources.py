@@ -53,8 +53,8 @@ def _with(options: Sequence[Option]) -> Callable[[_Function], _Function]:
 def command() -> None:
     """Serve, list, read, search and check resources: skills, guides, packaged documents.
 
-    Without --skills, --guide and --internal it is the skills and the guide of this directory, and
-    the packaged documents.
+    Without --skills, --guide and --internal it is the skills of this directory, the guide that the
+    configuration names or else that of this directory, and the packaged documents.
     """
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from fast_agent.config.file_names import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.config.layer import Place
 from fast_agent.diagnostics.config_rules import SHADOWED_CONFIG, UNSAFE_CONFIG
 
@@ -14,12 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-
-CONFIG_NAMES: Final = ("fastagent.config.yaml", "fast-agent.yaml")
-"""Names a configuration file may have, the preferred one first."""
-
-SECRETS_NAMES: Final = ("fastagent.secrets.yaml",)
-"""The name of the file that holds secrets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.guide.config import GuideConfig
     from fast_agent.resources.guide.provider import GuideProvider
     from fast_agent.resources.limits import Limits
     from fast_agent.resources.provider import Addition, Provider
@@ -36,6 +37,7 @@ class ResourceRoots(NamedTuple):
         list_files: Whether lists name supporting files of skills too.
         load_skill: Whether the tool `load_skill` is offered.
         embed_catalog: Whether that tool's description names the skills.
+        configured: The guide that a configuration names, where `guide` is None.
     """
 
     skills: tuple[str, ...] = ()
@@ -45,20 +47,27 @@ class ResourceRoots(NamedTuple):
     list_files: bool = False
     load_skill: bool = True
     embed_catalog: bool = True
+    configured: GuideConfig | None = None
 
     @property
     def empty(self) -> bool:
         """Whether nothing was named."""
         return not self.skills and self.guide is None and not self.internal
 
-    def or_those_of(self, directory: str) -> ResourceRoots:
-        """Take what belongs to a directory and the internal documents, where nothing was named."""
+    def or_those_of(self, directory: str, configured: GuideConfig | None = None) -> ResourceRoots:
+        """Take what belongs to a directory and the internal documents, where nothing was named.
+
+        Args:
+            directory: The directory.
+            configured: The guide of its configuration, which goes before its `.guide.yaml`.
+        """
         if not self.empty:
             return self
         folders = (f"{directory}/{folder}" for folder in SKILL_FOLDERS)
         return self._replace(
             skills=tuple(folder for folder in folders if os.path.isdir(folder)),  # noqa: PTH112
-            guide=directory if os.path.isfile(f"{directory}/{_GUIDE_FILE}") else None,  # noqa: PTH113
+            guide=directory if configured is None and _has_guide(directory) else None,
+            configured=configured,
             internal=True,
         )
 
@@ -77,7 +86,7 @@ class ResourceRoots(NamedTuple):
             ConfigError: The guide is missing or wrong.
         """
         skill = self._skill_provider(limits, report) if self.skills else None
-        guide = self._guide_provider(limits) if self.guide is not None else None
+        guide = self._guide_provider(limits)
         providers: list[Provider] = [one for one in (skill, guide) if one is not None]
         if self.internal:
             from fast_agent.resources.internal.provider import InternalProvider
@@ -102,13 +111,23 @@ class ResourceRoots(NamedTuple):
         )
         return SkillProvider(self.skills, options, report=report)
 
-    def _guide_provider(self, limits: Limits) -> GuideProvider:
-        from pathlib import Path
+    def _guide_provider(self, limits: Limits) -> GuideProvider | None:
+        config = self.configured
+        if self.guide is not None:
+            from pathlib import Path
 
-        from fast_agent.resources.guide.file import load_guide
+            from fast_agent.resources.guide.file import load_guide
+
+            config = load_guide(Path(self.guide))
+        if config is None:
+            return None
         from fast_agent.resources.guide.provider import GuideProvider
 
-        return GuideProvider(load_guide(Path(self.guide or ".")), limits)
+        return GuideProvider(config, limits)
+
+
+def _has_guide(directory: str) -> bool:
+    return os.path.isfile(f"{directory}/{_GUIDE_FILE}")  # noqa: PTH113  (this is on the way to start)
 
 
 class OpenRoots(NamedTuple):

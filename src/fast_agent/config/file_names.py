@@ -1,0 +1,11 @@
+"""What configuration files are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONFIG_NAMES: Final = ("fastagent.config.yaml", "fast-agent.yaml")
+"""Names a configuration file may have, the preferred one first."""
+
+SECRETS_NAMES: Final = ("fastagent.secrets.yaml",)
+"""The name of the file that holds secrets."""
