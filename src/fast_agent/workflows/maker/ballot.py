@@ -20,6 +20,8 @@ Match: TypeAlias = Literal["exact", "normalized", "structured"]
 _CUT_SHORT = frozenset({"maxTokens", "maxIterations", "timeout", "cancelled", "error"})
 """Why an answer ends before it is whole."""
 
+_WRITER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
 
 class Ballot:
     """Reads answers by the rules of one vote.
@@ -86,9 +88,7 @@ def normalized(text: str) -> str:
 
 def canonical(value: JsonValue) -> str:
     """Return one text for all ways to write a JSON value; the order of keys is none of it."""
-    return json.dumps(
-        _plain_numbers(value), ensure_ascii=False, sort_keys=True, separators=(",", ":")
-    )
+    return _WRITER.encode(_plain_numbers(value))
 
 
 def _plain_numbers(value: JsonValue) -> JsonValue:
