@@ -10,7 +10,6 @@ from fast_agent.cards.agent_config import HookPoint
 from fast_agent.cards.fields import CARD_TYPES, FIELD_NAMED, FIELDS, FIELDS_OF
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.models.aliases import model_aliases
-from fast_agent.runtime.runtime import BUILDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -54,7 +53,6 @@ class Parts:
         """Give the makers by name."""
         made: dict[str, Callable[[str], str]] = {
             "types": self._types,
-            "runs": self._runs,
             "fields": self._fields,
             "fields-named": self._fields_named,
             "record": self._record,
@@ -76,13 +74,6 @@ class Parts:
         return f"Every type has the {common} fields of the first table below.\n\n" + table(
             ("type", "must have"), rows
         )
-
-    def _runs(self, _: str) -> str:
-        missing = [one for one in CARD_TYPES if one not in BUILDERS]
-        if not missing:
-            return "This version runs every type."
-        named = ", ".join(f"`{one}`" for one in missing)
-        return f"Cards of every type can be written and checked. This version does not run {named}."
 
     def _fields(self, which: str) -> str:
         if which == "common":

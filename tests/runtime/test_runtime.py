@@ -126,11 +126,12 @@ async def test_an_unknown_agent_is_an_error_with_a_suggestion(new_runtime: NewRu
 
 
 @pytest.mark.parametrize("kind", ["chain", "parallel", "router", "MAKER"])
-async def test_a_type_this_version_does_not_run_is_named(
+async def test_a_type_without_a_builder_is_named(
     new_runtime: NewRuntime, kind: CardType
 ) -> None:
     async with new_runtime(agent(type=kind)) as runtime:
-        with pytest.raises(RunError, match=f"of type `{kind}`; this version runs only"):
+        expected = f"of type `{kind}`; only cards of type `agent`, `smart` can"
+        with pytest.raises(RunError, match=expected):
             runtime.agent("alice")
 
 

@@ -212,7 +212,7 @@ class Runtime:
             name: The card's name.
 
         Raises:
-            RunError: There is no such card, or this version does not run its type.
+            RunError: There is no such card, or there is no builder for its type.
             SessionError: What it remembered in the session cannot be read.
             FastAgentError: The card cannot be run.
         """
@@ -242,7 +242,7 @@ class Runtime:
             messages: What its history starts with; None is the card's own `messages`.
 
         Raises:
-            RunError: There is no such card, or this version does not run its type.
+            RunError: There is no such card, or there is no builder for its type.
             FastAgentError: The card cannot be run.
         """
         return self._blueprint(name).instance(messages)
@@ -421,7 +421,7 @@ class Runtime:
                 known = ", ".join(f"`{kind}`" for kind in self._builders)
                 raise RunError(
                     f"agent `{name}` is of type `{card.config.type}`;"
-                    f" this version runs only cards of type {known}"
+                    f" only cards of type {known} can be built here"
                 )
             blueprint = self._blueprints[name] = builder(card, self._workshop)
         return blueprint
