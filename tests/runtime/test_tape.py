@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-REPLAYS = 30
+REPLAYS = 12
 
 
 @pytest.fixture(name="world")
@@ -85,6 +85,7 @@ class _Watch:
             self.seen.append(f"{event} {args}")
 
 
+@pytest.mark.spec("REPLAY-1", "REPLAY-2", "REPLAY-3")
 async def test_a_run_is_the_same_in_every_replay_whatever_the_order_of_its_tasks(
     world: Path,
 ) -> None:
@@ -108,6 +109,7 @@ async def test_a_run_is_the_same_in_every_replay_whatever_the_order_of_its_tasks
     assert len(orders) > REPLAYS // 2
 
 
+@pytest.mark.spec("REPLAY-4")
 async def test_a_request_that_differs_is_refused_with_the_difference(world: Path) -> None:
     path, _, _ = await _recorded(world)
     card = world / "cards/kid.md"
@@ -126,6 +128,7 @@ async def test_a_request_that_differs_is_refused_with_the_difference(world: Path
     assert drift.value.hint == "undo the change, or record the run anew"
 
 
+@pytest.mark.spec("REPLAY-4")
 async def test_another_message_is_shown_against_the_recorded_one(world: Path) -> None:
     path, _, _ = await _recorded(world)
     tape = Player(read_cassette(path), veil(program(world)))
@@ -137,6 +140,7 @@ async def test_another_message_is_shown_against_the_recorded_one(world: Path) ->
     assert caught.value is tape.drift
 
 
+@pytest.mark.spec("REPLAY-5")
 async def test_what_is_not_asked_for_is_told(world: Path) -> None:
     path, _, _ = await _recorded(world)
     tape = Player(read_cassette(path), veil(program(world)))
@@ -148,6 +152,7 @@ async def test_what_is_not_asked_for_is_told(world: Path) -> None:
     assert sum(key.kind == "model" for key in left) == 5
 
 
+@pytest.mark.spec("REPLAY-6")
 async def test_no_secret_and_no_path_of_this_machine_is_written(world: Path) -> None:
     path, _, _ = await _recorded(world)
     text = path.read_text()
@@ -168,6 +173,7 @@ async def test_a_recording_replays_in_another_directory(
     assert [one.text for one in replayed] == [one.text for one in results]
 
 
+@pytest.mark.spec("REPLAY-7")
 async def test_a_torn_recording_is_read_up_to_its_last_whole_line(world: Path) -> None:
     path, results, _ = await _recorded(world)
     refused = 0

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 CARD_SUFFIXES = (".md", ".markdown", ".yaml", ".yml")
 """The suffixes of card files, in lower case."""
 
+TEST_SUFFIXES = (".test.yaml", ".test.yml")
+"""How the names of files end that hold the tests of cards, in lower case."""
+
 _CONFIGURATION = re.compile(
     r"(?:fastagent\.config|fast-agent|.*\.secrets)\.ya?ml", re.IGNORECASE | re.DOTALL
 )
@@ -44,6 +47,11 @@ def is_configuration(name: str) -> bool:
     return _CONFIGURATION.fullmatch(name) is not None
 
 
+def is_test_file(name: str) -> bool:
+    """Whether a file name is that of the tests of a card."""
+    return name.lower().endswith(TEST_SUFFIXES)
+
+
 def is_skill(name: str) -> bool:
     """Whether a file name is that of a skill."""
     return name.lower() == "skill.md" and name.startswith("SKILL")
@@ -57,8 +65,8 @@ def stem(name: str) -> str:
 def list_directory(path: str, shown: str) -> list[Candidate]:
     """List the files of a directory that may be cards, sorted by name.
 
-    Hidden files, directories, configuration files and files of other kinds are left out; a pipe
-    or a dead link called like a card is not, so that reading it reports what is wrong.
+    Hidden files, directories, configuration files, tests and files of other kinds are left out; a
+    pipe or a dead link called like a card is not, so that reading it reports what is wrong.
 
     Args:
         path: The directory.
@@ -85,7 +93,9 @@ def is_candidate(entry: os.DirEntry[str]) -> bool:
     name = entry.name
     if name.startswith(".") or not name.lower().endswith(CARD_SUFFIXES):
         return False
-    return not _is_directory(entry) and not is_configuration(name)
+    if is_configuration(name) or is_test_file(name):
+        return False
+    return not _is_directory(entry)
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -102,7 +102,7 @@ class Checking:
         from fast_agent.registry.remote_card import fetch_card
 
         load = load_cards(paths, multi_card=self._multi_card, fetch=fetch_card)
-        program = FastAgent(config_path=self._config_path, cwd=_home_of(paths[0]))
+        program = FastAgent(config_path=self._config_path, cwd=home_of(paths[0]))
         problems: list[Diagnostic] = []
         servers = None
         try:
@@ -117,7 +117,7 @@ class Checking:
         return CheckReport(card_facts(load.cards), tuple(problems))
 
 
-def _home_of(path: str) -> Path:
+def home_of(path: str) -> Path:
     """Give the directory a set would be run from: where its configuration is looked for."""
     if "://" in path:
         return working_directory()

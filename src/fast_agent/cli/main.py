@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "go": "Run an agent from cards, or without any.",
     "check": "Report every problem of cards, and mend what can be mended.",
+    "test": "Test cards against recordings.",
     "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",

@@ -1,0 +1,1 @@
+"""`fast-agent test`: cases beside cards, run against recordings."""

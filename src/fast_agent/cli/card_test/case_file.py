@@ -1,0 +1,299 @@
+"""Test files: `name.test.yaml` beside cards, and the cases they hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from fast_agent.cards.kinds import AnyMapping, Entry, Flag, ListOf, Record, Text, Whole
+from fast_agent.config.layer import FileLayer, Place
+from fast_agent.config.reading import Reader, ReadingRules, built
+from fast_agent.diagnostics.card_test_rules import (
+    UNKNOWN_TEST_KEY,
+    UNREADABLE_TEST_FILE,
+    WRONG_TEST_VALUE,
+)
+from fast_agent.errors import ConfigError, RunError
+from fast_agent.text.source import SourceError, read_source
+from fast_agent.text.yaml_document import YamlError, parse_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.config.layer import Keys
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+RECORDINGS: Final = "recordings"
+"""Where recordings are kept beside a test file, unless it says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageBounds:
+    """Most that a case may use; None is no bound."""
+
+    max_requests: int | None = None
+    max_tool_calls: int | None = None
+    max_total_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What is expected of a case; None and empty lists expect nothing.
+
+    Args:
+        text: The whole answer.
+        contains: Texts the answer holds.
+        lacks: Texts it does not hold.
+        matches: Patterns found in it.
+        json_schema: JSON Schema of the answer, which is JSON.
+        stop_reason: Why the answer ended.
+        calls: The tool calls made by all agents, in any order.
+        workflow: What the record of the workflow holds, such as the route.
+        usage: Most that is used.
+        error: A part of the error the case ends with.
+    """
+
+    text: str | None = None
+    contains: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    matches: tuple[str, ...] = ()
+    json_schema: JsonObject | None = None
+    stop_reason: str | None = None
+    calls: tuple[str, ...] | None = None
+    workflow: JsonObject | None = None
+    usage: UsageBounds | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case.
+
+    Args:
+        name: Its name, unique in the file.
+        messages: What is sent, one after another.
+        agent: Who is sent it; None is the default agent.
+        live: Whether it is run with its model every time, and not recorded.
+        network: Whether a live case may use the network.
+        recording: Its recording, from the file's directory; None derives one from its name.
+        expect: What is expected of it.
+    """
+
+    name: str
+    messages: tuple[str, ...] = ()
+    agent: str | None = None
+    live: bool = False
+    network: bool = False
+    recording: str | None = None
+    expect: Expectation = Expectation()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFile:
+    """A test file.
+
+    Args:
+        path: The file.
+        shown: Its path as it is told to people.
+        cards: What is loaded, from the file's directory.
+        cases: Its cases.
+        model: The model of every agent over their cards, or None.
+        recordings: The directory of recordings, from the file's directory.
+        multi_card: Whether a card file may hold several cards.
+    """
+
+    path: Path
+    shown: str
+    cards: tuple[str, ...]
+    cases: tuple[Case, ...]
+    model: str | None = None
+    recordings: str = RECORDINGS
+    multi_card: bool = False
+
+    def recording_of(self, case: Case) -> Path:
+        """Give the path of a case's recording."""
+        directory = self.path.parent
+        if case.recording is not None:
+            return directory / case.recording
+        slug = re.sub(r"[^\w.-]+", "-", case.name).strip("-.") or "case"
+        return directory / self.recordings / _stem(self.path.name) / f"{slug}.jsonl"
+
+
+_TEXTS: Final = ListOf(Text(), single=True)
+_COUNT: Final = Whole(minimum=0)
+_USAGE: Final = Record(
+    (
+        Entry("max_requests", _COUNT, "model requests"),
+        Entry("max_tool_calls", _COUNT, "tool calls"),
+        Entry("max_total_tokens", _COUNT, "input and output tokens together"),
+    ),
+    UsageBounds,
+)
+_EXPECT: Final = Record(
+    (
+        Entry("text", Text(blank=True), "the whole answer"),
+        Entry("contains", _TEXTS, "texts the answer holds"),
+        Entry("lacks", _TEXTS, "texts the answer does not hold"),
+        Entry("matches", _TEXTS, "patterns found in the answer"),
+        Entry("json_schema", AnyMapping(), "JSON Schema of the answer, which is then JSON"),
+        Entry("stop_reason", Text(), "why the answer ended, such as `endTurn`"),
+        Entry("calls", _TEXTS, "the tool calls made, by all agents and in any order"),
+        Entry("workflow", AnyMapping(), "a part of the workflow's record, such as its route"),
+        Entry("usage", _USAGE, "most that is used by the whole case"),
+        Entry("error", Text(), "a part of the error the case ends with"),
+    ),
+    Expectation,
+)
+_CASE: Final = Record(
+    (
+        Entry("name", Text(), "its name, unique in the file", required=True),
+        Entry(
+            "messages",
+            ListOf(Text(), single=True),
+            "what is sent, one message after another",
+            required=True,
+            spelling="message",
+        ),
+        Entry("agent", Text(), "who is sent it, where it is not the default agent"),
+        Entry("live", Flag(), "whether its model is asked every time, and nothing is recorded"),
+        Entry("network", Flag(), "whether a live case may use the network"),
+        Entry("recording", Text(), "its recording, from this file's directory"),
+        Entry("expect", _EXPECT, "what is expected"),
+    ),
+    Case,
+)
+CASE_FILE: Final = Record(
+    (
+        Entry("cards", _TEXTS, "cards to load, from this file's directory"),
+        Entry("model", Text(), "the model of every agent, over their cards"),
+        Entry("recordings", Text(), "the directory of recordings"),
+        Entry("multi_card", Flag(), "whether a card file may hold several cards"),
+        Entry("cases", ListOf(_CASE), "the cases", required=True),
+    ),
+    dict,
+)
+"""What a test file holds."""
+
+_RULES: Final = ReadingRules(
+    whole="the test file",
+    unknown_key=UNKNOWN_TEST_KEY,
+    wrong_type=WRONG_TEST_VALUE,
+    wrong_value=WRONG_TEST_VALUE,
+    unset_variable=WRONG_TEST_VALUE,
+)
+
+
+def read_case_file(path: Path, shown: str) -> CaseFile:
+    """Read a test file.
+
+    Args:
+        path: The file.
+        shown: How it is told to people.
+
+    Raises:
+        ConfigError: It cannot be read, or something in it is wrong; with every problem.
+    """
+    layer = _open(path, shown)
+    reader = Reader(layer, path.parent, None, _RULES)
+    tree = reader.tree(CASE_FILE, layer.document.value)
+    if reader.problems:
+        raise _refusal(reader.problems)
+    values: dict[str, Any] = built(CASE_FILE, tree)
+    cases: tuple[Case, ...] = values.pop("cases")
+    problems = list(_problems(layer, cases))
+    if problems:
+        raise _refusal(problems)
+    cards: tuple[str, ...] = values.pop("cards", ()) or (_cards_beside(path),)
+    return CaseFile(path=path, shown=shown, cards=cards, cases=cases, **values)
+
+
+def _stem(name: str) -> str:
+    return name[: -len(".test.yaml")] if name.lower().endswith(".yaml") else name[:-9]
+
+
+def _cards_beside(path: Path) -> str:
+    """Name the card a test file stands beside; the whole directory where there is none."""
+    from fast_agent.cards.card_files import CARD_SUFFIXES
+
+    stem = _stem(path.name)
+    for suffix in CARD_SUFFIXES:
+        if (path.parent / f"{stem}{suffix}").is_file():
+            return f"{stem}{suffix}"
+    return "."
+
+
+def _open(path: Path, shown: str) -> FileLayer:
+    try:
+        source = read_source(path, shown=shown)
+        return FileLayer(source, parse_yaml(source.text), path.parent)
+    except SourceError as error:
+        message = f"the test file `{shown}` cannot be read: {error.message}"
+        problem = Place(shown, error.span).problem(UNREADABLE_TEST_FILE, message, error.hint)
+        raise _refusal([problem]) from error
+    except YamlError as error:
+        problems = [
+            Place(shown, one.span).problem(UNREADABLE_TEST_FILE, one.message, one.hint)
+            for one in error.problems
+        ]
+        raise _refusal(problems) from error
+
+
+def _problems(layer: FileLayer, cases: Sequence[Case]) -> list[Diagnostic]:
+    """Find what is wrong with values that are of the right kind."""
+    problems: list[Diagnostic] = []
+
+    def found(at: Keys, message: str, hint: str | None = None) -> None:
+        problems.append(layer.place(at).problem(WRONG_TEST_VALUE, message, hint))
+
+    if not cases:
+        found(("cases",), "the test file has no cases")
+    seen: dict[str, int] = {}
+    for index, case in enumerate(cases):
+        at: Keys = ("cases", index)
+        if seen.setdefault(case.name, index) != index:
+            found((*at, "name"), f"there are two cases `{case.name}`", "rename one of them")
+        if not case.messages:
+            found(at, "the case sends no message")
+        if case.live and case.recording is not None:
+            found((*at, "recording"), "a live case has no recording", "leave out one of the two")
+        if case.network and not case.live:
+            found((*at, "network"), "a replay never uses the network", "only a `live` case may")
+        _check_expectation(case.expect, (*at, "expect"), found)
+    return problems
+
+
+def _check_expectation(expect: Expectation, at: Keys, found: Any) -> None:
+    for number, pattern in enumerate(expect.matches):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            found((*at, "matches", number), f"`{pattern}` is no pattern: {error}")
+    if expect.json_schema is not None:
+        from fast_agent.runtime.json_schema import JsonSchema
+
+        try:
+            JsonSchema(expect.json_schema, "`json_schema`")
+        except RunError as error:
+            found((*at, "json_schema"), error.message)
+    answered = (expect.text, expect.contains, expect.lacks, expect.matches, expect.json_schema)
+    if expect.error is not None and any(one not in (None, ()) for one in answered):
+        found((*at, "error"), "a case that ends with an error has no answer to look at")
+
+
+def _refusal(problems: Sequence[Diagnostic]) -> ConfigError:
+    first = problems[0]
+    return ConfigError(first.message, hint=first.hint, diagnostics=problems)
+
+
+def holds(whole: JsonValue, part: JsonValue) -> bool:
+    """Whether a JSON value holds a part: the same, or of an object some members."""
+    if isinstance(part, Mapping) and isinstance(whole, Mapping):
+        return all(key in whole and holds(whole[key], part[key]) for key in part)
+    if isinstance(part, str) or isinstance(whole, str):
+        return whole == part
+    if isinstance(part, Sequence) and isinstance(whole, Sequence):
+        return len(part) == len(whole) and all(map(holds, whole, part))
+    return whole == part

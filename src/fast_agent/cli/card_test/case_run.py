@@ -1,0 +1,256 @@
+"""Running one case: replayed, live, or recorded anew."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from fast_agent import __version__
+from fast_agent.cli.card_test.case_file import holds
+from fast_agent.errors import FastAgentError
+from fast_agent.models.cassette import read_cassette
+from fast_agent.models.player import Player
+from fast_agent.models.recorder import Recorder
+from fast_agent.runtime.events import ToolFinished
+from fast_agent.runtime.json_schema import JsonSchema
+from fast_agent.runtime.tape import veil_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+    from pathlib import Path
+
+    from fast_agent.app import FastAgent
+    from fast_agent.cli.card_test.case_file import Case, CaseFile, Expectation
+    from fast_agent.cli.card_test.network import NetworkGuard
+    from fast_agent.models.tape import Tape
+    from fast_agent.models.usage import Usage
+    from fast_agent.runtime.events import Event
+    from fast_agent.runtime.turn_setup import TurnResult
+
+Recording: TypeAlias = Literal["never", "missing", "all"]
+"""Which recordings are made: none, those that are not there, or every one."""
+
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of a case.
+
+    Args:
+        file: The test file.
+        name: The case.
+        problems: What was not as expected; nothing where it passed.
+        recorded: Whether its recording was made.
+    """
+
+    file: str
+    name: str
+    problems: tuple[str, ...] = ()
+    recorded: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether all was as expected."""
+        return not self.problems
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What a run gave."""
+
+    result: TurnResult | None = None
+    error: FastAgentError | None = None
+    usage: Usage | None = None
+    calls: list[str] = field(default_factory=list[str])
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, ToolFinished):
+            self.calls.append(event.call.name)
+
+
+class CaseRunner:
+    """Runs the cases of one file.
+
+    Args:
+        file: The file.
+        program: Its cards, loaded.
+        environ: The environment, for what recordings must not hold.
+        guard: Keeps cases off the network.
+        recording: Which recordings are made.
+    """
+
+    def __init__(
+        self,
+        file: CaseFile,
+        program: FastAgent,
+        environ: Mapping[str, str],
+        guard: NetworkGuard,
+        recording: Recording,
+    ) -> None:
+        self._file = file
+        self._program = program
+        self._guard = guard
+        self._recording = recording
+        self._veil = veil_of(program.settings, environ, program.workspace)
+
+    async def run(self, case: Case) -> CaseResult:
+        """Run a case."""
+        path = self._file.recording_of(case)
+        problems: list[str] = []
+        records = not case.live and (
+            self._recording == "all" or (self._recording == "missing" and not path.exists())
+        )
+        closed = not records and not case.network
+        try:
+            with self._tape(case, path, problems, records=records) as tape:
+                with self._guard.closed(closed=closed) as tried:
+                    outcome = await self._play(case, tape)
+                problems += [f"it tried to reach the network: {one}" for one in tried]
+                problems += _unexpected(case.expect, outcome)
+        except FastAgentError as error:
+            problems.append(_told(error))
+        return CaseResult(self._file.shown, case.name, tuple(problems), records)
+
+    @contextmanager
+    def _tape(
+        self, case: Case, path: Path, problems: list[str], *, records: bool
+    ) -> Generator[Tape | None]:
+        if case.live:
+            yield None
+        elif records:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            recorder = Recorder(path, self._veil, {"program": f"fast-agent {__version__}"})
+            complete = False
+            try:
+                yield recorder
+                complete = True
+            finally:
+                recorder.close(complete=complete)
+        elif not path.exists():
+            hint = "`fast-agent test --record` makes it, with the model of the card"
+            problems.append(f"there is no recording `{path}`\n{hint}")
+            yield None
+        else:
+            player = Player(read_cassette(path), self._veil)
+            yield player
+            if player.drift is not None:
+                problems[:] = [_told(player.drift)]
+                return
+            left = player.left()
+            if left:
+                first = f"{left[0].kind} {left[0].name}".strip()
+                problems.append(
+                    f"{len(left)} answers of the recording were not asked for, the first one of"
+                    f" {first} of `{left[0].agent}`"
+                )
+
+    async def _play(self, case: Case, tape: Tape | None) -> _Outcome:
+        outcome = _Outcome()
+        if tape is None and not case.live:
+            return outcome
+        try:
+            async with self._program.run(
+                model=self._file.model, tape=tape, listener=outcome.hear
+            ) as app:
+                agent = app[case.agent or app.default_name]
+                try:
+                    for message in case.messages:
+                        outcome.result = await agent.generate(message)
+                finally:
+                    outcome.usage = app.usage
+        except FastAgentError as error:
+            outcome.error = error
+        return outcome
+
+
+def _unexpected(expect: Expectation, outcome: _Outcome) -> Iterator[str]:
+    """Say what is not as expected."""
+    if outcome.usage is None and outcome.error is None:
+        return
+    error = outcome.error
+    if expect.error is not None:
+        if error is None:
+            yield f"error: expected one with `{expect.error}`, and there was none"
+        elif expect.error not in error.message:
+            yield f"error: expected one with `{expect.error}`, got {_quoted(error.message)}"
+    elif error is not None:
+        yield _told(error)
+    elif outcome.result is not None:
+        yield from _wrong_answer(expect, outcome.result)
+    if expect.calls is not None:
+        wanted, made = Counter(expect.calls), Counter(outcome.calls)
+        if wanted != made:
+            yield f"calls: expected {_listed(wanted)}, got {_listed(made)}"
+    if expect.usage is not None and outcome.usage is not None:
+        yield from _too_much(expect, outcome.usage)
+
+
+def _wrong_answer(expect: Expectation, result: TurnResult) -> Iterator[str]:
+    yield from _wrong_text(expect, result.text)
+    if expect.stop_reason is not None and result.stop_reason != expect.stop_reason:
+        yield f"stop_reason: expected `{expect.stop_reason}`, got `{result.stop_reason}`"
+    if expect.workflow is not None and not holds(result.workflow, expect.workflow):
+        wanted = json.dumps(expect.workflow, ensure_ascii=False)
+        got = json.dumps(result.workflow, ensure_ascii=False)
+        yield f"workflow: expected {_quoted(wanted)} in {_quoted(got)}"
+
+
+def _wrong_text(expect: Expectation, text: str) -> Iterator[str]:
+    if expect.text is not None and text.strip() != expect.text.strip():
+        yield f"text: expected {_quoted(expect.text)}, got {_quoted(text)}"
+    for part in expect.contains:
+        if part not in text:
+            yield f"contains: {_quoted(part)} is not in {_quoted(text)}"
+    for part in expect.lacks:
+        if part in text:
+            yield f"lacks: {_quoted(part)} is in {_quoted(text)}"
+    for pattern in expect.matches:
+        if re.search(pattern, text) is None:
+            yield f"matches: `{pattern}` is not found in {_quoted(text)}"
+    if expect.json_schema is not None:
+        problem = _wrong_json(expect, text)
+        if problem is not None:
+            yield f"json_schema: {problem}"
+
+
+def _wrong_json(expect: Expectation, text: str) -> str | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return f"the answer is not JSON: {error}"
+    return JsonSchema(expect.json_schema or {}, "`json_schema`").problems(value)
+
+
+def _too_much(expect: Expectation, usage: Usage) -> Iterator[str]:
+    bounds = expect.usage
+    if bounds is None:
+        return
+    used = {
+        "max_requests": (bounds.max_requests, usage.requests),
+        "max_tool_calls": (bounds.max_tool_calls, usage.tool_calls),
+        "max_total_tokens": (bounds.max_total_tokens, usage.total_tokens),
+    }
+    for name, (most, count) in used.items():
+        if most is not None and count > most:
+            yield f"usage: `{name}` is {most}, and {count} were used"
+
+
+def _listed(calls: Counter[str]) -> str:
+    names = [
+        name if count == 1 else f"{name} {count} times" for name, count in sorted(calls.items())
+    ]
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _told(error: FastAgentError) -> str:
+    return error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
+
+
+def _quoted(text: str) -> str:
+    shown = " ".join(text.split())
+    return f"`{shown}`" if len(shown) <= _SHOWN else f"`{shown[:_SHOWN]}…`"

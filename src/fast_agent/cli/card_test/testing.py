@@ -1,0 +1,118 @@
+"""The run of `fast-agent test`: the files, their cases, what came of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.app import FastAgent
+from fast_agent.cards.card_files import is_test_file
+from fast_agent.cli.card_test.case_file import read_case_file
+from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
+from fast_agent.cli.card_test.network import NetworkGuard
+from fast_agent.cli.checking import home_of
+from fast_agent.errors import ConfigError, FastAgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fast_agent.cli.card_test.case_file import Case, CaseFile
+    from fast_agent.cli.card_test.case_run import Recording
+
+_MOST_DEPTH = 12
+
+
+def find_case_files(paths: Iterable[str]) -> list[CaseFile]:
+    """Read the test files some paths stand for: files, and directories with all below them.
+
+    Args:
+        paths: What a person named; `.` where there is nothing.
+
+    Returns:
+        The files in order, each once.
+
+    Raises:
+        ConfigError: A path leads nowhere, a directory holds none, or a file is wrong; with every
+            problem of every file.
+    """
+    files: dict[Path, CaseFile] = {}
+    problems: list[ConfigError] = []
+    for named in paths:
+        for path in _below(Path(named)):
+            if path not in files:
+                try:
+                    files[path] = read_case_file(path, str(path))
+                except ConfigError as error:
+                    problems.append(error)
+    if problems:
+        found = tuple([one for error in problems for one in error.diagnostics])
+        raise ConfigError(problems[0].message, hint=problems[0].hint, diagnostics=found)
+    return list(files.values())
+
+
+async def run_case_files(
+    files: Sequence[CaseFile],
+    *,
+    only: str | None,
+    recording: Recording,
+    config_path: Path | None = None,
+) -> list[CaseResult]:
+    """Run the cases of some files, one after another.
+
+    Args:
+        files: The files.
+        only: A part of the names of the cases to run, `file: case`; None runs all.
+        recording: Which recordings are made.
+        config_path: The configuration file, or None to look for one beside each file.
+    """
+    guard = NetworkGuard()
+    results: list[CaseResult] = []
+    for file in files:
+        cases = [case for case in file.cases if _wanted(file, case, only)]
+        if not cases:
+            continue
+        try:
+            program = _program(file, config_path)
+            runner = CaseRunner(file, program, os.environ, guard, recording)
+        except FastAgentError as error:
+            told = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
+            results += [CaseResult(file.shown, case.name, (told,)) for case in cases]
+            continue
+        for case in cases:
+            results.append(await runner.run(case))
+    return results
+
+
+def _program(file: CaseFile, config_path: Path | None) -> FastAgent:
+    program = FastAgent(config_path=config_path, cwd=home_of(str(file.path)))
+    directory = file.path.absolute().parent
+    cards = [card if "://" in card else str(directory / card) for card in file.cards]
+    program.load_agents(*cards, multi_card=file.multi_card)
+    return program
+
+
+def _wanted(file: CaseFile, case: Case, only: str | None) -> bool:
+    return only is None or only.lower() in f"{file.shown}: {case.name}".lower()
+
+
+def _below(path: Path) -> Iterator[Path]:
+    if not path.exists():
+        raise ConfigError(f"there is no `{path}`", hint="name test files or directories of them")
+    if not path.is_dir():
+        if not is_test_file(path.name):
+            raise ConfigError(f"`{path}` is no test file", hint="its name must end in `.test.yaml`")
+        yield path
+        return
+    yield from _files_in(path, 0)
+
+
+def _files_in(directory: Path, depth: int) -> Iterator[Path]:
+    entries = sorted(directory.iterdir())
+    for entry in entries:
+        if is_test_file(entry.name) and entry.is_file():
+            yield entry
+    for entry in entries:
+        followed = entry.is_dir() and not entry.is_symlink() and not entry.name.startswith(".")
+        if followed and depth < _MOST_DEPTH:
+            yield from _files_in(entry, depth + 1)

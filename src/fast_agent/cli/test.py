@@ -1,0 +1,80 @@
+"""`fast-agent test`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fast_agent.cli.card_test.case_run import CaseResult
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("-k", "only", metavar="TEXT", help="Run the cases whose file or name holds TEXT.")
+@click.option("--record", is_flag=True, help="Make missing recordings, with the cards' models.")
+@click.option("--record-all", is_flag=True, help="Make every recording anew.")
+@click.option(
+    "--config-path",
+    "-c",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The configuration file.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["human", "json"]),
+    default="human",
+    show_default=True,
+)
+def command(
+    paths: tuple[str, ...],
+    only: str | None,
+    record: bool,
+    record_all: bool,
+    config_path: Path | None,
+    output: str,
+) -> None:
+    """Test cards against recordings: no model, tool, server or page is asked.
+
+    PATHS are `*.test.yaml` files and directories; without any it is this directory with all below
+    it. Each case sends messages, and says what is expected of the answer.
+
+    Exit status: 0 all passed, 1 a case failed or a file is wrong, 2 wrong usage or nothing to run.
+    """
+    from fast_agent.cli.card_test.testing import find_case_files, run_case_files
+
+    files = find_case_files(paths or (".",))
+    if not any(_selected(one.shown, case.name, only) for one in files for case in one.cases):
+        where = ", ".join(paths) or "this directory"
+        what = "there are no `*.test.yaml` files" if not files else f"no case matches `{only}`"
+        raise click.UsageError(f"{what} in {where}")
+
+    import anyio
+
+    from fast_agent.cli.log import show_log
+
+    show_log(quiet=True)
+    recording = "all" if record_all else "missing" if record else "never"
+
+    async def run() -> list[CaseResult]:
+        return await run_case_files(files, only=only, recording=recording, config_path=config_path)
+
+    from contextlib import redirect_stdout
+
+    from fast_agent.cli.card_test.report import render_json, render_text
+
+    # What cards print goes where it does not mix with the report.
+    with redirect_stdout(sys.stderr):
+        results = anyio.run(run)
+    click.echo((render_json if output == "json" else render_text)(results), nl=False)
+    if not all(one.passed for one in results):
+        sys.exit(1)
+
+
+def _selected(file: str, case: str, only: str | None) -> bool:
+    return only is None or only.lower() in f"{file}: {case}".lower()

@@ -1,0 +1,300 @@
+"""`fast-agent test`, and `go --record` and `--replay`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Ran
+
+    Run: TypeAlias = Callable[..., Ran]
+
+CARD = """\
+---
+type: agent
+model: passthrough
+function_tools: [dice.py:roll]
+---
+You write. Today is {{currentDate}}.
+"""
+DICE = '''\
+import random
+from pathlib import Path
+
+def roll() -> int:
+    """Roll a die."""
+    with Path("rolled").open("a") as file:
+        file.write("x")
+    return random.randrange(10**9)
+'''
+CASES = """\
+cases:
+  - name: says it back
+    message: hello
+    expect: {text: hello, contains: [he, lo], lacks: bye, calls: [], usage: {max_requests: 1}}
+  - name: rolls
+    message: "***CALL_TOOL roll {}"
+    expect: {matches: '^\\d+$', calls: roll, json_schema: {type: integer}, stop_reason: endTurn}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _cards(project: Path) -> None:
+    (project / "writer.md").write_text(CARD)
+    (project / "dice.py").write_text(DICE)
+    (project / "writer.test.yaml").write_text(CASES)
+
+
+@pytest.mark.spec("REPLAY-1", "REPLAY-2")
+def test_a_recorded_run_is_replayed_without_its_tools(run: Run) -> None:
+    asked = ("go", "--card", "writer.md", "-m", "***CALL_TOOL roll {}", "--format", "json", "-q")
+    recorded = run(*asked, "--record", "run.jsonl")
+    replayed = run(*asked, "--replay", "run.jsonl")
+    assert recorded.code == replayed.code == 0
+    assert recorded.out == replayed.out
+    assert Path("rolled").read_text() == "x"
+    assert run(*asked).out != recorded.out
+
+
+@pytest.mark.spec("REPLAY-4", "REPLAY-5")
+def test_a_replay_of_something_else_is_refused(run: Run) -> None:
+    asked = ("go", "--card", "writer.md", "-q")
+    assert run(*asked, "-m", "hello", "--record", "run.jsonl").code == 0
+    other = run(*asked, "-m", "good bye", "--replay", "run.jsonl")
+    assert (other.code, other.out) == (1, "")
+    assert "-    text: hello\n+    text: good bye\n" in other.err
+    lines = Path("run.jsonl").read_text().splitlines()
+    entry = next(line for line in lines if '"kind": "model"' in line)
+    more = json.loads(entry) | {"number": 2}
+    Path("run.jsonl").write_text("\n".join([*lines[:-1], json.dumps(more), lines[-1], ""]))
+    again = run(*asked, "-m", "hello", "--replay", "run.jsonl")
+    assert (again.code, again.out) == (0, "hello\n")
+    assert "1 answers of the recording run.jsonl were not asked for: model of `writer`" in again.err
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (None, "cannot be read: no such file"),
+        ("", "is empty"),
+        ('{"cassette": 1}', "holds no whole line"),
+        ('{"cassette": 9}\n', "line 1 of the recording `run.jsonl` cannot be used: its form is 9"),
+        ('{"cassette": 1}\n{"kind": "model"}\n', "line 2 of the recording `run.jsonl` cannot be"),
+        ('{"cassette": 1}\n{"kind": "wish", "gave": 1}\n', "an entry of kind 'wish'"),
+        ('{"cassette": 1}\n[]\n', "it holds no object"),
+        ('{"cassette": 1}\n{"kin\n', "line 2"),
+        ("\udcff\n", "line 1"),
+    ],
+)
+@pytest.mark.spec("REPLAY-7")
+def test_a_recording_that_is_none(run: Run, text: str | None, what: str) -> None:
+    if text is not None:
+        Path("run.jsonl").write_bytes(text.encode("utf-8", "surrogateescape"))
+    ran = run("go", "--card", "writer.md", "-m", "hello", "--replay", "run.jsonl")
+    assert (ran.code, ran.out) == (1, "")
+    assert what in ran.err
+    assert "hint: record it anew with `--record`" in ran.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-m", "hello", "--record", "a", "--replay", "b"),
+        ("--dump", "out", "--record", "a"),
+        ("--dump", "out", "--replay", "a"),
+    ],
+)
+def test_options_that_do_not_go_together(run: Run, options: tuple[str, ...]) -> None:
+    assert run("go", "--card", "writer.md", *options).code == 2
+    assert not Path("a").exists()
+
+
+def test_a_recording_that_cannot_be_written(run: Run) -> None:
+    ran = run("go", "--card", "writer.md", "-m", "hello", "--record", "no/such/place")
+    assert ran.code == 1
+    assert "error: the recording `no/such/place` cannot be written: no such file" in ran.err
+
+
+@pytest.mark.spec("TEST-1", "TEST-2", "TEST-4", "TEST-5")
+def test_cases_are_recorded_once_and_then_replayed(run: Run) -> None:
+    missing = run("test")
+    assert missing.code == 1
+    assert "there is no recording `recordings/writer/rolls.jsonl`" in missing.out
+    assert "`fast-agent test --record` makes it" in missing.out
+    made = run("test", "--record")
+    assert (made.code, made.out.splitlines()[-1]) == (0, "2 passed, 0 failed")
+    assert "ok     rolls (recorded)" in made.out
+    before = Path("recordings/writer/rolls.jsonl").read_text()
+    again = run("test", "--record", "--format", "json").json
+    assert (again["passed"], again["failed"]) == (2, 0)
+    assert [case["recorded"] for case in again["cases"]] == [False, False]
+    assert Path("rolled").read_text() == "x"
+    assert Path("recordings/writer/rolls.jsonl").read_text() == before
+    assert run("test", "-k", "ROLLS", "--record-all").code == 0
+    assert Path("recordings/writer/rolls.jsonl").read_text() != before
+    assert run("test", "-k", "says").out.splitlines()[-1] == "1 passed, 0 failed"
+
+
+@pytest.mark.spec("TEST-1", "REPLAY-4")
+def test_a_changed_card_fails_its_cases(run: Run) -> None:
+    assert run("test", "--record").code == 0
+    Path("writer.md").write_text(CARD.replace("You write.", "You write well."))
+    ran = run("test")
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "0 passed, 2 failed")
+    assert "-system: You write. Today is" in ran.out
+    assert "+system: You write well. Today is" in ran.out
+
+
+@pytest.mark.spec("TEST-2")
+@pytest.mark.parametrize(
+    ("expect", "problem"),
+    [
+        ("text: good bye", "text: expected `good bye`, got `hello`"),
+        ("contains: [he, bye]", "contains: `bye` is not in `hello`"),
+        ("lacks: ell", "lacks: `ell` is in `hello`"),
+        ("matches: '^b'", "matches: `^b` is not found in `hello`"),
+        ("json_schema: {type: object}", "json_schema: the answer is not JSON"),
+        ("stop_reason: maxTokens", "stop_reason: expected `maxTokens`, got `endTurn`"),
+        ("calls: [roll, roll]", "calls: expected `roll 2 times`, got none"),
+        ("workflow: {agent: billing}", 'workflow: expected `{"agent": "billing"}` in `null`'),
+        ("usage: {max_requests: 0}", "usage: `max_requests` is 0, and 1 were used"),
+        ("usage: {max_total_tokens: 3}", "usage: `max_total_tokens` is 3, and 4 were used"),
+        ("error: too busy", "error: expected one with `too busy`, and there was none"),
+    ],
+)
+def test_what_is_not_as_expected_is_told(run: Run, expect: str, problem: str) -> None:
+    Path("writer.test.yaml").write_text(
+        f"cases:\n  - {{name: one, message: hello, live: true, expect: {{{expect}}}}}\n"
+    )
+    ran = run("test", "--format", "json")
+    assert ran.code == 1
+    assert [one.split(":")[0] for one in ran.json["cases"][0]["problems"]] == [
+        problem.partition(":")[0]
+    ]
+    assert problem in ran.json["cases"][0]["problems"][0]
+
+
+@pytest.mark.spec("TEST-2")
+def test_an_error_can_be_expected_and_recorded(run: Run) -> None:
+    Path("writer.test.yaml").write_text(
+        'cases:\n  - {name: one, message: "***CALL_TOOL", expect: {error: names no tool}}\n'
+    )
+    assert run("test", "--record").code == 0
+    assert run("test").code == 0
+    Path("writer.test.yaml").write_text('cases:\n  - {name: one, message: "***CALL_TOOL"}\n')
+    ran = run("test")
+    assert ran.code == 1
+    assert "`***CALL_TOOL` names no tool" in ran.out
+
+
+@pytest.mark.spec("TEST-2")
+def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
+    (project / "desk.yaml").write_text(
+        "type: router\nmodel: scripted?file=route.script\nagents: [writer, other]\n"
+        "instruction: Choose.\ndefault: true\n"
+    )
+    (project / "other.md").write_text("---\ntype: agent\nmodel: passthrough\n---\nOther.\n")
+    (project / "route.script").write_text(
+        'steps:\n  - text: \'{"agent": "other", "confidence": "high", "reasoning": "because"}\'\n'
+    )
+    (project / "desk.test.yaml").write_text(
+        "cards: [desk.yaml, writer.md, other.md]\ncases:\n"
+        "  - {name: other, message: hi, expect: {text: hi, workflow: {agent: other}}}\n"
+        "  - {name: writer, message: hi, expect: {workflow: {agent: writer}}}\n"
+    )
+    assert run("test", "desk.test.yaml", "--record").code == 1
+    ran = run("test", "desk.test.yaml", "--format", "json").json
+    assert [case["passed"] for case in ran["cases"]] == [True, False]
+    assert '"agent": "other"' in ran["cases"][1]["problems"][0]
+
+
+@pytest.mark.spec("TEST-3")
+@pytest.mark.parametrize(
+    ("text", "codes", "told"),
+    [
+        ("cases: [", ["FA921"], "writer.test.yaml:1"),
+        ("[]", ["FA923"], "the test file must be"),
+        ("{}", ["FA923"], "the test file lacks `cases`"),
+        ("cases: []", ["FA923"], "the test file has no cases"),
+        ("case: []", ["FA922", "FA923"], "did you mean `cases`?"),
+        ("cases: [{name: a}]", ["FA923"], "`cases[0]` lacks `messages`"),
+        ("cases: [{name: a, message: b, expect: {tex: c}}]", ["FA922"], "did you mean `text`?"),
+        ("cases: [{name: a, message: 3}]", ["FA923"], "must be a text, not an integer"),
+        ("cases: [{name: a, messages: []}]", ["FA923"], "the case sends no message"),
+        (
+            "cases: [{name: a, message: b}, {name: a, message: c}]",
+            ["FA923"],
+            "there are two cases `a`",
+        ),
+        ("cases: [{name: a, message: b, expect: {matches: '('}}]", ["FA923"], "is no pattern"),
+        (
+            "cases: [{name: a, message: b, expect: {json_schema: {type: nubmer}}}]",
+            ["FA923"],
+            "the schema of `json_schema` is not valid",
+        ),
+        (
+            "cases: [{name: a, message: b, live: true, recording: x}]",
+            ["FA923"],
+            "a live case has no recording",
+        ),
+        ("cases: [{name: a, message: b, network: true}]", ["FA923"], "never uses the network"),
+        (
+            "cases: [{name: a, message: b, expect: {error: c, text: d}}]",
+            ["FA923"],
+            "has no answer to look at",
+        ),
+    ],
+)
+def test_a_test_file_is_checked(run: Run, text: str, codes: list[str], told: str) -> None:
+    Path("writer.test.yaml").write_text(text)
+    ran = run("test")
+    assert (ran.code, ran.codes) == (1, codes), ran.err
+    assert told in ran.err
+    assert "writer.test.yaml" in ran.err
+
+
+@pytest.mark.spec("TEST-4")
+def test_nothing_to_run_is_wrong_usage(run: Run) -> None:
+    assert run("test", "-k", "nowhere").code == 2
+    Path("writer.test.yaml").unlink()
+    assert "there are no `*.test.yaml` files" in run("test").err
+    assert run("test", "nowhere").code == 1
+    assert "its name must end in `.test.yaml`" in run("test", "writer.md").err
+
+
+def test_cards_that_cannot_be_loaded_fail_their_cases(run: Run) -> None:
+    Path("writer.md").write_text("---\ntype: agnet\n---\nHelp.\n")
+    ran = run("test")
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "0 passed, 2 failed")
+    assert "agnet" in ran.out
+
+
+def test_a_test_file_is_no_card(run: Run) -> None:
+    ran = run("check", ".")
+    assert (ran.code, "writer.test.yaml" in ran.out + ran.err) == (0, False)
+
+
+@pytest.mark.spec("TEST-6")
+def test_a_live_case_is_kept_off_the_network(run: Run) -> None:
+    Path("dice.py").write_text(
+        "import socket\n\n\ndef roll() -> str:\n"
+        '    """Ask far away."""\n'
+        "    try:\n        socket.create_connection(('127.0.0.1', 9), timeout=1)\n"
+        "    except PermissionError as error:\n        return str(error)\n"
+        "    except OSError:\n        return 'tried'\n    return 'reached'\n"
+    )
+    case = 'name: one, message: "***CALL_TOOL roll {}", live: true'
+    Path("writer.test.yaml").write_text(f"cases:\n  - {{{case}}}\n")
+    closed = run("test", "--format", "json")
+    assert closed.code == 1
+    assert "it tried to reach the network: 127.0.0.1" in closed.json["cases"][0]["problems"][0]
+    Path("writer.test.yaml").write_text(
+        f"cases:\n  - {{{case}, network: true, expect: {{text: tried}}}}\n"
+    )
+    assert run("test").code == 0
