@@ -5,17 +5,17 @@ Values keep their JSON bytes once made: a server answers the same entry thousand
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.encoding import encode
 
 if TYPE_CHECKING:
+    import builtins
+
     from fast_agent.resources.uri import Uri
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 
-@dataclass(frozen=True, slots=True)
 class Resource:
     """An entry of `resources/list`.
 
@@ -30,15 +30,47 @@ class Resource:
         meta: MCP's `_meta`, or None.
     """
 
-    uri: Uri
-    name: str
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = None
-    size: int | None = None
-    annotations: JsonObject | None = None
-    meta: JsonObject | None = None
-    _json: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    __slots__ = (
+        "_json",
+        "annotations",
+        "description",
+        "meta",
+        "mime_type",
+        "name",
+        "size",
+        "title",
+        "uri",
+    )
+
+    def __init__(
+        self,
+        uri: Uri,
+        name: str,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: JsonObject | None = None,
+        meta: JsonObject | None = None,
+    ) -> None:
+        self.uri = uri
+        self.name = name
+        self.title = title
+        self.description = description
+        self.mime_type = mime_type
+        self.size = size
+        self.annotations = annotations
+        self.meta = meta
+        self._json: bytes | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resource) and self.data == other.data
+
+    def __hash__(self) -> int:
+        return hash(self.uri)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.data!r})"
 
     @property
     def data(self) -> JsonObject:
@@ -62,7 +94,7 @@ class Resource:
         if (known := self._json) is not None:
             return known
         made = encode(self.data)
-        object.__setattr__(self, "_json", made)
+        self._json = made
         return made
 
 
@@ -96,7 +128,6 @@ class ResourceTemplate(NamedTuple):
         return encode(self.data)
 
 
-@dataclass(frozen=True, slots=True)
 class ResourceContent:
     """One content of a read: exactly one of `text` and `blob` is set.
 
@@ -108,12 +139,31 @@ class ResourceContent:
         meta: MCP's `_meta`, or None.
     """
 
-    uri: Uri
-    mime_type: str | None
-    text: str | None = None
-    blob: bytes | None = None
-    meta: JsonObject | None = None
-    _json: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    __slots__ = ("_json", "blob", "meta", "mime_type", "text", "uri")
+
+    def __init__(
+        self,
+        uri: Uri,
+        mime_type: str | None,
+        text: str | None = None,
+        blob: builtins.bytes | None = None,
+        meta: JsonObject | None = None,
+    ) -> None:
+        self.uri = uri
+        self.mime_type = mime_type
+        self.text = text
+        self.blob = blob
+        self.meta = meta
+        self._json: builtins.bytes | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResourceContent) and self.data == other.data
+
+    def __hash__(self) -> int:
+        return hash(self.uri)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.data!r})"
 
     @classmethod
     def of_bytes(
@@ -153,7 +203,7 @@ class ResourceContent:
         if (known := self._json) is not None:
             return known
         made = encode(self.data)
-        object.__setattr__(self, "_json", made)
+        self._json = made
         return made
 
     def _base64(self) -> str:

@@ -7,8 +7,7 @@ anything. A URI here names an entry of a catalog, so what cannot be a name is re
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.problem import InvalidUri
 
@@ -28,8 +27,7 @@ _LITERAL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!$&'(
 _ENCODED = tuple(chr(code) if code in _LITERAL else f"%{code:02X}" for code in range(256))
 
 
-@dataclass(frozen=True, slots=True)
-class Uri:
+class Uri(NamedTuple):
     """The name of a resource: a scheme and one or more decoded segments.
 
     Made by `parse` from text and by `of` from segments; two URIs are equal when their canonical
@@ -42,14 +40,11 @@ class Uri:
     """
 
     text: str
-    scheme: str = field(compare=False, repr=False)
-    segments: tuple[str, ...] = field(compare=False, repr=False)
+    scheme: str
+    segments: tuple[str, ...]
 
     def __str__(self) -> str:
         return self.text
-
-    def __lt__(self, other: Uri) -> bool:
-        return self.text < other.text
 
     @property
     def path(self) -> str:

@@ -19,6 +19,8 @@ from fast_agent.resources.folder import ignored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+_BEGIN = 0.1
+"""Seconds before the watcher begins, so that the answer it is begun for goes out first."""
 _QUIET = 0.015
 _LONGEST_BURST = 0.06
 _POLL = 0.04
@@ -68,7 +70,8 @@ class _Watch(Thread):
         # A thread that writes to standard error while the interpreter goes down would abort it.
         atexit.register(self._end)
         try:
-            self._watch()
+            if not self._stopped.wait(_BEGIN):
+                self._watch()
         finally:
             atexit.unregister(self._end)
 

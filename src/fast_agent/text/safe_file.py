@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.errors import FastAgentError
@@ -48,8 +47,7 @@ class FileStamp(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FileBytes:
+class FileBytes(NamedTuple):
     """A file's bytes and the state they were read in."""
 
     data: bytes

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,8 +31,7 @@ HEAD = "SKILL.md"
 _RECENT_NS = 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class SkillLimits:
+class SkillLimits(NamedTuple):
     """Bounds of skills, beside those of all resources.
 
     Args:

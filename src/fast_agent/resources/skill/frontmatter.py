@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fast_agent.resources.encoding import NOTHING
 from fast_agent.resources.skill.plain_fields import plain_fields
@@ -27,8 +26,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _KNOWN = frozenset(FIELDS)
 
 
-@dataclass(frozen=True, slots=True)
-class SkillHead:
+class SkillHead(NamedTuple):
     """What a `SKILL.md` says of its skill.
 
     Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.skill.files import DEFAULT_SKILL_LIMITS, SkillLimits
 
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill.set import NamePolicy
 
 
-@dataclass(frozen=True, slots=True)
-class SkillOptions:
+class SkillOptions(NamedTuple):
     """How skills are served.
 
     Args:

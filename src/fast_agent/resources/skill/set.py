@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from fast_agent.resources.problem import InvalidUri
@@ -45,7 +44,6 @@ class Contents(NamedTuple):
     unnamed: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Skill:
     """One skill that is served.
 
@@ -60,15 +58,38 @@ class Skill:
         parts: The listings of its folder and all inside it.
     """
 
-    uri: Uri
-    name: str
-    description: str
-    listed: bool
-    root: SkillRoot
-    folder: str
-    head: SkillHead
-    parts: tuple[Listing, ...]
-    _contents: Contents | None = field(default=None, init=False, repr=False)
+    __slots__ = (
+        "_contents",
+        "description",
+        "folder",
+        "head",
+        "listed",
+        "name",
+        "parts",
+        "root",
+        "uri",
+    )
+
+    def __init__(
+        self,
+        uri: Uri,
+        name: str,
+        description: str,
+        listed: bool,
+        root: SkillRoot,
+        folder: str,
+        head: SkillHead,
+        parts: tuple[Listing, ...],
+    ) -> None:
+        self.uri = uri
+        self.name = name
+        self.description = description
+        self.listed = listed
+        self.root = root
+        self.folder = folder
+        self.head = head
+        self.parts = parts
+        self._contents: Contents | None = None
 
     @property
     def path(self) -> str:
@@ -96,7 +117,7 @@ class Skill:
         if (known := self._contents) is not None:
             return known
         made = _contents(self.folder, self.parts, self.uri)
-        object.__setattr__(self, "_contents", made)
+        self._contents = made
         return made
 
     @property
