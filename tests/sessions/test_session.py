@@ -219,7 +219,7 @@ def test_an_interrupted_turn_does_not_bring_back_what_was_cleared(tmp_path: Path
         assert len(again.journal.transcript) == 2
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(full_messages | plain_messages | empty_messages)
 def test_every_message_comes_back_as_it_was(message: Message) -> None:
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anyio import Lock
+
 from fast_agent.runtime.conversation import Conversation
 
 if TYPE_CHECKING:
@@ -26,15 +28,30 @@ class Memory:
         remembers: Whether a turn sees those before it.
 
     Attributes:
+        remembers: The same.
+        lock: Held by the turn that runs; turns run one after another, in the order they came.
+        turn: The turn that runs, or None.
         record: What a journal holds of it; None where none does.
     """
 
-    __slots__ = ("_aside", "_conversation", "_open", "_remembers", "_start", "record")
+    __slots__ = (
+        "_aside",
+        "_conversation",
+        "_first",
+        "_open",
+        "_start",
+        "lock",
+        "record",
+        "remembers",
+        "turn",
+    )
 
     def __init__(self, messages: Iterable[Message], *, remembers: bool) -> None:
-        self._start = Conversation(messages)
+        self._first = self._start = Conversation(messages)
         self._conversation = self._start
-        self._remembers = remembers
+        self.remembers = remembers
+        self.lock = Lock(fast_acquire=True)
+        self.turn: object = None
         self._open = False
         self._aside: list[Sequence[Message]] = []
         self.record: MemoryRecord | None = None
@@ -62,7 +79,7 @@ class Memory:
             self.record.catch_up(self.history)
         self._open = True
         base = self._conversation
-        return base, base.draft() if self._remembers else Conversation(self._start)
+        return base, base.draft() if self.remembers else Conversation(self._start)
 
     def keep(self, base: Conversation, draft: Conversation) -> bool:
         """Remember a draft, unless this memory was cleared or loaded since its turn began.
@@ -70,7 +87,7 @@ class Memory:
         Returns:
             Whether it is remembered now.
         """
-        if self._remembers and self._conversation is base:
+        if self.remembers and self._conversation is base:
             self._conversation = draft
             return True
         return False
@@ -93,16 +110,20 @@ class Memory:
     def attach(self, journal: Journal, agent: str) -> None:
         """Take up what a journal holds of an agent, and have it hold what is remembered from now.
 
+        Where a journal that is attached again holds nothing, this is as it was at first.
+
         Raises:
             SessionError: It cannot be read.
         """
-        if not self._remembers:
+        if not self.remembers:
             return
         from fast_agent.runtime.journal import MemoryRecord
 
         past = journal.history(agent)
         if past is not None:
             self._replace(past)
+        elif self.record is not None:
+            self._replace(self._first)
         self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))
 
     def clear(self, *, everything: bool) -> None:

@@ -53,9 +53,13 @@ class CumulativeTranscript:
         *,
         on_block: Callable[[tuple[Entry, ...]], None] | None = None,
     ) -> None:
+        self._on_block = on_block
+        self.restart(past)
+
+    def restart(self, past: Callable[[], Iterable[Entry]] | None) -> None:
+        """Forget everything and begin with `past`, as when a session is rewound."""
         self._past = past
         self._entries: list[Entry] = []
-        self._on_block = on_block
         self._view = History()
         self._viewed = 0
         self._ids = CallIds()

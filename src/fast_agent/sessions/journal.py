@@ -66,5 +66,10 @@ class SessionJournal:
         """The transcript of the session; what was before is read when that is first needed."""
         return self._transcript
 
+    def restart(self, state: SessionState) -> None:
+        """Take another state for what was before, as after a rewind."""
+        self._state = state
+        self._transcript.restart(state.entries)
+
     def _list(self, entries: tuple[Entry, ...]) -> None:
         self.record(BlockListed(tuple(entry.turn_id for entry in entries)))

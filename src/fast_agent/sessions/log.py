@@ -32,7 +32,7 @@ _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? O
 _TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
 _TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY seq"
 _TIDY_BYTES = 4 * 1024 * 1024
-_WAIT = 5.0
+_WAIT = 1.0
 
 
 class EventLog:

@@ -130,7 +130,7 @@ class Session:
     def rewind(self, turn: int | str) -> None:
         """Go back to where a turn had just ended; what came after it stays in the log.
 
-        Live agents are to take their histories from `journal` again.
+        Live agents are to be restored after this: `Runtime.restore`.
 
         Args:
             turn: Its number among the turns nothing else started, from 1, or its id; 0 goes back to
@@ -143,7 +143,7 @@ class Session:
         if any(running.ended is None for running in state.open_turns):
             raise SessionError(f"session `{self.id}` cannot be rewound while a turn is running")
         self._record(Rewound(end_of(state, turn)))
-        self.journal = SessionJournal(self._log, self._recovered())
+        self.journal.restart(self._recovered())
 
     def take_over(self, rows: Iterable[tuple[float, Row]]) -> None:
         """Add events of another session, with their times in seconds since the epoch.
@@ -152,7 +152,7 @@ class Session:
             SessionError: They cannot be written; none is then.
         """
         self._log.append_all(rows)
-        self.journal = SessionJournal(self._log, self._recovered())
+        self.journal.restart(self._recovered())
 
     def close(self) -> None:
         """Close it, so that another process may open it; safe to call twice."""

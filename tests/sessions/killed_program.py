@@ -1,0 +1,114 @@
+"""A program that is killed: run once for every point of its log, each time in a process of its own.
+
+`python -m tests.sessions.killed_program HOME` prints a line of JSON for each: where it was killed,
+the session, and what it had shown before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from tests.sessions.live_world import live, world_of
+
+from fast_agent.runtime.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
+from fast_agent.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from fast_agent.messages.history import History
+    from fast_agent.runtime.events import Event
+    from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.event import SessionEvent
+    from fast_agent.sessions.journal import SessionJournal
+
+
+class Deadly:
+    """A journal that kills its process before or after it writes event number `last`."""
+
+    def __init__(self, inner: SessionJournal, last: int, *, after: bool) -> None:
+        self._inner = inner
+        self._left = last
+        self._after = after
+
+    @property
+    def transcript(self) -> CumulativeTranscript:
+        return self._inner.transcript
+
+    def history(self, agent: str) -> History | None:
+        return self._inner.history(agent)
+
+    def record(self, event: SessionEvent) -> None:
+        self._die(after=False)
+        self._inner.record(event)
+        self._die(after=True)
+
+    def settle(self, event: SessionEvent) -> None:
+        self._die(after=False)
+        self._inner.settle(event)
+        self._die(after=True)
+
+    def _die(self, *, after: bool) -> None:
+        if after == self._after:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run(home: Path, out: int, last: int, *, after: bool) -> None:
+    """Run turns of all kinds, telling what is shown, until the process is killed or done."""
+
+    def show(event: Event) -> None:
+        match event:
+            case TurnStarted() | ModelAnswered():
+                shown = event.message.text or [call.name for call in event.message.tool_calls]
+            case ToolFinished():
+                shown = event.result.text
+            case TurnFinished():
+                shown = event.message.text if event.message else None
+            case _:
+                return
+        line = [type(event).__name__, event.origin.agent, shown]
+        os.write(out, json.dumps(line).encode() + b"\n")
+
+    async def turns() -> None:
+        with SessionStore(home).create() as session:
+            os.write(out, json.dumps(session.id).encode() + b"\n")
+            journal = Deadly(session.journal, last, after=after)
+            async with live(world_of(), journal, listener=show) as runtime:
+                await runtime.agent("kid").send("alone")
+                await runtime.agent("lead").send("go far")
+                runtime.agent("kid").clear()
+                await runtime.agent("flow").send("through")
+
+    anyio.run(turns)
+
+
+def killed(home: Path, last: int, *, after: bool) -> bool:
+    """Run it in a process of its own, and print what came of it; returns whether it was killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        run(home, writing, last, after=after)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        session, *shown = [json.loads(line) for line in pipe]
+    status = os.waitpid(child, 0)[1]
+    died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    if not died and status != 0:
+        raise SystemExit(f"the program failed with status {status}")
+    print(json.dumps([last, after, died, session, shown]), flush=True)
+    return died
+
+
+if __name__ == "__main__":
+    for after in (False, True):
+        number = 1
+        while killed(Path(sys.argv[1]), number, after=after):
+            number += 1
