@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.app import FastAgent
+    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
 
 __version__ = "0.1.0"
 
-__all__ = ["AgentApp", "FastAgent", "__version__"]
+__all__ = ["AgentApp", "AgentsAsToolsOptions", "ChildHistory", "FastAgent", "__version__"]
 
-_HOMES = {"AgentApp": "fast_agent.agent_app", "FastAgent": "fast_agent.app"}
+_HOMES = {
+    "AgentApp": "fast_agent.agent_app",
+    "AgentsAsToolsOptions": "fast_agent.cards.agents_as_tools",
+    "ChildHistory": "fast_agent.cards.agent_config",
+    "FastAgent": "fast_agent.app",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -14,6 +14,7 @@ from fast_agent.text.suggestion import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -72,6 +73,39 @@ class AgentApp:
     async def send(self, message: str | Message, agent: str | None = None) -> str:
         """The same as calling the app."""
         return await self[self.default_name if agent is None else agent].send(message)
+
+    async def call(
+        self,
+        agent: str,
+        message: str | Message,
+        *,
+        caller: str | None = None,
+        history_source: HistorySource | None = None,
+        history_merge_target: HistoryTarget | None = None,
+    ) -> str:
+        """Call an agent as another one would call it as a tool, and return the answer's text.
+
+        The call runs on a fresh copy of the agent. What it starts with and where its messages go is
+        what the caller's card says for its children, unless it is given here.
+
+        Args:
+            agent: The agent; the caller need not have it among its `agents`.
+            message: What to send.
+            caller: The agent in whose place the call is made; None is the default one.
+            history_source: What the copy starts with; `orchestrator` is the caller's conversation.
+            history_merge_target: Where its new messages go.
+
+        Raises:
+            FastAgentError: The agent cannot be run, or its turn could not be finished.
+        """
+        from fast_agent.cards.agent_config import ChildHistory
+
+        parent = self.default_name if caller is None else caller
+        for name in (parent, agent):
+            self._check_models(name)
+        wanted = ChildHistory(source=history_source, merge_target=history_merge_target)
+        turn = await self._runtime.call(parent, agent, message, wanted=wanted, warn=self._notify)
+        return turn.text
 
     @property
     def default_name(self) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
@@ -225,6 +226,7 @@ class FastAgent:
         listener: Listener | None = None,
         notify: Callable[[str], None] = log.warning,
         trust_cards: bool = False,
+        child_history: ChildHistory | None = None,
         tape: Tape | None = None,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
@@ -237,6 +239,8 @@ class FastAgent:
             listener: Hears of the events of every turn, or None.
             notify: Told what a person should know, such as a fallback model; one line each.
             trust_cards: Whether cards that a smart agent reaches by their path may run code.
+            child_history: What called agents start with and where their messages go, over the
+                cards of all that call them.
             tape: Records the run, or replays one; None does neither.
 
         Raises:
@@ -264,6 +268,8 @@ class FastAgent:
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)
+        if child_history is not None:
+            surroundings = replace(surroundings, child_history=child_history)
         builders = {**BUILDERS, **WORKFLOWS}
         async with Runtime(
             self.load_set, self.settings, surroundings, builders=builders

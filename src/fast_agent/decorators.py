@@ -7,7 +7,7 @@ decorators, which leave the function as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
 
 from fast_agent.cards.code_card import code_card
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         RouterFields,
         SeededFields,
     )
+    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
     from fast_agent.cards.card import Card
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.text.json_value import JsonObject
@@ -94,6 +95,7 @@ def agent(
     max_parallel: int | None = None,
     child_timeout_sec: float | None = None,
     max_display_instances: int | None = None,
+    agents_as_tools_options: AgentsAsToolsOptions | None = None,
 ) -> Callable[[F], F]:
     """Add an agent of type `agent`; usable as a decorator, which leaves the function as it is.
 
@@ -128,6 +130,7 @@ def agent(
         max_parallel: Most children at work at once.
         child_timeout_sec: Longest run of a child, in seconds.
         max_display_instances: How many children are shown in full.
+        agents_as_tools_options: The fields on children as one value; the single ones go before it.
 
     Raises:
         CardError: A field is wrong, or the name is taken.
@@ -364,6 +367,11 @@ def _add(program: Program, card_type: CardType, given: dict[str, Any]) -> Callab
     fields.pop("self")
     fields.pop("fields", None)
     name, instruction = fields.pop("name"), fields.pop("instruction")
+    options: AgentsAsToolsOptions | None = fields.pop("agents_as_tools_options", None)
+    if options is not None:
+        for field, value in asdict(options).items():
+            if fields.get(field) is None:
+                fields[field] = value
     child_history: Mapping[str, ChildHistory] | None = fields.pop("child_history", None)
     own_params = _own_params(fields)
     card = code_card(card_type, name, instruction, fields)

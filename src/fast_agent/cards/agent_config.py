@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +26,9 @@ CardType: TypeAlias = Literal[
 
 HistorySource: TypeAlias = Literal["none", "messages", "child", "orchestrator", "cumulative"]
 HistoryTarget: TypeAlias = HistorySource
+
+HISTORIES: tuple[HistorySource, ...] = get_args(HistorySource)
+"""The words of `history_source` and `history_merge_target`."""
 
 FunctionRef: TypeAlias = "str | Callable[..., Any]"
 """A function: `file.py:name` relative to the card, or from Python the callable itself."""

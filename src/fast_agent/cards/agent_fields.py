@@ -10,6 +10,7 @@ from fast_agent.cards.agent_config import (  # noqa: TC001
     FunctionRef,
     HistorySource,
 )
+from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions  # noqa: TC001
 from fast_agent.cards.request_params import RequestParams  # noqa: TC001
 from fast_agent.text.json_value import JsonObject  # noqa: TC001
 
@@ -44,6 +45,7 @@ class AgentFields(TypedDict, total=False):
     max_parallel: int
     child_timeout_sec: float
     max_display_instances: int
+    agents_as_tools_options: AgentsAsToolsOptions
 
 
 class MemberFields(TypedDict, total=False):
@@ -69,6 +71,7 @@ class PlannerFields(SeededFields, total=False):
     history_source: HistorySource
     history_merge_target: HistorySource
     child_history: Mapping[str, ChildHistory]
+    agents_as_tools_options: AgentsAsToolsOptions
 
 
 class OrchestratorFields(PlannerFields, total=False):

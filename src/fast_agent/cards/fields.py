@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from fast_agent.cards.agent_config import CardType, HookPoint
+from fast_agent.cards.agent_config import HISTORIES, CardType, HookPoint
 from fast_agent.cards.kinds import (
     AnyOf,
     Flag,
@@ -23,7 +23,7 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.cards.records import CHILD_HISTORY, COUNT, HISTORIES, MCP_SERVER, REQUEST_PARAMS
+from fast_agent.cards.records import CHILD_HISTORY, COUNT, MCP_SERVER, REQUEST_PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
-from fast_agent.cards.agent_config import ChildHistory, HistorySource, McpConnect
+from fast_agent.cards.agent_config import HISTORIES, ChildHistory, McpConnect
 from fast_agent.cards.kinds import (
     AnyMapping,
     Entry,
@@ -18,9 +16,6 @@ from fast_agent.cards.kinds import (
     Whole,
 )
 from fast_agent.cards.request_params import RequestParams, UsageLimits
-
-HISTORIES: tuple[HistorySource, ...] = get_args(HistorySource)
-"""The words of `history_source` and `history_merge_target`."""
 
 COUNT = Whole(minimum=1)
 """A number of things, at least one."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from fast_agent.cards.agent_config import HISTORIES
+
 _PATH = click.Path(path_type=Path)
 
 
@@ -51,6 +53,16 @@ _PATH = click.Path(path_type=Path)
     "--trust",
     is_flag=True,
     help="Run the code of cards that load by themselves or that a smart agent loads.",
+)
+@click.option(
+    "--child-history-source",
+    type=click.Choice(HISTORIES),
+    help="What called agents start with, over all cards.",
+)
+@click.option(
+    "--child-history-merge-target",
+    type=click.Choice(HISTORIES),
+    help="Where the new messages of called agents go, over all cards.",
 )
 @click.option("--config-path", "-c", type=_PATH, metavar="FILE", help="The configuration file.")
 @click.option(

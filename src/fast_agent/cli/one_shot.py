@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.cards.agent_config import ChildHistory, HistorySource, HistoryTarget
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
     from fast_agent.runtime.agent import Agent
@@ -48,6 +49,8 @@ class OneShot:
     commands: tuple[str, ...]
     shell: bool
     trust: bool
+    child_history_source: HistorySource | None
+    child_history_merge_target: HistoryTarget | None
     config_path: Path | None
     dump: Path | None
     dump_yaml: Path | None
@@ -242,6 +245,7 @@ class OneShot:
                 model=self.model,
                 shell=self.shell,
                 trust_cards=self.trust,
+                child_history=self._child_history(),
                 human=self._human(program),
                 listener=progress.listener,
                 notify=progress.note,
@@ -254,6 +258,16 @@ class OneShot:
                 if tape is not None:
                     tape.check()
                 self._print(app, agent, result, progress)
+
+    def _child_history(self) -> ChildHistory | None:
+        """Give the histories of called agents, where an option sets them."""
+        if self.child_history_source is None and self.child_history_merge_target is None:
+            return None
+        from fast_agent.cards.agent_config import ChildHistory
+
+        return ChildHistory(
+            source=self.child_history_source, merge_target=self.child_history_merge_target
+        )
 
     def _human(self, program: FastAgent) -> Human | None:
         """Give the person at the terminal, where an agent or a server might ask one."""
