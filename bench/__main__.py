@@ -28,6 +28,7 @@ FAMILIES = (
     "loading",
     "reload",
     "turn",
+    "maker",
     "tool",
     "workflows",
     "sessions",
