@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from fast_agent.resources.skill.frontmatter import read_head
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fast_agent.resources.skill.files import SkillLimits, SkillRoot
     from fast_agent.resources.skill.set import Skill
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -49,11 +52,14 @@ class SkillSnapshot:
         skill: The skill.
         files: `SKILL.md` first, then by path.
         entry: What `skills/list` and `skills/get` say of it, as JSON.
+        stamps: The state of each file, in the skill's own order; empty where one of them
+            may be another at the next look, though its state is the same.
     """
 
     skill: Skill
     files: tuple[SkillFile, ...]
     entry: bytes
+    stamps: Sequence[FileStamp] = ()
 
     @property
     def head(self) -> SkillFile:
@@ -128,6 +134,11 @@ class Hashes:
             self._known[key] = read.stamp, digest
         return digest
 
+    def sure(self, root: SkillRoot, place: str, stamp: FileStamp) -> bool:
+        """Whether the hash of a file in a state is known, and cannot be another in that state."""
+        known = self._known.get((root.path, place))
+        return known is not None and known[0] == stamp
+
     def keep(self, places: set[tuple[str, str]]) -> None:
         """Forget all files but these."""
         with self._lock:
@@ -162,6 +173,8 @@ def take(
         if stamp is None:
             raise StaleError
         stamps.append(stamp)
+    if before is not None and before.stamps == stamps:
+        return before
     if sum(stamp.size for stamp in stamps) > limits.skill_bytes:
         root.watch_sizes(skill.folder)
         raise StaleError
@@ -193,7 +206,8 @@ def take(
             "resources": _resources(files),
         }
     )
-    return SkillSnapshot(skill, files, entry)
+    sure = all(map(partial(hashes.sure, root), skill.files.values(), stamps))
+    return SkillSnapshot(skill, files, entry, stamps if sure else ())
 
 
 def _check_head(skill: Skill, digest: str, limits: SkillLimits) -> None:
