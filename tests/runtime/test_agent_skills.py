@@ -246,3 +246,63 @@ async def test_a_skill_that_a_reached_card_loads_is_known_to_the_agent_around_it
         }
         assert "# Refunds" in await call(runtime, "smart", json.dumps(arguments))
         assert "no person allowed the command" in await call(runtime, "execute", execute)
+
+
+def with_tools(home: Path) -> tuple[Settings, dict[str, Any]]:
+    """Give an agent a skill's server, another server with tools, and a function that writes."""
+    (home / "tools.py").write_text(
+        "from pathlib import Path\n\n"
+        "def note(text: str) -> str:\n"
+        '    """Write a text down."""\n'
+        f"    with Path({str(home / 'notes')!r}).open('a') as file:\n"
+        "        file.write(text)\n"
+        "    return 'noted'\n"
+    )
+    servers = dict(with_server("--home", str(home)).mcp.servers)
+    program = SERVER.with_name("everything.py")
+    servers["everything"] = ServerSettings(
+        name="everything", transport="stdio", command=sys.executable, args=(str(program), "stdio")
+    )
+    settings = Settings(mcp=McpSettings(servers=servers))
+    return settings, {"servers": ("web", "everything"), "function_tools": ("tools.py:note",)}
+
+
+@pytest.mark.spec("H15", "T-21")
+async def test_functions_and_server_tools_wait_for_approval_of_a_loaded_skill(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    settings, fields = with_tools(tmp_path)
+    notes = tmp_path / "notes"
+    async with run(settings=settings, **fields) as runtime:
+        names = (await prompt_of(runtime))[1]
+        add = next(name for name in names if name.endswith("add"))
+        assert "5" in await call(runtime, add, '{"a": 2, "b": 3}')
+        assert "noted" in await call(runtime, "note", '{"text": "one"}')
+        assert "# Refunds" in await call(runtime, "load_skill", '{"name": "refunds"}')
+        for tool, arguments in ((add, '{"a": 2, "b": 3}'), ("note", '{"text": "two"}')):
+            refused = await call(runtime, tool, arguments)
+            assert "`refunds` of server `web` was loaded without approval" in refused
+            assert "no person allowed the call" in refused
+        # Another instance may hold the text in its history, so it is kept from acting too.
+        clone = runtime.clone("alice")
+        assert "no person allowed" in await clone.send('***CALL_TOOL note {"text": "three"}')
+        # What only reads the skill goes on.
+        read = '{"skill": "refunds", "path": "terms.md"}'
+        assert "<skill_file" in await call(runtime, "read_skill_file", read)
+    assert notes.read_text() == "one"
+
+
+@pytest.mark.spec("H15", "H18", "T-21")
+async def test_an_approved_skill_leaves_functions_and_server_tools_as_they_were(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    settings, fields = with_tools(tmp_path)
+    person = Person("yes")
+    async with run(settings=settings, person=person, **fields) as runtime:
+        await call(runtime, "load_skill", '{"name": "refunds"}')
+        assert "noted" in await call(runtime, "note", '{"text": "one"}')
+        assert len(person.asked) == 1, "the load alone was asked about"
+    async with run(settings=settings, **fields) as runtime:  # approved before, and nobody there
+        await call(runtime, "load_skill", '{"name": "refunds"}')
+        assert "noted" in await call(runtime, "note", '{"text": "two"}')
+    assert (tmp_path / "notes").read_text() == "onetwo"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.skills import ServerSkills
     from fast_agent.messages.content import Content
     from fast_agent.models.tape import Tape
+    from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Toolset
 
 
@@ -30,6 +31,7 @@ class AgentServers:
         pool: All servers; None where no card has any.
         directory: Where relative commands of the card start.
         tape: What is asked of servers while a run is recorded or replayed, or None.
+        gate: Gives what asks before a tool is called beside a skill nobody approved, or None.
 
     Raises:
         ToolError: A server is not known, or its name is taken by another.
@@ -42,10 +44,12 @@ class AgentServers:
         pool: ServerPool | None,
         directory: Path,
         tape: Tape | None = None,
+        gate: Callable[[], SkillGate] | None = None,
     ) -> None:
         self._config = config
         self._pool = pool
         self._tape = tape
+        self._gate = gate
         self._allowed = ServerFilter.of(config)
         self.names: tuple[str, ...] = ()
         self.toolsets: tuple[Toolset, ...] = ()
@@ -116,7 +120,11 @@ class AgentServers:
         return await ask_contents(f"{server} {uri}", read, self._tape)
 
     def _toolset(self, server: str, pool: ServerPool) -> Toolset:
-        toolset = pool.toolset(server, self._allowed)
+        toolset: Toolset = pool.toolset(server, self._allowed)
+        if self._gate is not None:
+            from fast_agent.tools.skill_gate import GatedToolset
+
+            toolset = GatedToolset(toolset, self._gate)
         if self._tape is None:
             return toolset
         from fast_agent.runtime.taped_tools import TapedToolset

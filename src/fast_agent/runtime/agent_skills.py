@@ -25,6 +25,9 @@ USUAL_DIRECTORIES = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 RUNS_COMMANDS = frozenset({"execute"})
 """Tools of the runtime by which a skill's text could have something run on this machine."""
 
+ACTS = frozenset({"create_agent_card", "smart_get_resource", "smart_with_resource"})
+"""Tools of the runtime that write a file, or ask a server for what a URI says."""
+
 
 class OfferedSkills(Protocol):
     """What an agent is offered of skills."""
@@ -82,19 +85,24 @@ class AgentSkills:
         return "" if self._catalog is None else self._catalog.block()
 
     def gated(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
-        """Have the person asked before commands run beside skills of servers.
+        """Have the person asked before tools act beside skills of servers.
+
+        What agents that are tools do is asked about when they do it.
 
         Args:
-            tools: Tools of the runtime.
+            tools: The agent's own tools: functions, and those of the runtime.
         """
         gate = self._gate
         if gate is None:
             return tuple(tools)
         from fast_agent.tools.skill_gate import GatedTool
 
-        return tuple(
-            [GatedTool(tool, gate()) if tool.spec.name in RUNS_COMMANDS else tool for tool in tools]
-        )
+        gated: list[Tool] = []
+        for tool in tools:
+            commands = tool.source == "runtime" and tool.spec.name in RUNS_COMMANDS
+            acts = tool.source == "function" or tool.spec.name in ACTS
+            gated.append(GatedTool(tool, gate(), commands=commands) if commands or acts else tool)
+        return tuple(gated)
 
     def _make(self) -> SkillTools:
         from fast_agent.resources.skill_client.catalog import SkillCatalog

@@ -168,7 +168,7 @@ class LlmBlueprint:
         self._templates = templates_of(config, around.workspace)
         directory = config.directory or around.workspace
         tape = around.tape
-        self._servers = AgentServers(config, workshop.pool, directory, tape)
+        self._servers = AgentServers(config, workshop.pool, directory, tape, workshop.gate)
         template = parse_template(config.instruction or "" if instruction is None else instruction)
         skills = AgentSkills(
             config, workshop.settings.skills, around, self._servers, template, workshop.gate

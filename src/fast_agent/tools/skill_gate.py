@@ -1,4 +1,9 @@
-"""Consent to what skills of servers do: that one is loaded, and that commands run beside it."""
+"""Consent to what skills of servers do: that one is loaded, and what agents do beside it.
+
+Commands are asked about beside every skill of a server. The functions and the server tools of an
+agent are asked about beside one that nobody approved: whoever approves a skill lets it have the
+agent use what its card gives.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,15 @@ from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec
     from fast_agent.resources.skill_client.approvals import SkillApprovals, Standing
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
-    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+    from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
 
 MAX_COMMAND = 2_000
 
@@ -41,12 +48,18 @@ class SkillGate:
         self._human = human
         self._approvals = approvals
         self._acting: dict[tuple[bool, str, str], str] = {}
+        self._unapproved: dict[tuple[bool, str, str], str] = {}
         self._asking = anyio.Lock()
 
     @property
     def acting(self) -> tuple[str, ...]:
         """The skills of servers that were loaded, for people."""
         return tuple(self._acting.values())
+
+    @property
+    def unapproved(self) -> tuple[str, ...]:
+        """Those of them that nobody approved, for people."""
+        return tuple(self._unapproved.values())
 
     async def admit(self, skill: NamedSkill, agent: str) -> None:
         """Let an agent have the text of a skill.
@@ -62,9 +75,11 @@ class SkillGate:
             return
         async with self._asking:
             standing = self._approvals.standing(skill.label, skill.entry)
-            if standing != "approved":
-                await self._ask(skill, agent, standing)
-            self._acting[skill.key] = f"`{skill.entry.name}` of server `{skill.label}`"
+            approved = standing == "approved" or await self._ask(skill, agent, standing)
+            name = f"`{skill.entry.name}` of server `{skill.label}`"
+            self._acting[skill.key] = name
+            if not approved:
+                self._unapproved[skill.key] = name
 
     async def allows(self, call: ToolCall, agent: str) -> bool:
         """Say whether a command may run although a skill of a server was loaded."""
@@ -81,7 +96,26 @@ class SkillGate:
                 "run",
             )
 
-    async def _ask(self, skill: NamedSkill, agent: str, standing: Standing) -> None:
+    async def allows_use(self, call: ToolCall, agent: str) -> bool:
+        """Say whether a function or a server's tool may be called beside what was loaded.
+
+        It may, unless one of the skills was not approved: then the person is asked.
+        """
+        if not self._unapproved:
+            return True
+        if self._human is None:
+            return False
+        async with self._asking:
+            arguments = summary(str(dict(call.arguments)), MAX_COMMAND)
+            return await self._agrees(
+                f"agent `{agent}` has loaded {', '.join(self.unapproved)}, which nobody approved,"
+                f" and wants to call `{summary(call.name)}` with:\n{arguments}",
+                agent,
+                "call",
+            )
+
+    async def _ask(self, skill: NamedSkill, agent: str, standing: Standing) -> bool:
+        """Ask about a load; False where it may be had although nobody approved it."""
         if self._human is None:
             if standing == "changed":
                 raise SkillError(
@@ -89,7 +123,7 @@ class SkillGate:
                     " approved; it needs approval again, and there is no person to ask",
                     hint="go on without it",
                 )
-            return
+            return False
         if not await self._agrees(_question(skill, agent, standing), agent, "load"):
             if standing == "changed":
                 self._approvals.revoke(skill.label, skill.entry)
@@ -102,6 +136,7 @@ class SkillGate:
         except ResourceError as problem:
             # It was allowed all the same; the next load asks again.
             _log.warning("%s", problem.message)
+        return True
 
     async def _agrees(self, message: str, agent: str, key: str) -> bool:
         if self._human is None:
@@ -113,18 +148,21 @@ class SkillGate:
 
 
 class GatedTool:
-    """A tool that runs commands, asked about once a skill of a server was loaded.
+    """A tool that acts, asked about once a skill of a server was loaded.
 
     Args:
         tool: The tool.
         gate: Asks.
+        commands: Whether it runs commands of the model's own making; else it does what a function
+            or a server does, and is asked about beside skills that nobody approved.
     """
 
-    __slots__ = ("_gate", "_tool")
+    __slots__ = ("_commands", "_gate", "_tool")
 
-    def __init__(self, tool: Tool, gate: SkillGate) -> None:
+    def __init__(self, tool: Tool, gate: SkillGate, *, commands: bool = True) -> None:
         self._tool = tool
         self._gate = gate
+        self._commands = commands
 
     @property
     def spec(self) -> ToolSpec:
@@ -148,13 +186,42 @@ class GatedTool:
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Do the work where it is allowed; an error result where it is not."""
-        if await self._gate.allows(call, context.agent_name):
-            return await self._tool.call(call, context)
+        gate = self._gate
+        if self._commands:
+            if await gate.allows(call, context.agent_name):
+                return await self._tool.call(call, context)
+            who, what = f"{', '.join(gate.acting)} is from outside", "the command"
+        else:
+            if await gate.allows_use(call, context.agent_name):
+                return await self._tool.call(call, context)
+            who, what = f"{', '.join(gate.unapproved)} was loaded without approval", "the call"
         return error_result(
-            call.id,
-            f"`{self.spec.name}` was not run: {', '.join(self._gate.acting)} is from outside, and"
-            " no person allowed the command",
+            call.id, f"`{self.spec.name}` was not run: {who}, and no person allowed {what}"
         )
+
+
+class GatedToolset:
+    """The tools of a server, asked about beside skills that nobody approved.
+
+    Args:
+        toolset: The tools.
+        gate: Gives what asks, the same at every call.
+    """
+
+    def __init__(self, toolset: Toolset, gate: Callable[[], SkillGate]) -> None:
+        self._toolset = toolset
+        self._gate = gate
+        self._seen: Sequence[Tool] | None = None
+        self._tools: tuple[Tool, ...] = ()
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now; the same sequence while nothing changed."""
+        now = await self._toolset.tools()
+        if now is not self._seen:
+            gate = self._gate()
+            self._seen = now
+            self._tools = tuple([GatedTool(tool, gate, commands=False) for tool in now])
+        return self._tools
 
 
 def _question(skill: NamedSkill, agent: str, standing: Standing) -> str:
