@@ -49,7 +49,8 @@ def test_what_is_missing_has_a_plain_meaning() -> None:
     ("text", "problem"),
     [
         ("I like it.", "holds no JSON object"),
-        ("}{", "holds no JSON object"),
+        ("}{", "the object in it has no end"),
+        ('{"rating": "GOOD", "feed', "the object in it has no end"),
         ("{not json}", "is not JSON"),
         ("{" * 100_000 + "}" * 100_000, "is not JSON"),
         ("{}", "`rating` must be one of `POOR`, `FAIR`, `GOOD`, `EXCELLENT`, but is `null`"),

@@ -19,8 +19,10 @@ def object_in(text: str) -> JsonObject:
     """
     whole = unfenced(text)
     start, end = whole.find("{"), whole.rfind("}")
-    if start < 0 or end < start:
+    if start < 0:
         raise ValueError("the answer holds no JSON object")
+    if end < start:
+        raise ValueError("the answer is not JSON: the object in it has no end")
     try:
         return cast("JsonObject", json.loads(whole[start : end + 1]))
     except (ValueError, RecursionError) as error:
