@@ -51,6 +51,7 @@ class ModelFactory:
         self._settings = settings
         self._environ = environ
         self._books: dict[tuple[Path, int | None], ScriptBook] = {}
+        self._specs: dict[str, ModelSpec] = {}
 
     def create(
         self,
@@ -73,7 +74,9 @@ class ModelFactory:
         Raises:
             ModelError: The spec is wrong, or a file it needs is missing or wrong.
         """
-        spec = parse_model_spec(text, self._settings.model_aliases)
+        spec = self._specs.get(text)
+        if spec is None:
+            spec = self._specs[text] = parse_model_spec(text, self._settings.model_aliases)
         match spec.provider:
             case "passthrough":
                 from fast_agent.models.passthrough import PassthroughModel
