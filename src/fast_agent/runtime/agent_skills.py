@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import F_OK, access
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -145,6 +146,5 @@ async def _admit(_skill: NamedSkill, _agent: str) -> None:
 
 
 def _is_there(directory: str) -> bool:
-    import os
-
-    return os.path.isdir(directory)  # noqa: PTH112  (a turn asks this every time)
+    # Every turn asks this; of what is missing, `access` tells without an exception.
+    return access(directory, F_OK)

@@ -10,7 +10,7 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
 from fast_agent.workflows.blueprint import WorkflowBlueprint
-from fast_agent.workflows.settled import settled
+from fast_agent.workflows.settled import together
 from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
 from fast_agent.workflows.workflow import Outcome, Workflow
 
@@ -32,34 +32,24 @@ def parallel_blueprint(card: Card, workshop: Workshop) -> Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """How one branch ended."""
+    """How one branch ended.
+
+    Args:
+        agent: Who worked on it.
+        text: The answer, or why there is none.
+        blocks: What is not text in the answer.
+        failed: Whether there is no answer.
+    """
 
     agent: str
-    ended: TurnResult | FastAgentError
-
-    @property
-    def error(self) -> str | None:
-        return self.ended.message if isinstance(self.ended, FastAgentError) else None
-
-    @property
-    def text(self) -> str:
-        """Its answer, or what is said in its place."""
-        if isinstance(self.ended, FastAgentError):
-            return f"[failed: {self.ended.message}]"
-        return self.ended.text or "[no text]"
-
-    @property
-    def blocks(self) -> tuple[Content, ...]:
-        """What is not text in its answer."""
-        if isinstance(self.ended, FastAgentError):
-            return ()
-        return blocks_of(self.ended.message)
+    text: str
+    blocks: tuple[Content, ...] = ()
+    failed: bool = False
 
     @property
     def facts(self) -> JsonObject:
-        if isinstance(self.ended, FastAgentError):
-            return {"agent": self.agent, "error": excerpt(self.ended.message)}
-        return {"agent": self.agent, "text": excerpt(self.ended.text)}
+        """What there is to know of it, as plain JSON."""
+        return {"agent": self.agent, "error" if self.failed else "text": excerpt(self.text)}
 
 
 class Parallel(Workflow):
@@ -85,31 +75,28 @@ class Parallel(Workflow):
         answer = replace(result.message, native=None)
         return Outcome(answer, workflow, result.structured, result.stop_reason)
 
-    async def _branches(self, request: Message, turn: WorkflowTurn) -> list[_Branch]:
-        async def branch(index: int, name: str) -> TurnResult:
-            error = "cancelled"
-            text = None
+    async def _branches(self, request: Message, turn: WorkflowTurn) -> Sequence[_Branch]:
+        async def branch(index: int) -> _Branch:
+            done = _Branch(names[index], "cancelled", failed=True)
             try:
-                result = await self._ask(name, request, turn)
-                text = result.text
-                turn.warn_if_early(name, result)
-            except FastAgentError as problem:
-                error = problem.message
-                raise
+                result = await self._ask(names[index], request, turn)
+                turn.warn_if_early(names[index], result)
+                done = _Branch(names[index], result.text, blocks_of(result.message))
+            except FastAgentError as error:
+                done = _Branch(names[index], error.message, failed=True)
             finally:
-                told = {"error": error} if text is None else {"text": excerpt(text)}
-                turn.tell("branch", agent=name, index=index, **told)
-            return result
+                if turn.listener is not None:
+                    turn.tell("branch", index=index, **done.facts)
+            return done
 
         names = self.config.fan_out
-        jobs = [partial(branch, index, name) for index, name in enumerate(names)]
-        branches = list(map(_Branch, names, await settled(jobs)))
-        failed = [one for one in branches if one.error is not None]
+        branches = await together([partial(branch, index) for index in range(len(names))])
+        failed = [one for one in branches if one.failed]
         if len(failed) == len(branches):
-            reasons = "; ".join([f"`{one.agent}`: {one.error}" for one in failed])
+            reasons = "; ".join([f"`{one.agent}`: {one.text}" for one in failed])
             raise RunError(f"every branch of `{self.name}` failed: {excerpt(reasons)}")
         for one in failed:
-            turn.warn(f"branch `{one.agent}` failed: {excerpt(one.error or '')}")
+            turn.warn(f"branch `{one.agent}` failed: {excerpt(one.text)}")
         return branches
 
     async def _ask(self, name: str, request: Message, turn: WorkflowTurn) -> TurnResult:
@@ -122,20 +109,22 @@ class Parallel(Workflow):
 
 def _joined(branches: Sequence[_Branch]) -> Message:
     """Put the answers under the names of their agents."""
-    text = "\n\n".join([f"## {one.agent}\n\n{one.text.strip()}" for one in branches])
-    blocks = [block for one in branches for block in one.blocks]
-    return replace(Message.assistant(text), content=(TextContent(text), *blocks))
+    texts: list[str] = []
+    blocks: list[Content] = []
+    for one in branches:
+        said = f"[failed: {one.text}]" if one.failed else one.text.strip() or "[no text]"
+        texts.append(f"## {one.agent}\n\n{said}")
+        blocks += one.blocks
+    content = (TextContent("\n\n".join(texts)), *blocks)
+    return Message("assistant", content, stop_reason="endTurn")
 
 
 def _fan_in_message(request: Message | None, branches: Sequence[_Branch]) -> Message:
     """Tell the agent that joins the answers what was asked, and what each agent answered."""
     texts = [] if request is None else [request_text(request)]
-    texts += [
-        tagged("answer", one.text, agent=one.agent)
-        if one.error is None
-        else tagged("failure", one.error, agent=one.agent)
-        for one in branches
-    ]
     blocks = [] if request is None else list(blocks_of(request))
-    blocks += [block for one in branches for block in one.blocks]
+    for one in branches:
+        said = one.text if one.failed else one.text.strip() or "[no text]"
+        texts.append(tagged("failure" if one.failed else "answer", said, agent=one.agent))
+        blocks += one.blocks
     return Message("user", (TextContent("\n\n".join(texts)), *blocks))

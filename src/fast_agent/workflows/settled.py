@@ -1,7 +1,8 @@
-"""Settled: several pieces of work at the same time, of which some may fail."""
+"""Settled: several pieces of work at the same time, until each has ended."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from anyio import create_task_group
@@ -23,13 +24,29 @@ async def settled(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T | FastAg
     Returns:
         What each returned, or the error it raised, in the order of `jobs`.
     """
-    ended: list[T | FastAgentError | None] = [None] * len(jobs)
+
+    async def settle(job: Callable[[], Awaitable[T]]) -> T | FastAgentError:
+        try:
+            return await job()
+        except FastAgentError as error:
+            return error
+
+    return await together([partial(settle, job) for job in jobs])
+
+
+async def together(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Run jobs that do not fail at the same time.
+
+    Args:
+        jobs: What to run; each is called once. What one raises cancels the others.
+
+    Returns:
+        What each returned, in the order of `jobs`.
+    """
+    ended: list[T | None] = [None] * len(jobs)
 
     async def run(index: int) -> None:
-        try:
-            ended[index] = await jobs[index]()
-        except FastAgentError as error:
-            ended[index] = error
+        ended[index] = await jobs[index]()
 
     # A task costs a good part of a turn, so the first job runs in the one that waits for the rest.
     if len(jobs) > 1:
@@ -39,4 +56,4 @@ async def settled(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T | FastAg
             await run(0)
     elif jobs:
         await run(0)
-    return cast("list[T | FastAgentError]", ended)
+    return cast("list[T]", ended)

@@ -34,7 +34,10 @@ def request_text(request: Message) -> str:
 
 def blocks_of(message: Message) -> tuple[Content, ...]:
     """Give what is not text in a message, to be passed on beside the tagged texts."""
-    return tuple([block for block in message.content if not isinstance(block, TextContent)])
+    content = message.content
+    if len(content) == 1 and isinstance(content[0], TextContent):
+        return ()
+    return tuple([block for block in content if not isinstance(block, TextContent)])
 
 
 def excerpt(text: str, limit: int = SHORT) -> str:
