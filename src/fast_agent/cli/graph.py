@@ -1,0 +1,53 @@
+"""`fast-agent graph`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--multi-card", is_flag=True, help="Let a file hold several cards.")
+@click.option(
+    "--cost", is_flag=True, help="Show the most requests and tool calls a turn can set off."
+)
+@click.option(
+    "--config-path",
+    "-c",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The configuration file.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["mermaid", "table", "json"]),
+    help="A diagram in Mermaid, a table, or JSON; with --cost a table, else a diagram.",
+)
+def command(
+    paths: tuple[str, ...],
+    multi_card: bool,
+    cost: bool,
+    config_path: Path | None,
+    output: str | None,
+) -> None:
+    """Draw the agents of cards and who asks whom; nothing is run.
+
+    PATHS are files, directories and addresses that are loaded together; without any it is the
+    cards a run here would load by themselves, or else this directory.
+    """
+    from fast_agent.app import FastAgent
+    from fast_agent.cli.card_graph import CardGraph, render_graph
+    from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+    from fast_agent.cli.checking import home_of
+
+    here = Path.cwd()
+    named: tuple[str | Path, ...] = paths
+    named = named or (*auto_loaded(AGENT_CARDS, here), *auto_loaded(TOOL_CARDS, here)) or (".",)
+    program = FastAgent(config_path=config_path, cwd=home_of(str(named[0])))
+    where = [one if "://" in str(one) else Path(one).absolute() for one in named]
+    program.load_agents(*where, multi_card=multi_card)
+    graph = CardGraph.of(program, cost=cost)
+    click.echo(render_graph(graph, output or ("table" if cost else "mermaid")), nl=False)
