@@ -6,8 +6,6 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, overload
 
-from anyio import Lock
-
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.runtime.budget import Meter
@@ -185,6 +183,24 @@ class Agent(Protocol):
         """
         ...
 
+    @property
+    def memory(self) -> Memory:
+        """What it keeps from turn to turn."""
+        ...
+
+    @property
+    def idle(self) -> bool:
+        """Whether no turn of it runs or waits to."""
+        ...
+
+    def follow(self, other: Agent) -> None:
+        """Take the place of another instance: remember what it does, and wait for its turns.
+
+        Args:
+            other: An instance that is asked nothing more; a turn of it may still be under way.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Release what the instance holds; safe to call twice."""
         ...
@@ -223,8 +239,7 @@ class LlmAgent(Agent):
         self._memory = Memory(templates, remembers=config.use_history is not False)
         limits = setup.params.usage_limits
         self._meters = Meter(config.name), Meter(config.name, limits)
-        self._lock = Lock(fast_acquire=True)
-        self._turn: Turn | None = None
+        self._turns = 0
         self._closed = False
 
     @property
@@ -275,18 +290,22 @@ class LlmAgent(Agent):
             message = Message.user(message)
         elif message.role != "user":
             raise RunError("a turn starts with a user message")
-        scope = self._scope if scope is None else scope
+        scope = self._scope if scope is None else scope.within(self._scope)
         if listener is not None:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
-        around = TURNS.get()
-        if self._turn in around:
+        around, memory = TURNS.get(), self._memory
+        if memory.turn in around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
-        async with self._lock:
-            if self._tape is None:
-                return await self._run(message, scope, output, around)
-            with self._tape.places.turn(self.name, message, scope.parent_call_id):
-                return await self._run(message, scope, output, around)
+        self._turns += 1
+        try:
+            async with memory.lock:
+                if self._tape is None:
+                    return await self._run(message, scope, output, around)
+                with self._tape.places.turn(self.name, message, scope.parent_call_id):
+                    return await self._run(message, scope, output, around)
+        finally:
+            self._turns -= 1
 
     async def _run(
         self,
@@ -310,12 +329,12 @@ class LlmAgent(Agent):
             output,
             memory.record,
         )
-        self._turn = turn
+        memory.turn = turn
         token = TURNS.set((*around, turn))
         try:
             return await turn.run(message)
         finally:
-            self._turn = None
+            memory.turn = None
             memory.end()
             TURNS.reset(token)
 
@@ -341,6 +360,22 @@ class LlmAgent(Agent):
     def attach(self, journal: Journal) -> None:
         """Take up what a journal holds of it; see `Agent.attach`."""
         self._memory.attach(journal, self.name)
+
+    @property
+    def memory(self) -> Memory:
+        """What it keeps from turn to turn."""
+        return self._memory
+
+    @property
+    def idle(self) -> bool:
+        """Whether no turn of it runs or waits to."""
+        return self._turns == 0
+
+    def follow(self, other: Agent) -> None:
+        """Take the place of another instance; see `Agent.follow`."""
+        memory = other.memory
+        memory.remembers = self._memory.remembers
+        self._memory = memory
 
     async def aclose(self) -> None:
         """Release what the instance holds; safe to call twice."""

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.runtime.url_text import UrlTexts
-    from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.tools.card_functions import CardFunctions
     from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.resource_tools import ResourceShelf
@@ -64,13 +63,21 @@ class Blueprint(Protocol):
         """The names of the MCP servers its turns need."""
         ...
 
-    def instance(self, messages: Iterable[Message] | None = None, *, shared: bool = False) -> Agent:
+    def instance(
+        self,
+        messages: Iterable[Message] | None = None,
+        *,
+        shared: bool = False,
+        scope: Scope | None = None,
+    ) -> Agent:
         """Make an instance.
 
         Args:
             messages: What its history starts with; None is the card's own `messages`.
             shared: It is the one instance of the card everybody shares. Such a workflow works with
                 the shared instances of its members, any other with clones of them.
+            scope: Where its turns stand unless they are told otherwise; None is the runtime's own
+                conversation.
 
         Raises:
             FastAgentError: The card cannot be run.
@@ -93,10 +100,8 @@ class Workshop:
         scope: Where turns stand that nothing else started.
         model_of: Says which model a card's agent asks.
         clone: Makes an instance of a card by name: (name, messages or None).
-        shared: Gives the one instance of a card everybody shares, by name.
         builders: How cards are built, by type.
         shelf: Gives the documents agents may look up, the same at every call.
-        transcript: Everything said in the session, turn by turn.
         histories: Draws the routes between histories of parents and children.
         gate: Gives what asks before a skill of a server is used, the same at every call; None
             where there can be no such skill.
@@ -112,10 +117,8 @@ class Workshop:
     scope: Scope
     model_of: Callable[[str], Selection]
     clone: Callable[[str, Iterable[Message] | None], Agent]
-    shared: Callable[[str], Agent]
     builders: Mapping[str, Builder]
     shelf: Callable[[], ResourceShelf]
-    transcript: CumulativeTranscript
     histories: ChildHistories
     gate: Callable[[], SkillGate] | None = None
 
@@ -193,7 +196,11 @@ class LlmBlueprint:
         return await self._servers.read_resource(server, uri)
 
     def instance(
-        self, messages: Iterable[Message] | None = None, *, shared: bool = False
+        self,
+        messages: Iterable[Message] | None = None,
+        *,
+        shared: bool = False,
+        scope: Scope | None = None,
     ) -> LlmAgent:
         """Make an instance."""
         del shared
@@ -217,7 +224,7 @@ class LlmBlueprint:
             setup,
             templates=self._templates if messages is None else messages,
             new_id=workshop.surroundings.new_turn_id,
-            scope=workshop.scope,
+            scope=workshop.scope if scope is None else scope,
             read_resource=self._servers.read_resource,
             tape=workshop.surroundings.tape,
         )

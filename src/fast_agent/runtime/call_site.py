@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.messages.message import Message
+    from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.conversation import Conversation
 
 Landing: TypeAlias = "Callable[[], Awaitable[None]]"
@@ -26,22 +27,30 @@ class CallSite:
         before: The parent's conversation before the message that made the calls.
         warn: Tells a person what did not stop the calls.
         concurrent: Whether the calls run at the same time.
+        cast: The agents of the conversation; None outside a runtime.
 
     Attributes:
         before: The same.
         warn: The same.
         concurrent: The same.
+        cast: The same.
         adopted: What is to land in the parent's conversation.
     """
 
-    __slots__ = ("_landings", "adopted", "before", "concurrent", "warn")
+    __slots__ = ("_landings", "adopted", "before", "cast", "concurrent", "warn")
 
     def __init__(
-        self, before: Conversation, warn: Callable[[str], None], *, concurrent: bool = False
+        self,
+        before: Conversation,
+        warn: Callable[[str], None],
+        *,
+        concurrent: bool = False,
+        cast: Cast | None = None,
     ) -> None:
         self.before = before
         self.warn = warn
         self.concurrent = concurrent
+        self.cast = cast
         self.adopted: list[Message] = []
         self._landings: list[tuple[int, Landing]] = []
 

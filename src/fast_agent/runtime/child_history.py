@@ -15,22 +15,20 @@ from fast_agent.runtime.history_places import (
     HistoryFiles,
     IntoChildMemory,
     IntoFile,
-    SessionTranscript,
     into_parent,
     parent_conversation,
+    session_transcript,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.call_site import CallSite
     from fast_agent.runtime.history_places import Source, Target
-    from fast_agent.sessions.cumulative import CumulativeTranscript
 
 NOTHING_WANTED = ChildHistory()
 """Leaves source and merge target to whoever is asked next."""
@@ -78,15 +76,11 @@ class ChildHistories:
     Args:
         cards: All cards, by name.
         workspace: Where relative paths of agents made in Python start.
-        shared: Gives the one instance of a card everybody shares, by name.
-        transcript: Everything said in the session.
         wanted: What the program wants of every parent, over cards.
     """
 
     cards: Mapping[str, Card]
     workspace: Path
-    shared: Callable[[str], Agent]
-    transcript: CumulativeTranscript
     wanted: ChildHistory = NOTHING_WANTED
 
     def route(
@@ -113,11 +107,11 @@ class ChildHistories:
                 paths = self._files(child)
                 return HistoryFiles(paths) if paths else None
             case "child":
-                return ChildMemory(self.shared, child)
+                return ChildMemory(child)
             case "orchestrator":
                 return parent_conversation
             case "cumulative":
-                return SessionTranscript(self.transcript)
+                return session_transcript
         assert_never(word)
 
     def _target(self, parent: AgentConfig, child: str, word: HistoryTarget) -> Target | None:
@@ -136,7 +130,7 @@ class ChildHistories:
                     )
                 return IntoFile(paths[0])
             case "child":
-                return IntoChildMemory(self.shared, child)
+                return IntoChildMemory(child)
             case "orchestrator":
                 return into_parent
         assert_never(word)

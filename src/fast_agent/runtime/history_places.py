@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from fast_agent.runtime.cast import cast_of
 from fast_agent.runtime.conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.call_site import CallSite
-    from fast_agent.sessions.cumulative import CumulativeTranscript
 
 
 class Source(Protocol):
@@ -106,52 +105,36 @@ class ChildMemory:
     """What the child's shared instance remembers.
 
     Args:
-        shared: Gives the one instance of a card everybody shares, by name.
         child: The child's name.
     """
 
-    def __init__(self, shared: Callable[[str], Agent], child: str) -> None:
-        self._shared = shared
+    def __init__(self, child: str) -> None:
         self._child = child
 
     async def __call__(self, site: CallSite) -> Conversation:
         """Give what it remembers now."""
-        del site
-        return self._shared(self._child).conversation
+        return cast_of(site).agent(self._child).conversation
 
 
 class IntoChildMemory:
     """The memory of the child's shared instance as a target.
 
     Args:
-        shared: Gives the one instance of a card everybody shares, by name.
         child: The child's name.
     """
 
-    def __init__(self, shared: Callable[[str], Agent], child: str) -> None:
-        self._shared = shared
+    def __init__(self, child: str) -> None:
         self._child = child
 
     async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
         """Let it adopt messages; while it runs a turn of its own, they land behind that."""
-        del site
-        self._shared(self._child).adopt(messages)
+        cast_of(site).agent(self._child).adopt(messages)
 
 
-class SessionTranscript:
-    """Everything said in the session so far.
-
-    Args:
-        transcript: The transcript.
-    """
-
-    def __init__(self, transcript: CumulativeTranscript) -> None:
-        self._transcript = transcript
-
-    async def __call__(self, site: CallSite) -> Conversation:
-        """Give what was said until now, in turns that ended."""
-        del site
-        return Conversation.of_valid(self._transcript.messages(), self._transcript.call_ids)
+async def session_transcript(site: CallSite) -> Conversation:
+    """Give what was said in the conversation until now, in turns that ended."""
+    transcript = cast_of(site).transcript
+    return Conversation.of_valid(transcript.messages(), transcript.call_ids)
 
 
 async def parent_conversation(site: CallSite) -> Conversation:

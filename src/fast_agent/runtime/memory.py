@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anyio import Lock
-
 from fast_agent.runtime.conversation import Conversation
+from fast_agent.runtime.turn_lock import TurnLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,7 +49,7 @@ class Memory:
         self._first = self._start = Conversation(messages)
         self._conversation = self._start
         self.remembers = remembers
-        self.lock = Lock(fast_acquire=True)
+        self.lock = TurnLock()
         self.turn: object = None
         self._open = False
         self._aside: list[Sequence[Message]] = []

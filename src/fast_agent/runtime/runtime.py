@@ -8,6 +8,7 @@ from functools import partial
 from logging import getLogger
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from anyio import CancelScope
 
@@ -17,16 +18,16 @@ from fast_agent.models.selection import select_model
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.call_site import CallSite
+from fast_agent.runtime.cast import Cast
 from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.runtime.scope import Charges, Scope
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.runtime.url_text import UrlTexts, fetch_text
-from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from types import TracebackType
 
     from fast_agent.cards.agent_config import ChildHistory
@@ -43,8 +44,12 @@ if TYPE_CHECKING:
     from fast_agent.resources.provider import Provider
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
+    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.human import Human
     from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
 
@@ -73,6 +78,7 @@ class Runtime:
         surroundings: What the program gives; None gives what a plain program has.
         builders: How cards are built, by type.
         scope: Where its turns stand when another agent started them; None at the top.
+        grows: Whether cards that come later may bring servers.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class Runtime:
         *,
         builders: Mapping[str, Builder] = BUILDERS,
         scope: Scope | None = None,
+        grows: bool = False,
     ) -> None:
         around = surroundings or Surroundings()
         tape = around.tape
@@ -90,9 +97,9 @@ class Runtime:
             from fast_agent.runtime.tape import taped_surroundings
 
             around = taped_surroundings(around, tape)
-        outer = scope or Scope(listener=around.listener, journal=around.journal)
-        # Agents below another agent's turn are not those of the session, only written down in it.
-        self._journal = around.journal if scope is None else None
+        outer = scope or Scope(
+            listener=around.listener, journal=around.journal, transcript=around.transcript
+        )
         self._load_set = load_set
         self._settings = settings
         self._surroundings = around
@@ -109,44 +116,38 @@ class Runtime:
             urls = TapedUrls(fetch_text, around.monotonic, tape)
         self._loader: FunctionLoader | None = None
         self._shelf: ResourceShelf | None = None
-        self._pool = self._new_pool()
+        self._pool = self._new_pool(needed=grows)
         self._gate: SkillGate | None = None
         gate = around.gate or (self._skill_gate if self._may_have_strange_skills() else None)
-        transcript = around.transcript
-        if transcript is None:
-            journal = around.journal
-            transcript = CumulativeTranscript() if journal is None else journal.transcript
+        outer = replace(
+            outer, meters=(self._meter, *outer.meters), charges=self._charges, cast=None
+        )
+        # Agents below another agent's turn are not those of the session, only written down in it.
+        self._outer = outer
+        self._cast = Cast(self._make, outer, around.journal if scope is None else None)
+        self._casts: WeakSet[Cast] = WeakSet((self._cast,))
+        self._former: list[Agent] = []
         self._workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
-            surroundings=replace(around, gate=gate, transcript=transcript),
+            surroundings=replace(around, gate=gate, transcript=self._cast.transcript),
             pool=self._pool,
             models=self._models,
             loader=self._function_loader,
             urls=urls,
-            scope=replace(
-                outer,
-                meters=(self._meter, *outer.meters),
-                charges=self._charges,
-                transcript=transcript if outer.transcript is None else outer.transcript,
-            ),
+            scope=self._cast.scope,
             shelf=self._resource_shelf,
             model_of=self.model_of,
             clone=self.clone,
-            shared=self.agent,
             builders=builders,
-            transcript=transcript,
             histories=ChildHistories(
                 cards=load_set.cards,
                 workspace=around.workspace,
-                shared=self.agent,
-                transcript=transcript,
                 wanted=around.child_history,
             ),
             gate=gate,
         )
         self._blueprints: dict[str, Blueprint] = {}
-        self._agents: dict[str, Agent] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -203,7 +204,7 @@ class Runtime:
     @property
     def transcript(self) -> CumulativeTranscript:
         """Everything said in the session, turn by turn."""
-        return self._workshop.transcript
+        return self._cast.transcript
 
     @property
     def usage(self) -> Usage:
@@ -221,13 +222,84 @@ class Runtime:
             SessionError: What it remembered in the session cannot be read.
             FastAgentError: The card cannot be run.
         """
-        agent = self._agents.get(name)
-        if agent is None:
-            agent = self._blueprint(name).instance(shared=True)
-            if self._journal is not None:
-                agent.attach(self._journal)
-            self._agents[name] = agent
-        return agent
+        return self._cast.agent(name)
+
+    def cast(
+        self,
+        *,
+        listener: Listener | None = None,
+        journal: Journal | None = None,
+        human: Human | None = None,
+    ) -> Cast:
+        """Begin another conversation with the same agents, none of which remembers this one.
+
+        Args:
+            listener: Hears of the events of its turns; None is the runtime's own listener.
+            journal: Keeps it, and gives back what was kept of it before; None keeps nothing.
+            human: The way to its person; None is the runtime's own way.
+
+        Returns:
+            Its agents; the caller closes them.
+        """
+        outer = self._outer
+        scope = replace(
+            outer,
+            listener=outer.listener if listener is None else listener,
+            journal=journal,
+            transcript=None,
+            human=human,
+        )
+        cast = Cast(self._make, scope, journal)
+        self._casts.add(cast)
+        return cast
+
+    async def refresh(self, load_set: LoadSet, changed: Collection[str]) -> None:
+        """Take another set of cards; agents in every conversation change to it, all or none.
+
+        A turn under way ends as it began. What agents remember stays, and so do the connections to
+        servers.
+
+        Args:
+            load_set: The cards; they were checked.
+            changed: The agents whose cards, or files behind them, are other ones now, with all
+                that depend on them.
+
+        Raises:
+            FastAgentError: A card cannot be run; everything is as it was.
+        """
+        before = self._load_set, self._workshop, self._blueprints, self._loader
+        histories = replace(self._workshop.histories, cards=load_set.cards)
+        self._load_set = load_set
+        self._workshop = replace(self._workshop, cards=load_set.cards, histories=histories)
+        self._loader = None
+        known, casts = load_set.cards, tuple(self._casts)
+        self._blueprints = {
+            name: blueprint
+            for name, blueprint in before[2].items()
+            if name in known and name not in changed
+        }
+        try:
+            fresh = [cast.prepare({name for name in changed if name in known}) for cast in casts]
+        except BaseException:
+            self._load_set, self._workshop, self._blueprints, self._loader = before
+            raise
+        for cast, agents in zip(casts, fresh, strict=True):
+            gone = [name for name in cast.live if name not in known]
+            self._former += cast.take(agents, gone)
+        await self._close_former()
+
+    async def _close_former(self) -> None:
+        """Close instances that were replaced, as soon as none of their turns runs."""
+        idle = [agent for agent in self._former if agent.idle]
+        self._former = [agent for agent in self._former if not agent.idle]
+        for agent in idle:
+            try:
+                await agent.aclose()
+            except FastAgentError as error:
+                log.warning("%s", error.message)
+
+    def _make(self, name: str, scope: Scope) -> Agent:
+        return self._blueprint(name).instance(shared=True, scope=scope)
 
     def restore(self) -> None:
         """Let every shared instance remember what the journal holds, as after a rewind.
@@ -235,9 +307,7 @@ class Runtime:
         Raises:
             SessionError: It cannot be read.
         """
-        if self._journal is not None:
-            for agent in self._agents.values():
-                agent.attach(self._journal)
+        self._cast.restore()
 
     def clone(self, name: str, messages: Iterable[Message] | None = None) -> Agent:
         """Make an instance of a card for one caller, who closes it; servers are shared.
@@ -277,7 +347,7 @@ class Runtime:
         self._card(child)
         caller, config = self.agent(parent), self._card(parent).config
         route = self._workshop.histories.route(config, child, wanted)
-        site = CallSite(caller.conversation, warn)
+        site = CallSite(caller.conversation, warn, cast=self._cast)
         scope, clone = self._workshop.scope, partial(self.clone, child)
         try:
             return await call_child(clone, route, site, message, index=0, scope=scope)
@@ -357,10 +427,10 @@ class Runtime:
         """
         self._models.finish()
 
-    def _new_pool(self) -> ServerPool | None:
+    def _new_pool(self, *, needed: bool) -> ServerPool | None:
         """Make the pool of servers, where a card has any; else nothing of MCP is imported."""
         configs = [card.config for card in self._load_set.cards.values()]
-        if not any(config.servers or config.mcp_connect for config in configs):
+        if not needed and not any(config.servers or config.mcp_connect for config in configs):
             return None
         from fast_agent.mcp.client_side import ClientSide
         from fast_agent.mcp.pool import ServerPool
@@ -453,9 +523,8 @@ class Runtime:
     async def _close_agents(self) -> FastAgentError | None:
         """Close every agent; returns the first problem."""
         first: FastAgentError | None = None
-        for agent in self._agents.values():
-            try:
-                await agent.aclose()
-            except FastAgentError as error:
-                first = first or error
+        for cast in tuple(self._casts):
+            first = await cast.aclose() or first
+        for agent in self._former:
+            await agent.aclose()
         return first

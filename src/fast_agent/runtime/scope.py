@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from fast_agent.runtime.budget import Meter
+    from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.journal import Journal
     from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.tools.human import Human
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,8 @@ class Scope:
         charges: Where calls of server tools are entered while they are open, or None.
         transcript: Where turns are written when they end, or None.
         journal: Where they are written down as they go, or None.
+        cast: The agents of the conversation the turn belongs to; None outside a runtime.
+        human: The way to the person of this conversation, before that of the runtime, or None.
     """
 
     meters: tuple[Meter, ...] = ()
@@ -39,6 +43,12 @@ class Scope:
     charges: Charges | None = None
     transcript: CumulativeTranscript | None = None
     journal: Journal | None = None
+    cast: Cast | None = None
+    human: Human | None = None
+
+    def within(self, own: Scope) -> Scope:
+        """Give this scope, in the conversation of an instance's own scope where it names none."""
+        return self if self.cast is not None else replace(self, cast=own.cast)
 
 
 class Charges:

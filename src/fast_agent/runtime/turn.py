@@ -121,6 +121,8 @@ class Turn:
             charges=scope.charges,
             transcript=scope.transcript,
             journal=scope.journal,
+            cast=scope.cast,
+            human=scope.human,
         )
         self._output = output
         self._requests = 0
@@ -286,7 +288,7 @@ class Turn:
             origin=self._origin,
             scope=self._scope,
             budget=self._budget,
-            site=CallSite(draft.draft(), self._warn, concurrent=concurrent),
+            site=CallSite(draft.draft(), self._warn, concurrent=concurrent, cast=self._scope.cast),
             record=None if self._journal is None else self._journal.tool_answered,
         )
         draft.append(answer)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.scope import Scope
     from fast_agent.workflows.brain import Brain
     from fast_agent.workflows.workflow import Workflow
 
@@ -53,13 +54,18 @@ class WorkflowBlueprint:
         return () if self._brain is None else self._brain.servers
 
     def instance(
-        self, messages: Iterable[Message] | None = None, *, shared: bool = False
+        self,
+        messages: Iterable[Message] | None = None,
+        *,
+        shared: bool = False,
+        scope: Scope | None = None,
     ) -> Workflow:
         """Make an instance; see `Blueprint.instance`."""
         return self._make(
             WorkflowSetup(
                 config=self._config,
                 workshop=self._workshop,
+                scope=self._workshop.scope if scope is None else scope,
                 templates=self._templates if messages is None else messages,
                 shared=shared,
                 limits=self._limits,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from anyio import CancelScope, Lock
+from anyio import CancelScope
 
 from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, RunError
@@ -49,6 +49,7 @@ class WorkflowSetup:
     Args:
         config: Its card.
         workshop: What its members are made with.
+        scope: Where its turns stand unless they are told otherwise.
         templates: What its conversation starts with.
         shared: It is the instance everybody shares, and works with the shared ones of its members.
         limits: Bounds for it and everything it starts, or None.
@@ -57,6 +58,7 @@ class WorkflowSetup:
 
     config: AgentConfig
     workshop: Workshop
+    scope: Scope
     templates: Iterable[Message] = ()
     shared: bool = False
     limits: UsageLimits | None = None
@@ -102,8 +104,7 @@ class Workflow(Agent):
         name = config.name
         self._meters = Meter(name), Meter(name, setup.limits)
         self._members: dict[str, Agent] = {}
-        self._lock = Lock(fast_acquire=True)
-        self._turn: WorkflowTurn | None = None
+        self._turns = 0
         self._closed = False
 
     @abstractmethod
@@ -170,35 +171,49 @@ class Workflow(Agent):
             message = Message.user(message)
         elif message.role != "user":
             raise RunError("a turn starts with a user message")
-        scope = self._setup.workshop.scope if scope is None else scope
+        scope = self._setup.scope if scope is None else scope.within(self._setup.scope)
         if listener is not None:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
-        around = TURNS.get()
-        if self._turn is not None and self._turn in around:
+        around, memory = TURNS.get(), self._memory
+        if memory.turn in around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
-        async with self._lock, self._place(message, scope):
-            if self._closed:
-                raise RunError(f"agent `{self.name}` is closed")
-            base, draft = self._memory.begin()
-            turn = WorkflowTurn(
-                self.config,
-                self._setup.workshop,
-                scope,
-                meters=self._meters,
-                members=None if self._setup.shared else self._members,
-                conversation=draft,
-                output=output,
-            )
-            self._turn = turn
-            token = TURNS.set((*around, turn))
-            try:
-                journal = self._journal(turn, scope, len(draft.history))
-                return await self._run(message, turn, base, draft, journal)
-            finally:
-                self._turn = None
-                self._memory.end()
-                TURNS.reset(token)
+        self._turns += 1
+        try:
+            async with memory.lock, self._place(message, scope):
+                if self._closed:
+                    raise RunError(f"agent `{self.name}` is closed")
+                return await self._turn(message, scope, output, around)
+        finally:
+            self._turns -= 1
+
+    async def _turn(
+        self,
+        message: Message,
+        scope: Scope,
+        output: OutputShape | None,
+        around: tuple[object, ...],
+    ) -> TurnResult:
+        memory = self._memory
+        base, draft = memory.begin()
+        turn = WorkflowTurn(
+            self.config,
+            self._setup.workshop,
+            scope,
+            meters=self._meters,
+            members=None if self._setup.shared else self._members,
+            conversation=draft,
+            output=output,
+        )
+        memory.turn = turn
+        token = TURNS.set((*around, turn))
+        try:
+            journal = self._journal(turn, scope, len(draft.history))
+            return await self._run(message, turn, base, draft, journal)
+        finally:
+            memory.turn = None
+            memory.end()
+            TURNS.reset(token)
 
     def _journal(self, turn: WorkflowTurn, scope: Scope, start: int) -> TurnJournal | None:
         """Give what writes the turn down, if anything does."""
@@ -326,6 +341,22 @@ class Workflow(Agent):
     def adopt(self, messages: Sequence[Message]) -> None:
         """Add another agent's messages; see `Agent.adopt`."""
         self._memory.adopt(messages)
+
+    @property
+    def memory(self) -> Memory:
+        """What it keeps from turn to turn."""
+        return self._memory
+
+    @property
+    def idle(self) -> bool:
+        """Whether no turn of it runs or waits to."""
+        return self._turns == 0
+
+    def follow(self, other: Agent) -> None:
+        """Take the place of another instance; see `Agent.follow`."""
+        memory = other.memory
+        memory.remembers = self._memory.remembers
+        self._memory = memory
 
     async def aclose(self) -> None:
         """Release what the instance holds, the clones of its members too; safe to call twice."""

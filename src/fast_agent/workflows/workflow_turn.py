@@ -13,6 +13,7 @@ from anyio import CancelScope
 from fast_agent.errors import RunError
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.call_site import CallSite
+from fast_agent.runtime.cast import cast_of
 from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.events import Origin, Warned, WorkflowAdvanced
 from fast_agent.sessions.cumulative import Entry
@@ -116,7 +117,7 @@ class WorkflowTurn:
             FastAgentError: Its card cannot be run.
         """
         if self._members is None:
-            return self._workshop.shared(name)
+            return cast_of(self._below).agent(name)
         agent = self._members.get(name)
         if agent is None:
             agent = self._members[name] = self._workshop.clone(name, None)
@@ -165,7 +166,7 @@ class WorkflowTurn:
         """
         before = self._before.draft()
         before.append(request)
-        site = CallSite(before, self.warn, concurrent=calls > 1)
+        site = CallSite(before, self.warn, concurrent=calls > 1, cast=self._below.cast)
         try:
             yield site
         finally:
