@@ -25,6 +25,8 @@ ROUNDS = 3
 READS, PEER_READS = 1_000, 40
 QUERIES = 100
 CATEGORY = "library"
+SHELF, SHELVED = "shelf", 150
+"""A category that is read whole."""
 
 
 def figures(setup: Setup) -> Iterator[Figure]:
@@ -32,12 +34,14 @@ def figures(setup: Setup) -> Iterator[Figure]:
     count = 1_000 if setup.quick else 10_000
     top = setup.work / "guide"
     root = write_documents(top / CATEGORY, count)
+    _write_shelf(top / "shelves" / SHELF)
     homes = iter(range(1000))
 
     def ours() -> Values:
         answer = setup.ours("guide.py", root, count, *queries(QUERIES))
         return {
             **_read_ours(setup, root, count),
+            "shelf": _read_shelf(setup, top / "shelves"),
             "index": answer["index"] * 1e3,
             "templates": answer["templates"] * 1e3,
             "page": answer["page"] * 1e3,
@@ -60,8 +64,29 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield line(done, "index", f"guide, index of {of}", "ms", Goal(300))
     yield line(done, "templates", f"guide, templates, of {of}", "ms", Goal(50))
     yield line(done, "page", f"guide, first page of a list, of {of}", "ms", Goal(300))
+    whole = f"guide, documents given of a category of {SHELVED}"
+    yield line(done, "shelf", whole, "", Goal(SHELVED, at_least=True))
     yield line(done, "search", f"search of {of}, median of {QUERIES}", "ms", Goal(10))
     yield line(done, "fill", f"search index of {of}, made once", "s")
+
+
+def _write_shelf(place: Path) -> None:
+    place.mkdir(parents=True)
+    for number in range(SHELVED):
+        (place / f"note-{number:03}.md").write_text(f"# Note {number:03}\n", "utf-8")
+
+
+def _read_shelf(setup: Setup, root: Path) -> int:
+    command = (setup.program, "resources", "serve", "--guide", root)
+    with StdioClient(command, cwd=setup.work, environ=setup.environ) as client:
+        client.open()
+        return _count_notes(client, f"guide://category/{SHELF}")
+
+
+def _count_notes(client: StdioClient, uri: str) -> int:
+    """Say how many documents of the shelf a read gives."""
+    text = client.ask("resources/read", {"uri": uri})["contents"][0]["text"]
+    return sum(f"# Note {number:03}" in text for number in range(SHELVED))
 
 
 def _numbers(count: int, reads: int) -> Sequence[int]:
@@ -111,7 +136,12 @@ def _read_theirs(setup: Setup, peer: ResourcePeer, docroot: Path, home: Path, co
         text = client.ask("resources/read", uris[0])["contents"][0]["text"]
         if "No matching" in text or "# " not in text:
             raise BenchError("a read did not give the document")
-        return {"read": median(client.time_each("resources/read", uris)) * 1e3}
+        shelf = {"type": "category", "name": SHELF, "dir": f"shelves/{SHELF}"}
+        _call(client, "category_collection_add", {**shelf, "patterns": ["**/*.md"]})
+        return {
+            "shelf": _count_notes(client, f"guide://{SHELF}/note-*"),
+            "read": median(client.time_each("resources/read", uris)) * 1e3,
+        }
 
 
 def _quoted(number: int) -> str:
