@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.journal import Journal
     from fast_agent.tools.human import Human
 
 log = logging.getLogger(__name__)
@@ -228,6 +229,7 @@ class FastAgent:
         trust_cards: bool = False,
         child_history: ChildHistory | None = None,
         tape: Tape | None = None,
+        journal: Journal | None = None,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -242,6 +244,8 @@ class FastAgent:
             child_history: What called agents start with and where their messages go, over the
                 cards of all that call them.
             tape: Records the run, or replays one; None does neither.
+            journal: Where turns are written down as they go, and where histories of before come
+                from: the `journal` of an open session. None keeps them in memory only.
 
         Raises:
             CardError: The agents do not agree with each other.
@@ -265,6 +269,7 @@ class FastAgent:
             listener=listener,
             trust_cards=trust_cards,
             tape=tape,
+            journal=journal,
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)

@@ -35,6 +35,14 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--prompt-file", "-p", type=_PATH, metavar="FILE", help="Load a prompt or history and run it."
 )
+@click.option("--session", is_flag=True, help="Keep the conversation as a session.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[ID]",
+    help="Go on with a session; without ID, with the newest of this directory.",
+)
 @click.option("--results", type=_PATH, metavar="FILE", help="Write the conversation to a file.")
 @click.option(
     "--json-schema", type=_PATH, metavar="FILE", help="Ask for an answer of this JSON Schema."

@@ -24,6 +24,7 @@ COMMANDS = {
     "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
+    "session": "List, show, export, fork, rewind and delete conversations that were kept.",
     "models": "List models; fetch and remove local ones.",
     "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
     "new": "Write a starter set of cards.",

@@ -42,6 +42,8 @@ class OneShot:
     model: str | None
     message: str | None
     prompt_file: Path | None
+    session: bool
+    resume: str | None
     results: Path | None
     json_schema: Path | None
     servers: tuple[str, ...]
@@ -115,6 +117,8 @@ class OneShot:
             raise click.UsageError("a run is either recorded or replayed; leave out one of the two")
         if self._dumps and (self.record is not None or self.replay is not None):
             raise click.UsageError("a dump runs nothing to record; leave out --record and --replay")
+        if self.session and self.resume is not None:
+            raise click.UsageError("--session begins a session, --resume goes on with one")
         if not self._dumps and self.message is None and self.prompt_file is None:
             raise click.UsageError(
                 "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
@@ -237,10 +241,14 @@ class OneShot:
         shape: OutputShape | None,
         progress: Progress,
     ) -> None:
+        from fast_agent.cli.session_use import kept, receiver
         from fast_agent.cli.taping import taped
 
         earlier, message = messages
-        with taped(program, self.record, self.replay) as tape:
+        with (
+            taped(program, self.record, self.replay) as tape,
+            kept(program.workspace, new=self.session, resume=self.resume) as session,
+        ):
             async with program.run(
                 model=self.model,
                 shell=self.shell,
@@ -250,14 +258,17 @@ class OneShot:
                 listener=progress.listener,
                 notify=progress.note,
                 tape=tape,
+                journal=None if session is None else session.journal,
             ) as app:
-                agent = app[self.agent or app.default_name]
+                agent = app[receiver(app, session, self.agent)]
                 if earlier:
                     agent.load_history((*agent.history, *earlier))
                 result = await agent.generate(message, output=shape)
                 if tape is not None:
                     tape.check()
                 self._print(app, agent, result, progress)
+                if session is not None:
+                    progress.note(f"kept as session `{session.id}`; `--resume` goes on with it")
 
     def _child_history(self) -> ChildHistory | None:
         """Give the histories of called agents, where an option sets them."""

@@ -75,6 +75,7 @@ class Session:
     Attributes:
         facts: What is known of it without its events.
         journal: Takes the events of live agents.
+        last_agent: The agent that was talked to last when it was opened, or None.
 
     Raises:
         SessionError: The log is damaged, or cannot be written.
@@ -84,7 +85,10 @@ class Session:
         self._log = log
         self._lock = lock
         self.facts = SessionFacts.of(log)
-        self.journal = SessionJournal(log, self._recovered())
+        state = self._recovered()
+        turns = state.turns
+        self.last_agent = turns[-1].agent if turns else None
+        self.journal = SessionJournal(log, state)
 
     def __enter__(self) -> Self:
         return self

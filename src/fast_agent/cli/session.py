@@ -1,0 +1,138 @@
+"""`fast-agent session`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fast_agent.sessions.store import SessionStore
+
+_FORMAT = click.option(
+    "--format",
+    "output",
+    type=click.Choice(["human", "json"]),
+    default="human",
+    show_default=True,
+    help="Print for people, or as JSON.",
+)
+_ID = click.argument("session_id", metavar="ID")
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, show, export, fork, rename, rewind and delete the conversations that were kept.
+
+    A session is named by its id, or by the beginning of it. `fast-agent go --resume ID` goes on
+    with one.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_sessions)
+
+
+@command.command("list")
+@_FORMAT
+def list_sessions(output: str = "human") -> None:
+    """List the sessions, the one that changed last first."""
+    from fast_agent.cli.session_list import render_sessions, sessions_json
+
+    sessions = _store().list()
+    click.echo(sessions_json(sessions) if output == "json" else render_sessions(sessions), nl=False)
+
+
+@command.command()
+@_ID
+@_FORMAT
+def show(session_id: str, output: str) -> None:
+    """Show the turns of a session, with the numbers other commands take."""
+    from fast_agent.cli.session_list import render_turns, turns_json
+
+    summary, state = _store().read(session_id)
+    text = turns_json(summary, state) if output == "json" else render_turns(summary, state)
+    click.echo(text, nl=False)
+
+
+@command.command()
+@_ID
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["markdown", "json"]),
+    default="markdown",
+    show_default=True,
+    help="All that was said, for people; or the history of one agent, to be loaded again.",
+)
+@click.option("--agent", metavar="NAME", help="Whose history; else of the agent talked to last.")
+@click.option(
+    "--output",
+    "-o",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to a file instead of standard output.",
+)
+def export(session_id: str, output: str, agent: str | None, file: Path | None) -> None:
+    """Write a session as Markdown, or the history of an agent as JSON."""
+    from fast_agent.sessions.export import agent_of, export_json, export_markdown
+
+    if agent is not None and output == "markdown":
+        raise click.UsageError("--agent goes with --format json")
+    summary, state = _store().read(session_id)
+    if output == "json":
+        text = export_json(state, agent_of(state, agent))
+    else:
+        text = export_markdown(summary, state)
+    if file is None:
+        sys.stdout.buffer.write(text.encode(errors="replace"))
+        return
+    from fast_agent.text.atomic_file import write_atomic
+
+    write_atomic(file, text.encode(errors="replace"))
+
+
+@command.command()
+@_ID
+@click.option("--at", metavar="TURN", help="The last turn taken over; else all are.")
+@click.option("--title", metavar="TEXT", help="The title of the new session.")
+def fork(session_id: str, at: str | None, title: str | None) -> None:
+    """Begin a session that goes on from a turn of another, and print its id."""
+    with _store().fork(session_id, at, title=title) as session:
+        click.echo(session.id)
+
+
+@command.command()
+@_ID
+@click.argument("title")
+def rename(session_id: str, title: str) -> None:
+    """Give a session a title."""
+    _store().rename(session_id, title)
+
+
+@command.command()
+@_ID
+@click.argument("turn")
+def rewind(session_id: str, turn: str) -> None:
+    """Go back to where TURN had just ended; 0 is the beginning. Nothing is deleted."""
+    with _store().open(session_id) as session:
+        session.rewind(turn)
+
+
+@command.command()
+@click.argument("session_ids", metavar="ID…", nargs=-1, required=True)
+def delete(session_ids: tuple[str, ...]) -> None:
+    """Delete sessions, damaged ones too."""
+    store = _store()
+    for found in [store.find(session_id) for session_id in session_ids]:
+        store.delete(found)
+
+
+def _store() -> SessionStore:
+    from fast_agent.config.home import home_directory
+    from fast_agent.sessions.store import SessionStore
+
+    return SessionStore(home_directory(os.environ))

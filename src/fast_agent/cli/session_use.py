@@ -1,0 +1,72 @@
+"""The session a run of `fast-agent go` is kept in."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import RunError, SessionError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore
+
+NEWEST = ""
+"""What `--resume` holds where no id is given: the session of this directory that changed last."""
+
+
+@contextmanager
+def kept(cwd: Path, *, new: bool, resume: str | None) -> Generator[Session | None]:
+    """Open the session a run is kept in; None where it is kept in none.
+
+    Args:
+        cwd: The directory the program works in.
+        new: Begin a session.
+        resume: Go on with this one; `NEWEST` or an id.
+
+    Raises:
+        SessionError: It cannot be made or opened.
+    """
+    if not new and resume is None:
+        yield None
+        return
+    from fast_agent.config.home import home_directory
+    from fast_agent.sessions.store import SessionStore
+
+    store = SessionStore(home_directory(os.environ))
+    if resume is None:
+        session = store.create(cwd=cwd)
+    else:
+        session = store.open(_newest(store, cwd) if resume == NEWEST else resume)
+    with session:
+        yield session
+
+
+def receiver(app: AgentApp, session: Session | None, agent: str | None) -> str:
+    """Choose the agent a message goes to: as told, the one talked to last, or the default one.
+
+    Raises:
+        RunError: The one talked to last is not loaded, or there is none to talk to.
+    """
+    last = None if session is None or agent is not None else session.last_agent
+    if last is None:
+        return agent or app.default_name
+    if last in app:
+        return last
+    raise RunError(
+        f"the session was with agent `{last}`, which is not loaded",
+        hint="load its card with --card, or name another agent with --agent",
+    )
+
+
+def _newest(store: SessionStore, cwd: Path) -> str:
+    found = store.latest(cwd)
+    if found is None:
+        hint = "`fast-agent session list` lists those of other directories"
+        raise SessionError("no session began in this directory", hint=hint)
+    return found

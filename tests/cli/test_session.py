@@ -1,0 +1,135 @@
+"""`fast-agent go --session`, `--resume`, and `fast-agent session`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from fast_agent.messages.file import read_history
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Ran
+
+    Run: TypeAlias = Callable[..., Ran]
+    WriteCard: TypeAlias = Callable[..., Path]
+
+GO = ("go", "--model", "passthrough", "--quiet")
+
+
+def ids(run: Run) -> list[str]:
+    return [one["id"] for one in run("session", "list", "--format", "json").json]
+
+
+def test_a_run_is_kept_only_where_that_is_asked(run: Run) -> None:
+    assert run(*GO, "-m", "hello").out == "hello\n"
+    assert run("session").out == "there are no sessions; `fast-agent go --session` begins one\n"
+    done = run("go", "--model", "passthrough", "-m", "hello", "--session")
+    assert done.out == "hello\n"
+    (kept,) = ids(run)
+    assert done.err == f"kept as session `{kept}`; `--resume` goes on with it\n"
+
+
+def test_resume_goes_on_with_the_newest_of_the_directory_or_the_one_named(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*GO, "-m", "one", "--session")
+    (first,) = ids(run)
+    other = project / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    refused = run(*GO, "--resume", "-m", "x")
+    assert (refused.code, refused.out) == (1, "")
+    assert "no session began in this directory" in refused.err
+    assert run(*GO, "--resume", first, "-m", "two").code == 0
+    monkeypatch.chdir(project)
+    assert run(*GO, "--resume", "-m", "three", "--results", "all.json").code == 0
+    assert [m.text for m in read_history(project / "all.json").messages] == [
+        *("one", "one", "two", "two", "three", "three")
+    ]
+    assert ids(run) == [first]
+
+
+def test_in_another_process_too(spawn: Run, run: Run) -> None:
+    spawn(*GO, "-m", "one", "--session")
+    done = spawn(*GO, "--resume", "-m", "two", "--results", "all.json")
+    assert (done.code, done.err) == (0, "")
+    assert len(json.loads(Path("all.json").read_text())["messages"]) == 4
+
+
+def test_resume_goes_on_with_the_agent_talked_to_last(run: Run, write_card: WriteCard) -> None:
+    write_card("cards/ann.md", "default: true")
+    write_card("cards/bob.md")
+    run(*GO, "--card", "cards", "--agent", "bob", "-m", "one", "--session")
+    done = run(*GO, "--card", "cards", "--resume", "-m", "two", "--format", "json")
+    assert done.json["agent"] == "bob"
+    done = run(*GO, "--card", "cards", "--resume", "--agent", "ann", "-m", "x", "--format", "json")
+    assert done.json["agent"] == "ann"
+    gone = run(*GO, "--resume", "-m", "three")
+    assert gone.code == 1
+    assert "with agent `ann`, which is not loaded" in gone.err
+    assert run(*GO, "--resume", "--agent", "agent", "-m", "three").out == "three\n"
+
+
+def test_show_export_fork_rewind_rename_and_delete(run: Run, project: Path) -> None:
+    run(*GO, "-m", "first line\nsecond", "--session")
+    run(*GO, "--resume", "-m", "```\nfenced\n```")
+    (kept,) = ids(run)
+    shown = run("session", "show", kept[:-2])
+    assert shown.out.splitlines()[2:4] == [
+        "   1  agent: first line second",
+        f"{'':6}first line second",
+    ]
+    facts = run("session", "show", kept, "--format", "json").json
+    assert [turn["message"] for turn in facts["turns"]] == [
+        *("first line\nsecond", "```\nfenced\n```")
+    ]
+    exported = run("session", "export", kept).out
+    assert exported.startswith("# first line second\n")
+    assert "## Turn 2: agent\n\n**User**\n\n```\nfenced\n```\n" in exported
+    run("session", "export", kept, "--format", "json", "--output", "history.json")
+    assert len(read_history(project / "history.json").messages) == 4
+    run("session", "export", kept, "--format", "json", "--agent", "agnet").err.index("`agent`")
+    assert run("session", "export", kept, "--agent", "agent").code == 2
+    fork = run("session", "fork", kept, "--at", "1", "--title", "twig").out.strip()
+    assert run("session", "show", fork, "--format", "json").json["forked_from"] == kept
+    assert run("session", "rewind", kept, "1").out == ""
+    assert len(run("session", "show", kept, "--format", "json").json["turns"]) == 1
+    assert "there is no turn `7`" in run("session", "rewind", kept, "7").err
+    run("session", "rename", kept, "trunk \x1b[31m")
+    listed = run("session", "list").out
+    assert "twig" in listed
+    assert "trunk <U+001B>[31m" in listed
+    assert run("session", "delete", kept, fork).code == 0
+    assert ids(run) == []
+    assert run("session", "show", kept).code == 1
+
+
+def test_a_damaged_session_is_listed_as_such_and_told(run: Run, tmp_path: Path) -> None:
+    run(*GO, "-m", "one", "--session")
+    (kept,) = ids(run)
+    file = tmp_path / "home" / "sessions" / f"{kept}.sqlite"
+    file.write_bytes(b"nothing" * 999)
+    assert "the file is damaged" in run("session", "list").out
+    broken = run(*GO, "--resume", kept, "-m", "two")
+    assert (broken.code, broken.out) == (1, "")
+    assert "the file is damaged" in broken.err
+    assert run("session", "delete", kept).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--session", "--resume", "-m", "x"), "--session begins a session"),
+        (("--resume", "nobody", "-m", "x"), "there is no session `nobody`"),
+        (("--resume", "../x", "-m", "x"), "there is no session"),
+    ],
+)
+def test_wrong_use_is_told(run: Run, options: tuple[str, ...], told: str) -> None:
+    done = run(*GO, *options)
+    assert (done.code != 0, done.out) == (True, "")
+    assert told in done.err
