@@ -1,0 +1,131 @@
+"""Turns of shared agents that send each other messages never wait in a ring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from fast_agent.app import FastAgent
+from fast_agent.errors import RunError
+from fast_agent.runtime.turn_lock import TurnLock
+
+if TYPE_CHECKING:
+    from fast_agent.agent_app import AgentApp
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_turns_come_one_after_another_in_their_order() -> None:
+    lock, order = TurnLock(), list[int]()
+
+    async def turn(number: int) -> None:
+        async with lock:
+            order.append(number)
+            await anyio.lowlevel.checkpoint()
+            order.append(number)
+
+    async with anyio.create_task_group() as group:
+        for number in range(5):
+            group.start_soon(turn, number)
+            await anyio.lowlevel.checkpoint()
+    assert order == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+@pytest.mark.parametrize("length", [2, 3, 5])
+async def test_the_turn_that_would_close_a_ring_is_refused(length: int) -> None:
+    locks = [TurnLock() for _ in range(length)]
+    inside = anyio.Event()
+    refused: list[int] = []
+    done: list[int] = []
+
+    async def turn(number: int) -> None:
+        async with locks[number]:
+            if number == length - 1:
+                inside.set()
+            await inside.wait()
+            try:
+                async with locks[(number + 1) % length]:
+                    done.append(number)
+            except RunError:
+                refused.append(number)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for number in range(length):
+                group.start_soon(turn, number)
+    assert len(refused) == 1
+    assert len(done) == length - 1
+
+
+async def test_waiting_that_ends_is_no_ring() -> None:
+    first, second = TurnLock(), TurnLock()
+    got: list[str] = []
+
+    async def inner() -> None:
+        async with first, second:
+            got.append("inner")
+
+    async def other() -> None:
+        async with second:
+            await anyio.sleep(0.01)
+            got.append("other")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(other)
+            await anyio.lowlevel.checkpoint()
+            group.start_soon(inner)
+            group.start_soon(inner)
+    assert got == ["other", "inner", "inner"]
+
+
+async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
+    first, second = TurnLock(), TurnLock()
+    async with anyio.create_task_group() as group:
+
+        async def hold() -> None:
+            async with second:
+                await anyio.sleep_forever()
+
+        group.start_soon(hold)
+        await anyio.lowlevel.checkpoint()
+        with anyio.move_on_after(0.01):
+            async with first, second:
+                raise AssertionError("it is held")
+        group.cancel_scope.cancel()
+    with anyio.fail_after(5):
+        async with second, first:
+            pass
+
+
+async def test_agents_that_call_each_other_at_once_do_not_wait_for_ever() -> None:
+    program = FastAgent("ring")
+    running: list[AgentApp] = []
+    both = anyio.Event()
+    inside: list[str] = []
+
+    async def ask(name: str) -> str:
+        """Ask another agent."""
+        inside.append(name)
+        if len(inside) == 2:
+            both.set()
+        await both.wait()
+        return await running[0][name].send("hello")
+
+    for one in ("ann", "bob"):
+        program.agent(one, model="passthrough", function_tools=[ask])
+    answers: list[str] = []
+    async with program.run() as app:
+        running.append(app)
+
+        async def start(agent: str, other: str) -> None:
+            answers.append(await app[agent].send(f'***CALL_TOOL ask {{"name": "{other}"}}'))
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(start, "ann", "bob")
+                group.start_soon(start, "bob", "ann")
+    assert sorted("each other's turns" in answer for answer in answers) == [False, True]
+    assert any(answer.endswith("hello") for answer in answers)
