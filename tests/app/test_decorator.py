@@ -94,6 +94,52 @@ def test_a_decorator_makes_what_a_card_makes(
         assert getattr(made, field) != getattr(default, field)
 
 
+WORKFLOWS: dict[CardType, dict[str, Any]] = {
+    "chain": {"sequence": ["bob", "ann"], "cumulative": True, "continue_with_final": False},
+    "parallel": {"fan_out": ["bob"], "fan_in": "ann", "include_request": False},
+    "evaluator_optimizer": {
+        "generator": "bob", "evaluator": "ann", "min_rating": "FAIR", "max_refinements": 0,
+        "refinement_instruction": "Shorter.",
+    },
+    "router": {"agents": ["ann", "bob"], "use_history": True, "human_input": True},
+    "orchestrator": {
+        "agents": ["bob"], "plan_type": "iterative", "plan_iterations": -1,
+        "history_source": "child", "request_params": {"temperature": 0},
+    },
+    "iterative_planner": {"agents": ["bob"], "plan_iterations": 2, "api_key": "a key"},
+    "MAKER": {
+        "worker": "bob", "k": "auto", "max_samples": 9, "match_strategy": "structured",
+        "red_flag_max_length": 80, "steps": 7, "target_success": 0.9, "calibration_samples": 5,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.spec("CARD-1", "PY-4")
+@pytest.mark.parametrize("card_type", WORKFLOWS)
+def test_a_workflow_of_a_decorator_is_one_of_a_card(
+    new_program: NewProgram, tmp_path: Path, card_type: CardType
+) -> None:
+    import json
+
+    fields = {**WORKFLOWS[card_type], "description": "Several.", "default": True}
+    in_code = new_program()
+    for name in ("ann", "bob"):
+        in_code.agent(name, "Be short.")
+        (tmp_path / f"{name}.yaml").write_text(f"name: {name}\ninstruction: Be short.\n")
+    getattr(in_code, card_type.lower())("flow", "Work together.", **fields)
+    card = {"type": card_type, "name": "flow", "instruction": "Work together.", **fields}
+    (tmp_path / "flow.yaml").write_text(json.dumps(card))
+    in_files = new_program()
+    in_files.load_agents(tmp_path)
+    made, loaded = config_of(in_code, "flow"), config_of(in_files, "flow")
+    for name in AgentConfig.__slots__:
+        if name != "source":
+            assert getattr(made, name) == getattr(loaded, name), name
+    default = AgentConfig(name="flow", type=card_type)
+    assert all(getattr(made, name) != getattr(default, name) for name in WORKFLOWS[card_type])
+    assert in_code.load_set.default == "flow"
+
+
 @pytest.mark.spec("CARD-36", "CARD-45")
 @pytest.mark.parametrize("card_type", CARD_TYPES)
 def test_a_decorator_takes_every_field_of_its_type(card_type: CardType) -> None:

@@ -8,17 +8,19 @@ import anyio
 import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
+from fast_agent import FastAgent
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.script import Call, Fail
+from fast_agent.models.script import Call, Delay, Fail
 from fast_agent.runtime.events import ModelAnswered, TurnFinished, TurnStarted, WorkflowAdvanced
 from fast_agent.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
@@ -219,3 +221,40 @@ async def test_a_failure_below_is_told_by_its_cause() -> None:
         with pytest.raises(ModelError, match="no ink") as raised:
             await runtime.agent("outer").send("go")
     assert raised.value.hint == "buy some"
+
+
+async def test_a_workflow_that_hangs_as_a_tool_is_given_up() -> None:
+    world = World({"one": [Delay(60), "late"], "boss": tool_caller("agent__line")})
+    cards = (
+        agent("boss", agents=("line",), child_timeout_sec=0.02),
+        chain("inner"),
+        chain("one", name="inner"),
+        agent("one"),
+    )
+    async with world.runtime(*cards) as runtime:
+        with anyio.fail_after(5):
+            answer = await runtime.agent("boss").send("go")
+    assert "did not answer within the 0.02 s of `child_timeout_sec`" in answer
+    finished = [event for event in world.events if isinstance(event, TurnFinished)]
+    assert [(one.origin.agent, one.stop_reason) for one in finished] == [
+        ("one", "cancelled"),
+        ("inner", "cancelled"),
+        ("line", "cancelled"),
+        ("boss", "endTurn"),
+    ]
+
+
+@pytest.mark.spec("FLOW-1")
+async def test_a_smart_agent_runs_a_workflow_it_was_told_of(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / f"set/{name}.yaml").write_text(
+            f"name: {name}\nmodel: passthrough\ninstruction: Repeat.\ntool_only: true\n"
+        )
+    (tmp_path / "set/line.yaml").write_text("type: chain\nname: line\nsequence: [one, two]\n")
+    program = FastAgent(cwd=tmp_path, environ={}, ignore_config=True)
+    program.smart("boss", model="passthrough")
+    async with program.run() as app:
+        call = '***CALL_TOOL smart {"agent_card_path": "set", "message": "hello"}'
+        assert await app.boss.send(call) == "hello"
+        assert app.usage.requests == 4
