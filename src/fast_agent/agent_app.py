@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anyio import Lock
+
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.references import references
 from fast_agent.errors import ModelError, RunError
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.messages.message import Message
     from fast_agent.models.usage import Usage
+    from fast_agent.registry.registry import Snapshot
     from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.cast import Cast
+    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.tools.human import Human
 
 
 class AgentApp:
@@ -30,7 +37,7 @@ class AgentApp:
 
     Args:
         runtime: The agents.
-        load_set: Their cards.
+        snapshot: Gives the cards there are now; the runtime was made from them.
         settings: The configuration.
         surroundings: What the program gave.
         notify: Told what a person should know; one line each.
@@ -39,18 +46,80 @@ class AgentApp:
     def __init__(
         self,
         runtime: Runtime,
-        load_set: LoadSet,
+        snapshot: Callable[[], Snapshot],
         settings: Settings,
         surroundings: Surroundings,
         notify: Callable[[str], None],
     ) -> None:
         self._runtime = runtime
-        self._load_set = load_set
+        self._snapshot = snapshot
+        self._taken = snapshot()
+        self._refused = 0
+        self._lock = Lock()
         self._settings = settings
         self._surroundings = surroundings
         self._notify = notify
         self._ready: set[str] = set()
         self._told: set[str] = set()
+
+    @property
+    def version(self) -> int:
+        """The version of the registry its agents are made from."""
+        return self._taken.version
+
+    async def refresh(self) -> bool:
+        """Change to the cards there are now, if they are other ones; called between turns.
+
+        Agents whose cards changed, and those that depend on them, are made anew and remember what
+        they did. A turn under way ends as it began.
+
+        Returns:
+            Whether anything changed.
+
+        Raises:
+            FastAgentError: An agent cannot be made from its new card; all stay as they were, until
+                the cards change again.
+        """
+        if self._snapshot().version in {self._taken.version, self._refused}:
+            return False
+        async with self._lock:
+            now, taken = self._snapshot(), self._taken
+            if now.version in {taken.version, self._refused}:
+                return False
+            try:
+                await self._runtime.refresh(now.load_set, now.changed_since(taken.version))
+            except BaseException:
+                self._refused = now.version
+                raise
+            self._taken = now
+            self._ready.clear()
+            return True
+
+    def cast(
+        self,
+        *,
+        listener: Listener | None = None,
+        journal: Journal | None = None,
+        human: Human | None = None,
+    ) -> Cast:
+        """Begin another conversation with the same agents; see `Runtime.cast`."""
+        return self._runtime.cast(listener=listener, journal=journal, human=human)
+
+    def agent(self, name: str, cast: Cast | None = None) -> Agent:
+        """Give an agent by its name, in a conversation of its own or in that of the app.
+
+        Raises:
+            RunError: There is none.
+            ModelError: Its model, or that of an agent it uses, cannot be used; with every problem.
+            FastAgentError: Its card cannot be run.
+        """
+        self._check_models(name)
+        return self._runtime.agent(name) if cast is None else cast.agent(name)
+
+    @property
+    def load_set(self) -> LoadSet:
+        """The cards its agents are made from."""
+        return self._taken.load_set
 
     @property
     def runtime(self) -> Runtime:
@@ -114,7 +183,7 @@ class AgentApp:
         Raises:
             RunError: There is none.
         """
-        name = self._load_set.default
+        name = self.load_set.default
         if name is None:
             raise RunError("there is no agent to talk to", hint="load a card without `tool_only`")
         return name
@@ -129,21 +198,21 @@ class AgentApp:
         Returns:
             The name of that agent.
         """
-        card = self._load_set.cards.get(name)
+        card = self.load_set.cards.get(name)
         while card is not None and card.config.sequence and card.config.continue_with_final:
             name = card.config.sequence[-1]
-            card = self._load_set.cards.get(name)
+            card = self.load_set.cards.get(name)
         return name
 
     def agent_names(self) -> list[str]:
         """Name the agents a person can talk to, in load order; `tool_only` ones are not listed."""
-        return [name for name, card in self._load_set.cards.items() if not card.config.tool_only]
+        return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.agent_names())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._load_set.cards
+        return name in self.load_set.cards
 
     def __getitem__(self, name: str) -> Agent:
         """Give an agent by its name, `tool_only` ones too.
@@ -153,33 +222,32 @@ class AgentApp:
             ModelError: Its model, or that of an agent it uses, cannot be used; with every problem.
             FastAgentError: Its card cannot be run.
         """
-        self._check_models(name)
-        return self._runtime.agent(name)
+        return self.agent(name)
 
     def __getattr__(self, name: str) -> Agent:
         """Give an agent by its name, with `_` for what Python does not allow in names."""
         if name.startswith("__"):
             raise AttributeError(name)
-        matches = [one for one in self._load_set.cards if one == name]
-        matches = matches or [one for one in self._load_set.cards if _attribute(one) == name]
+        matches = [one for one in self.load_set.cards if one == name]
+        matches = matches or [one for one in self.load_set.cards if _attribute(one) == name]
         if len(matches) == 1:
             return self[matches[0]]
         if matches:
             hint = "use `app[…]` with one of " + ", ".join(f"`{one}`" for one in matches)
             raise AttributeError(f"`{name}` may be several agents; {hint}")
-        near = closest(name, self._load_set.cards)
+        near = closest(name, self.load_set.cards)
         hint = f"; did you mean `{near}`?" if near else ""
         raise AttributeError(f"there is no agent `{name}`{hint}")
 
     def _check_models(self, name: str) -> None:
         """See, before its first turn, that an agent and all it uses have a usable model."""
         tape = self._surroundings.tape
-        if name in self._ready or name not in self._load_set.cards or (tape and tape.replays):
+        if name in self._ready or name not in self.load_set.cards or (tape and tape.replays):
             return
         problems: list[Diagnostic] = []
         reached = [name]
         for one in reached:
-            card = self._load_set.cards[one]
+            card = self.load_set.cards[one]
             reached.extend(
                 other.name for other in references(card.config) if other.name not in reached
             )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.models.tape import Tape
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
+    from fast_agent.registry.watch import CardWatch
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.journal import Journal
     from fast_agent.tools.human import Human
@@ -216,6 +217,32 @@ class FastAgent:
         """
         return self._reloader.run()
 
+    def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
+        """Give an agent others as tools; a reload keeps them.
+
+        Args:
+            receiver: The agent that gets them.
+            agents: Those it gets; itself, and those it has, are passed over.
+
+        Returns:
+            The names of those that are new to it.
+
+        Raises:
+            CardError: There is no such agent, or they would call each other in a ring.
+        """
+        return self._agents.attach(receiver, agents)
+
+    def watch(self, told: Callable[[Reload], None]) -> CardWatch:
+        """Reload whenever cards, or files they stand on, change: `with fast.watch(print):`.
+
+        Args:
+            told: Hears, in the watcher's thread, of each reload that changed something or was
+                refused.
+        """
+        from fast_agent.registry.watch import CardWatch
+
+        return CardWatch(self._reloader, told)
+
     @asynccontextmanager
     async def run(
         self,
@@ -230,6 +257,7 @@ class FastAgent:
         child_history: ChildHistory | None = None,
         tape: Tape | None = None,
         journal: Journal | None = None,
+        grows: bool = False,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -246,6 +274,7 @@ class FastAgent:
             tape: Records the run, or replays one; None does neither.
             journal: Where turns are written down as they go, and where histories of before come
                 from: the `journal` of an open session. None keeps them in memory only.
+            grows: Whether cards may be loaded or reloaded while the agents are live.
 
         Raises:
             CardError: The agents do not agree with each other.
@@ -277,9 +306,9 @@ class FastAgent:
             surroundings = replace(surroundings, child_history=child_history)
         builders = {**BUILDERS, **WORKFLOWS}
         async with Runtime(
-            self.load_set, self.settings, surroundings, builders=builders
+            self.load_set, self.settings, surroundings, builders=builders, grows=grows
         ) as runtime:
-            yield AgentApp(runtime, self.load_set, self.settings, surroundings, notify)
+            yield AgentApp(runtime, lambda: self.snapshot, self.settings, surroundings, notify)
             runtime.finish_scripts()
 
     def names(self) -> list[str]:
