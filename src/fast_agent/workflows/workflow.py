@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from fast_agent.runtime.turn_setup import TurnResult
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
@@ -180,10 +179,14 @@ class Workflow(Agent):
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
         self._turns += 1
         try:
-            async with memory.lock, self._place(message, scope):
+            async with memory.lock:
                 if self._closed:
                     raise RunError(f"agent `{self.name}` is closed")
-                return await self._turn(message, scope, output, around)
+                tape = self._setup.workshop.surroundings.tape
+                if tape is None:
+                    return await self._turn(message, scope, output, around)
+                with tape.places.turn(self.name, message, scope.parent_call_id):
+                    return await self._turn(message, scope, output, around)
         finally:
             self._turns -= 1
 
@@ -223,16 +226,6 @@ class Workflow(Agent):
 
         record = self._memory.record
         return TurnJournal(scope.journal, turn.origin, scope, record=record, start=start)
-
-    @asynccontextmanager
-    async def _place(self, message: Message, scope: Scope) -> AsyncGenerator[None]:
-        """Tell the tape, if there is one, which turn what is asked outside belongs to."""
-        tape = self._setup.workshop.surroundings.tape
-        if tape is None:
-            yield
-            return
-        with tape.places.turn(self.name, message, scope.parent_call_id):
-            yield
 
     async def _run(
         self,
