@@ -181,7 +181,7 @@ def turns_of(world: World, node: Node) -> list[Usage]:
 
 
 @pytest.mark.spec("TURN-9", "TREE-1")
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(TREES, st.integers(1, 40))
 async def test_max_requests_at_the_top_is_used_up_and_never_passed(tree: Node, most: int) -> None:
     _, free = await played(tree, None, None)
@@ -190,7 +190,7 @@ async def test_max_requests_at_the_top_is_used_up_and_never_passed(tree: Node, m
 
 
 @pytest.mark.spec("TURN-9", "TREE-1")
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(TREES, st.integers(1, 12))
 async def test_max_tool_calls_at_the_top_is_used_up_and_never_passed(tree: Node, most: int) -> None:
     _, free = await played(tree, None, None)
@@ -199,7 +199,7 @@ async def test_max_tool_calls_at_the_top_is_used_up_and_never_passed(tree: Node,
 
 
 @pytest.mark.spec("TURN-9", "TREE-1")
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(TREES, st.integers(1, 40 * COST))
 async def test_max_total_tokens_at_the_top_is_passed_by_the_last_request_alone(
     tree: Node, most: int
@@ -212,7 +212,7 @@ async def test_max_total_tokens_at_the_top_is_passed_by_the_last_request_alone(
 
 
 @pytest.mark.spec("TURN-9", "TREE-1")
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(TREES, st.data())
 async def test_limits_anywhere_hold_for_all_that_is_below(tree: Node, data: st.DataObject) -> None:
     where = data.draw(st.sampled_from(list(tree.nodes())))

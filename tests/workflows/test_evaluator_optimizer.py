@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 import pytest
 from anyio import create_task_group
 from anyio.lowlevel import checkpoint
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workflows.scripted_world import World, agent, card
 
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
+from fast_agent.messages.content import ImageContent, TextContent
+from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Delay, Fail, Say
 from fast_agent.workflows.rating import GRADES
@@ -158,6 +160,22 @@ async def test_an_evaluator_with_one_request_a_turn_is_asked_again_all_the_same(
     world.finish()
 
 
+async def test_an_answer_that_was_cut_off_is_told() -> None:
+    world = World()
+    await polished(world, [Say("half", stop_reason="maxTokens")], [rating("GOOD")])
+    assert world.warnings == ["agent `writer` ended early: maxTokens"]
+
+
+async def test_a_picture_in_the_request_reaches_both() -> None:
+    picture = ImageContent("aGk=", "image/png")
+    request = Message("user", (TextContent("like this"), picture))
+    world = World({"writer": ["one", "two"], "critic": [rating("POOR"), rating("GOOD")]})
+    async with world.runtime(*cards()) as runtime:
+        await runtime.agent("polish").generate(request)
+    assert [seen.agent for seen in world.seen] == ["writer", "critic"] * 2
+    assert all(seen.messages[-1].content[1:] == (picture,) for seen in world.seen)
+
+
 async def test_an_evaluator_may_be_a_workflow() -> None:
     world = World({"writer": ["one"], "first": ["a look"], "last": ["nonsense", rating("GOOD")]})
     boss, writer, _ = cards()
@@ -267,6 +285,7 @@ async def test_ten_megabytes_are_given_whole_and_told_in_part() -> None:
 
 
 @pytest.mark.spec("EVAL-5")
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.sampled_from(GRADES), st.booleans()), min_size=6, max_size=6),
     st.sampled_from(GRADES),

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 import pytest
 from anyio import create_task_group, fail_after
 from anyio.lowlevel import checkpoint
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
+from fast_agent.messages.content import ImageContent, TextContent
+from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Call, Delay, Fail, Say
 
@@ -429,6 +431,16 @@ async def test_an_answer_that_was_cut_off_or_refused_is_told() -> None:
     assert world.warnings == ["agent `ann` ended early: maxTokens"]
 
 
+async def test_a_picture_in_the_request_reaches_the_model_and_the_workers() -> None:
+    picture = ImageContent("aGk=", "image/png")
+    request = Message("user", (TextContent("like this"), picture))
+    world = World({"boss": [plan(step(("ann", "dig"))), "done"]})
+    async with world.runtime(boss("ann"), agent("ann")) as runtime:
+        await runtime.agent("boss").generate(request)
+    assert [seen.agent for seen in world.seen] == ["boss", "ann", "boss"]
+    assert all(seen.messages[-1].content[1:] == (picture,) for seen in world.seen)
+
+
 async def test_the_planner_s_model_may_ask_a_person_but_calls_no_agent() -> None:
     offered: list[list[str]] = []
 
@@ -447,6 +459,7 @@ PLANS = st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5), min_s
 
 
 @pytest.mark.spec("PLAN-1", "PLAN-2")
+@settings(max_examples=50)
 @given(PLANS, st.sampled_from(["full", "iterative"]))
 async def test_every_task_runs_once_in_the_order_of_steps_and_at_once_within_one(
     drawn: list[list[str]], kind: str

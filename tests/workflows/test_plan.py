@@ -102,16 +102,19 @@ def test_the_model_is_told_the_names_of_the_agents() -> None:
         assert '"enum": ["writer", "critic"]' in json.dumps(schema)
 
 
+SCALARS = st.sampled_from([None, True, 0, "", "write", *AGENTS])
+TASKS = st.lists(
+    SCALARS | st.fixed_dictionaries({"agent": SCALARS, "description": SCALARS}), max_size=3
+)
+STEPS = st.fixed_dictionaries(
+    {}, optional={"description": SCALARS, "tasks": SCALARS | TASKS, "is_complete": SCALARS}
+)
+
+
 @given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(AGENTS),
-        lambda inner: (
-            st.lists(inner)
-            | st.dictionaries(
-                st.sampled_from(["steps", "tasks", "agent", "description", "is_complete"]), inner
-            )
-        ),
-    )
+    SCALARS
+    | STEPS
+    | st.fixed_dictionaries({"steps": SCALARS | st.lists(STEPS | SCALARS, max_size=3)})
 )
 def test_anything_is_a_plan_or_a_value_error(value: object) -> None:
     for read in (whole, following):
