@@ -100,6 +100,15 @@ async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
             pass
 
 
+async def test_a_cancelled_turn_does_not_begin() -> None:
+    lock, begun = TurnLock(), list[int]()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        async with lock:
+            begun.append(1)
+    assert begun == []
+
+
 async def test_agents_that_call_each_other_at_once_do_not_wait_for_ever() -> None:
     program = FastAgent("ring")
     running: list[AgentApp] = []

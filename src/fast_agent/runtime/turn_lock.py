@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from anyio import Lock, WouldBlock
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from fast_agent.errors import RunError
 
@@ -32,6 +33,7 @@ class TurnLock:
         self._token: Token[tuple[_Hold, ...]] | None = None
 
     async def __aenter__(self) -> None:
+        await checkpoint_if_cancelled()
         around = _AROUND.get()
         try:
             self._lock.acquire_nowait()
