@@ -31,6 +31,7 @@ FAMILIES = (
     "maker",
     "tool",
     "workflows",
+    "replay",
     "sessions",
     "install",
     "resources",
