@@ -39,13 +39,14 @@ class Scenes:
     scheme = "test"
     revision = 0
 
-    def resources(self) -> Sequence[Resource]:
+    def resources(self) -> Mapping[str, Resource]:
         """What is listed."""
-        return [
+        listed = [
             Resource(Uri.parse("test://static-text"), "static-text", mime_type="text/plain"),
             Resource(Uri.parse("test://static-binary"), "static-binary", mime_type="image/png"),
             Resource(Uri.parse("test://watched-resource"), "watched", mime_type="text/plain"),
         ]
+        return {one.uri.text: one for one in listed}
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """What is not."""
