@@ -15,6 +15,9 @@ from fast_agent.messages.message import Message
 from fast_agent.models.script import Delay, Fail, Say
 from fast_agent.runtime.events import TurnFinished, TurnStarted
 from fast_agent.runtime.output import JsonOutput
+from fast_agent.workflows.maker.calibration import Calibration
+from fast_agent.workflows.maker.estimate import Estimate
+from fast_agent.workflows.maker.maker import Maker
 
 if TYPE_CHECKING:
     from fast_agent.models.script import Step
@@ -268,6 +271,34 @@ async def test_auto_refuses_a_worker_that_does_not_agree_with_itself() -> None:
     world = World({"judge": lambda _: f"{len(world.seen) % 2}"})
     with pytest.raises(RunError, match="only 10 of 20 answers count as right"):
         await ask(world, voter(k="auto"))
+
+
+@pytest.mark.anyio
+async def test_a_calibrator_measures_and_does_not_vote() -> None:
+    world = World({"judge": ["7"] * 8 + ["8", ""]})
+    judge = AgentConfig(name="judge", instruction="Count.")
+    async with world.runtime(voter(k=2), judge) as runtime:
+        maker = runtime.clone("voter")
+        assert isinstance(maker, Maker)
+        calibration, used = await maker.calibrator(10).measure("how many?")
+        assert calibration == Calibration(Estimate(8, 9), Estimate(9, 10))
+        assert used.requests == 10
+        assert world.told("vote") == []
+        with pytest.raises(RunError, match="the right answer would be thrown away itself: it is e"):
+            await maker.calibrator(10, right=" ").measure("how many?")
+
+
+@pytest.mark.anyio
+async def test_the_record_stays_short_and_keeps_long_answers_apart() -> None:
+    long = "x" * 5_000
+    result = await ask(
+        World({"judge": [long + "a", long + "b", long + "a", long + "a"]}), voter(k=2)
+    )
+    assert result.text == long + "a"
+    shown = "x" * 2_000 + " [3001 characters more]"
+    assert result.workflow is not None
+    assert result.workflow["winner"] == shown
+    assert result.workflow["votes"] == {shown: 3, shown + " (another)": 1}
 
 
 @pytest.mark.anyio

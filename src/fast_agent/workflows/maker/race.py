@@ -161,7 +161,8 @@ class _Race:
         if self._early:
             needed = self._needed()
         else:
-            needed = tally.k - tally.margin - (self._begun - self._taken)
+            at_work = self._begun - self._taken
+            needed = tally.k - max(tally.margin, self._failed) - at_work
         return min(needed, self._most - self._begun)
 
     def verdict(self) -> Verdict:
@@ -193,9 +194,19 @@ class _Race:
     def _needed(self) -> int:
         """Say how many draws it takes at least after those begun, whatever they will give.
 
-        An answer can win soonest when all that is still unknown votes for it.
+        An answer can win soonest when all that is still unknown votes for it; and the vote can end
+        without a winner soonest when all that is still unknown fails.
         """
-        return min(self._needed_by(key) for key in self._candidates())
+        return min(self._needed_to_fail(), *map(self._needed_by, self._candidates()))
+
+    def _needed_to_fail(self) -> int:
+        failed = self._failed
+        for number in range(self._taken + 1, self._begun + 1):
+            sample = self._early.get(number)
+            failed = failed + 1 if sample is None or sample.failure is not None else 0
+            if failed >= self.tally.k:
+                return 0
+        return self.tally.k - failed
 
     def _candidates(self) -> Iterator[str]:
         yield from self.tally.votes
