@@ -43,17 +43,25 @@ async def together(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     Returns:
         What each returned, in the order of `jobs`.
     """
+    if len(jobs) == 1:
+        return [await jobs[0]()]
     ended: list[T | None] = [None] * len(jobs)
+    begun = 0
+    spare = False
 
-    async def run(index: int) -> None:
-        ended[index] = await jobs[index]()
+    # A task costs a good part of a turn, so only jobs that wait for something get one of their own:
+    # while there are jobs left, one spare task stands by, and begins when all before it wait.
+    async def work() -> None:
+        nonlocal begun, spare
+        spare = False
+        while begun < len(jobs):
+            index = begun
+            begun += 1
+            if begun < len(jobs) and not spare:
+                spare = True
+                group.start_soon(work)
+            ended[index] = await jobs[index]()
 
-    # A task costs a good part of a turn, so the first job runs in the one that waits for the rest.
-    if len(jobs) > 1:
-        async with create_task_group() as group:
-            for index in range(1, len(jobs)):
-                group.start_soon(run, index)
-            await run(0)
-    elif jobs:
-        await run(0)
+    async with create_task_group() as group:
+        await work()
     return cast("list[T]", ended)
