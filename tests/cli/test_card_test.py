@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -257,6 +260,47 @@ def test_a_test_file_is_checked(run: Run, text: str, codes: list[str], told: str
     assert (ran.code, ran.codes) == (1, codes), ran.err
     assert told in ran.err
     assert "writer.test.yaml" in ran.err
+
+
+@pytest.mark.spec("TEST-1")
+def test_a_file_is_about_the_card_of_its_name_wherever_it_is_run_from(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (project / "other.md").write_text(
+        "---\ntype: agent\nmodel: passthrough\ndefault: true\n---\nOther.\n"
+    )
+    Path("writer.test.yaml").write_text("cases: [{name: one, message: hello}]\n")
+    assert run("test", "--record").code == 0
+    recording = Path("recordings/writer/one.jsonl").read_text()
+    assert '"turn": "writer:' in recording
+    assert str(project) not in recording
+    monkeypatch.chdir(tmp_path)
+    assert run("test", "work").code == 0
+
+
+@pytest.mark.spec("REPLAY-7")
+def test_a_recording_of_a_killed_run_is_read_up_to_where_it_broke_off(
+    run: Run, project: Path
+) -> None:
+    (project / "slow.yaml").write_text("type: chain\nsequence: [writer, sleeper]\nname: slow\n")
+    (project / "sleeper.md").write_text("---\ntype: agent\nmodel: slow?seconds=60\n---\nS.\n")
+    arguments = ["go", "--card", ".", "--agent", "slow", "-m", "hello", "--record", "run.jsonl"]
+    program = Path(sys.executable).with_name("fast-agent")
+    recording = project / "run.jsonl"
+    with subprocess.Popen([program, *arguments], cwd=project) as process:
+        for _ in range(200):
+            if recording.exists() and "sleeper" in recording.read_text():
+                break
+            time.sleep(0.05)
+        process.kill()
+    text = recording.read_text()
+    assert '"kind": "model", "turn": "slow:' in text
+    assert '"end"' not in text
+    recording.write_text(text[:-5])
+    ran = run("go", "--card", ".", "--agent", "slow", "-m", "hello", "--replay", "run.jsonl")
+    assert (ran.code, ran.out) == (1, "")
+    assert "model request 1 of a turn of agent `sleeper` is not in the recording" in ran.err
+    assert "hint: the recording broke off before its run was over" in ran.err
 
 
 @pytest.mark.spec("TEST-4")

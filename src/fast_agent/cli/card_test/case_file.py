@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from fast_agent.cards.card_files import TEST_SUFFIXES
 from fast_agent.cards.kinds import AnyMapping, Entry, Flag, ListOf, Record, Text, Whole
 from fast_agent.config.layer import FileLayer, Place
 from fast_agent.config.reading import Reader, ReadingRules, built
@@ -75,7 +76,7 @@ class Case:
     Args:
         name: Its name, unique in the file.
         messages: What is sent, one after another.
-        agent: Who is sent it; None is the default agent.
+        agent: Who is sent it; None is the agent the file is named after, else the default one.
         live: Whether it is run with its model every time, and not recorded.
         network: Whether a live case may use the network.
         recording: Its recording, from the file's directory; None derives one from its name.
@@ -113,13 +114,19 @@ class CaseFile:
     recordings: str = RECORDINGS
     multi_card: bool = False
 
+    @property
+    def stem(self) -> str:
+        """Its name without the suffix: that of the card it tests, where there is one."""
+        suffix = next(one for one in TEST_SUFFIXES if self.path.name.lower().endswith(one))
+        return self.path.name[: -len(suffix)]
+
     def recording_of(self, case: Case) -> Path:
         """Give the path of a case's recording."""
         directory = self.path.parent
         if case.recording is not None:
             return directory / case.recording
         slug = re.sub(r"[^\w.-]+", "-", case.name).strip("-.") or "case"
-        return directory / self.recordings / _stem(self.path.name) / f"{slug}.jsonl"
+        return directory / self.recordings / self.stem / f"{slug}.jsonl"
 
 
 _TEXTS: Final = ListOf(Text(), single=True)
@@ -157,7 +164,11 @@ _CASE: Final = Record(
             required=True,
             spelling="message",
         ),
-        Entry("agent", Text(), "who is sent it, where it is not the default agent"),
+        Entry(
+            "agent",
+            Text(),
+            "who is sent it; else the agent the file is named after, or the default one",
+        ),
         Entry("live", Flag(), "whether its model is asked every time, and nothing is recorded"),
         Entry("network", Flag(), "whether a live case may use the network"),
         Entry("recording", Text(), "its recording, from this file's directory"),
@@ -206,23 +217,8 @@ def read_case_file(path: Path, shown: str) -> CaseFile:
     problems = list(_problems(layer, cases))
     if problems:
         raise _refusal(problems)
-    cards: tuple[str, ...] = values.pop("cards", ()) or (_cards_beside(path),)
+    cards: tuple[str, ...] = values.pop("cards", ()) or (".",)
     return CaseFile(path=path, shown=shown, cards=cards, cases=cases, **values)
-
-
-def _stem(name: str) -> str:
-    return name[: -len(".test.yaml")] if name.lower().endswith(".yaml") else name[:-9]
-
-
-def _cards_beside(path: Path) -> str:
-    """Name the card a test file stands beside; the whole directory where there is none."""
-    from fast_agent.cards.card_files import CARD_SUFFIXES
-
-    stem = _stem(path.name)
-    for suffix in CARD_SUFFIXES:
-        if (path.parent / f"{stem}{suffix}").is_file():
-            return f"{stem}{suffix}"
-    return "."
 
 
 def _open(path: Path, shown: str) -> FileLayer:

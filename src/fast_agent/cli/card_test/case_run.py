@@ -116,6 +116,15 @@ class CaseRunner:
             problems.append(_told(error))
         return CaseResult(self._file.shown, case.name, tuple(problems), records)
 
+    def _named_after(self) -> str | None:
+        """Name the agent whose card the file is named after."""
+        wanted = self._file.path.absolute().parent / self._file.stem
+        for name, card in self._program.load_set.cards.items():
+            source = card.config.source
+            if source is not None and source.with_suffix("") == wanted:
+                return name
+        return None
+
     @contextmanager
     def _tape(
         self, case: Case, path: Path, problems: list[str], *, records: bool
@@ -157,7 +166,7 @@ class CaseRunner:
             async with self._program.run(
                 model=self._file.model, tape=tape, listener=outcome.hear
             ) as app:
-                agent = app[case.agent or app.default_name]
+                agent = app[case.agent or self._named_after() or app.default_name]
                 try:
                     for message in case.messages:
                         outcome.result = await agent.generate(message)

@@ -11,7 +11,7 @@ from fast_agent.cards.card_files import is_test_file
 from fast_agent.cli.card_test.case_file import read_case_file
 from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
 from fast_agent.cli.card_test.network import NetworkGuard
-from fast_agent.cli.checking import home_of
+from fast_agent.config.file_names import CONFIG_NAMES
 from fast_agent.errors import ConfigError, FastAgentError
 
 if TYPE_CHECKING:
@@ -85,11 +85,19 @@ async def run_case_files(
 
 
 def _program(file: CaseFile, config_path: Path | None) -> FastAgent:
-    program = FastAgent(config_path=config_path, cwd=home_of(str(file.path)))
     directory = file.path.absolute().parent
+    program = FastAgent(config_path=config_path, cwd=_project_of(directory))
     cards = [card if "://" in card else str(directory / card) for card in file.cards]
     program.load_agents(*cards, multi_card=file.multi_card)
     return program
+
+
+def _project_of(directory: Path) -> Path:
+    """Give the directory a run would start in: the nearest above that has a configuration."""
+    for one in (directory, *directory.parents):
+        if any((one / name).is_file() for name in CONFIG_NAMES):
+            return one
+    return directory
 
 
 def _wanted(file: CaseFile, case: Case, only: str | None) -> bool:
