@@ -81,6 +81,7 @@ class Episode:
         self._gates: list[Gate] = []
         self._rounds: list[list[Ask]] = []
         self._done = False
+        self._begun = False
         self._spoken = 0
 
     async def play(self, turns: int) -> list[str]:
@@ -156,7 +157,7 @@ class Episode:
         hangs = any(ask.way.startswith("hang") for asks in rounds for ask in asks)
         if hangs and self._timeout is None:
             cancel_at = min(cancel_at, random.randint(20, 60))
-        self._done = False
+        self._done = self._begun = False
         async with anyio.create_task_group() as group:
             group.start_soon(self._send, number, group.cancel_scope)
             if random.random() < 0.3:
@@ -203,6 +204,7 @@ class Episode:
         """Answer a request as the parent or one of the children."""
         self._check_request(model.agent, request)
         if model.agent == "boss":
+            self._begun = True
             return self._lead()
         heard = request.messages[-1].text.rpartition("\n")[2]
         if heard.startswith(DIRECT):
@@ -370,6 +372,8 @@ class Episode:
 
     def _own_turn(self, number: int, own: list[Said], rounds: list[list[Ask]]) -> list[Said]:
         """Give the parent's own turn; it ends with the first answer that calls nothing."""
+        if not own and not self._begun:
+            return []
         end = next((i for i, one in enumerate(own) if one[0] == "assistant" and not one[2]), None)
         if end is None:
             self.problems.append(f"turn {number} does not end: {own}")
