@@ -46,22 +46,22 @@ async def together(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     if len(jobs) == 1:
         return [await jobs[0]()]
     ended: list[T | None] = [None] * len(jobs)
-    begun = 0
-    spare = False
+    left = iter(range(len(jobs)))
 
-    # A task costs a good part of a turn, so only jobs that wait for something get one of their own:
-    # while there are jobs left, one spare task stands by, and begins when all before it wait.
-    async def work() -> None:
-        nonlocal begun, spare
-        spare = False
-        while begun < len(jobs):
-            index = begun
-            begun += 1
-            if begun < len(jobs) and not spare:
-                spare = True
-                group.start_soon(work)
-            ended[index] = await jobs[index]()
+    async def run(index: int) -> None:
+        ended[index] = await jobs[index]()
 
+    async def run_rest() -> None:
+        own = next(left, None)
+        for index in left:
+            group.start_soon(run, index)
+        if own is not None:
+            await run(own)
+
+    # A task costs a good part of a turn, so jobs run here until one waits for something. Then the
+    # task that stands by begins, and gives each job that is left a task.
     async with create_task_group() as group:
-        await work()
+        group.start_soon(run_rest)
+        for index in left:
+            await run(index)
     return cast("list[T]", ended)
