@@ -33,6 +33,7 @@ FAMILIES = (
     "workflows",
     "replay",
     "sessions",
+    "session_log",
     "install",
     "resources",
     "resources_changes",

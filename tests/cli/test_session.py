@@ -25,6 +25,7 @@ def ids(run: Run) -> list[str]:
     return [one["id"] for one in run("session", "list", "--format", "json").json]
 
 
+@pytest.mark.spec("SESSION-13")
 def test_a_run_is_kept_only_where_that_is_asked(run: Run) -> None:
     assert run(*GO, "-m", "hello").out == "hello\n"
     assert run("session").out == "there are no sessions; `fast-agent go --session` begins one\n"
@@ -75,6 +76,7 @@ def test_resume_goes_on_with_the_agent_talked_to_last(run: Run, write_card: Writ
     assert run(*GO, "--resume", "--agent", "agent", "-m", "three").out == "three\n"
 
 
+@pytest.mark.spec("SESSION-7", "SESSION-8")
 def test_show_export_fork_rewind_rename_and_delete(run: Run, project: Path) -> None:
     run(*GO, "-m", "first line\nsecond", "--session")
     run(*GO, "--resume", "-m", "```\nfenced\n```")

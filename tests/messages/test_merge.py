@@ -86,6 +86,7 @@ def test_who_waits_too_long_is_told_by_whom(tmp_path: Path) -> None:
     merge_into(path, [Message.user("x")])
 
 
+@pytest.mark.spec("SESSION-14")
 def test_several_processes_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     names, count = ("ann", "bob", "cid"), 8

@@ -44,6 +44,7 @@ def transcript_of(*entries: Entry) -> CumulativeTranscript:
     return transcript
 
 
+@pytest.mark.spec("SESSION-9")
 def test_turns_stay_in_the_order_they_were_added() -> None:
     transcript = CumulativeTranscript(lambda: [turn("a")])
     transcript.append(turn("b"))
@@ -124,6 +125,7 @@ messages = st.lists(
 ).map(tuple)
 
 
+@pytest.mark.spec("SESSION-9")
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(messages, st.booleans()), max_size=8))
 def test_the_view_is_valid_whatever_the_turns_are_and_whenever_it_is_asked(

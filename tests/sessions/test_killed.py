@@ -17,7 +17,6 @@ from fast_agent.sessions.store import SessionStore
 if TYPE_CHECKING:
     from fast_agent.sessions.session import Session
 
-pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
 
 
@@ -34,6 +33,8 @@ def runs(tmp_path: Path) -> list[list[Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.anyio
+@pytest.mark.spec("SESSION-3")
 async def test_killed_at_every_event_nothing_shown_is_lost(
     tmp_path: Path, runs: list[list[Any]]
 ) -> None:
@@ -62,6 +63,45 @@ async def test_killed_at_every_event_nothing_shown_is_lost(
         with store.open(session_id) as again:
             assert again.state.open_turns == ()
     assert len(lengths) > 10
+
+
+LIMITED = """
+import resource, sys, pathlib, anyio
+from fast_agent.errors import SessionError
+from fast_agent.sessions.store import SessionStore
+from tests.sessions.live_world import live, world_of
+
+async def main():
+    with SessionStore(pathlib.Path(sys.argv[1])).create() as session:
+        async with live(world_of(), session.journal) as runtime:
+            kid = runtime.agent("kid")
+            await kid.send("kept")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, -1))
+            try:
+                for number in range(50):
+                    await kid.send(f"{number} " * 4000)
+            except SessionError as error:
+                print(session.id, len(kid.history), error.message, sep="|")
+            await runtime.agent("pal").aclose()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.spec("SESSION-11")
+def test_a_limit_on_the_size_of_files_stops_the_turn_and_what_was_shown_is_there(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    session_id, length, message = done.stdout.strip().split("|")
+    assert "cannot be written: the disk" in message
+    with SessionStore(tmp_path).open(session_id) as session:
+        history = session.history("kid")
+        assert len(history) >= int(length) > 2
+        assert check_validity(history) == []
 
 
 def not_there(session: Session, shown: list[list[object]]) -> list[list[object]]:

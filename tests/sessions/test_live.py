@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
 NAMES = ("lead", "kid", "pal", "flow")
 
 
+@pytest.mark.spec("SESSION-4")
 async def test_a_resumed_session_goes_on_where_it_was(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:
@@ -55,6 +56,7 @@ async def test_a_resumed_session_goes_on_where_it_was(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.spec("SESSION-2")
 async def test_nothing_is_told_before_it_is_written(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     told: list[str] = []
@@ -84,6 +86,7 @@ async def test_nothing_is_told_before_it_is_written(tmp_path: Path) -> None:
     assert told.count("TurnFinished") == 3 + 3
 
 
+@pytest.mark.spec("SESSION-9")
 async def test_children_stand_in_the_transcript_in_call_order_live_and_resumed(
     tmp_path: Path,
 ) -> None:
@@ -188,6 +191,7 @@ async def test_failed_and_cancelled_turns_are_resumed_as_they_were_left(tmp_path
         ]
 
 
+@pytest.mark.spec("SESSION-6")
 async def test_live_agents_go_back_with_the_session(tmp_path: Path) -> None:
     with store_in(tmp_path).create() as session:
         async with live(world_of(), session.journal) as runtime:
@@ -208,6 +212,7 @@ async def test_live_agents_go_back_with_the_session(tmp_path: Path) -> None:
             assert list(kid.history) == []
 
 
+@pytest.mark.spec("SESSION-11", "SESSION-12")
 async def test_a_full_disk_stops_the_turn_and_the_log_catches_up_later(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     world = world_of()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +21,7 @@ from tests.sessions.session_world import (
 )
 
 from fast_agent.errors import SessionError
+from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.event import (
@@ -31,9 +33,17 @@ from fast_agent.sessions.event import (
     ToolAnswered,
     TurnEnded,
 )
-from fast_agent.sessions.message_text import read, read_all, store, store_all
+from fast_agent.sessions.message_text import (
+    read,
+    read_all,
+    read_result,
+    store,
+    store_all,
+    store_result,
+)
 from fast_agent.sessions.state import SessionState
 from fast_agent.sessions.turn_record import INTERRUPTED, LOST
+from fast_agent.sessions.usual_message import usual_message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,6 +177,7 @@ EVENTS: list[SessionEvent] = [
 ]
 
 
+@pytest.mark.spec("SESSION-3")
 @pytest.mark.parametrize("length", range(len(EVENTS) + 1))
 def test_a_log_that_ends_anywhere_gives_histories_providers_accept(
     tmp_path: Path, length: int
@@ -219,6 +230,7 @@ def test_an_interrupted_turn_does_not_bring_back_what_was_cleared(tmp_path: Path
         assert len(again.journal.transcript) == 2
 
 
+@pytest.mark.spec("SESSION-15")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(full_messages | plain_messages | empty_messages)
 def test_every_message_comes_back_as_it_was(message: Message) -> None:
@@ -231,6 +243,35 @@ def test_every_message_comes_back_as_it_was(message: Message) -> None:
     text.encode()
     assert read(form, text) == message
     assert read_all(store_all([message, message])) == [message, message]
+    for one in message.tool_results:
+        assert read_result(*store_result(one)) == one
+
+
+BROKEN: list[Any] = [None, 7, "x", [], [7], {}, {"1": {}}, {"1": 7}, True]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(full_messages | plain_messages, st.data())
+def test_the_short_way_to_read_a_message_gives_what_the_codec_gives(
+    message: Message, data: st.DataObject
+) -> None:
+    try:
+        wire: Any = json.loads(store_all([message]))[0]
+    except SessionError:
+        return
+    usual = usual_message(wire)
+    assert usual is None or usual == message_from_wire(wire) == message
+    # Whatever is broken in it, the short way never reads what the codec refuses.
+    key = data.draw(st.sampled_from(sorted(wire)))
+    wire[key] = data.draw(st.sampled_from(BROKEN))
+    usual = usual_message(wire)
+    assert usual is None or usual == message_from_wire(wire)
+
+
+def test_plain_messages_calls_and_results_go_the_short_way() -> None:
+    for message in (calling("1", "2"), Message("user", tool_results=(result("1"),))):
+        (wire,) = json.loads(store_all([message]))
+        assert usual_message(wire) == message
 
 
 @settings(max_examples=40, deadline=None)

@@ -33,6 +33,7 @@ def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> 
             store.find(wrong)
 
 
+@pytest.mark.spec("SESSION-7")
 def test_the_list_tells_titles_turns_and_places_the_newest_first(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create(cwd=tmp_path) as old:
@@ -59,6 +60,7 @@ def test_a_home_without_sessions_lists_none_and_is_left_alone(tmp_path: Path) ->
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.spec("SESSION-1")
 def test_only_the_owner_may_read_sessions(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:
@@ -85,6 +87,7 @@ def test_a_session_is_written_by_one_at_a_time_and_read_by_many(tmp_path: Path) 
         assert list(texts(again.history("ann"))) == ["one", "1"]
 
 
+@pytest.mark.spec("SESSION-10")
 def test_another_process_that_holds_a_session_is_named_and_its_end_frees_it(
     tmp_path: Path,
 ) -> None:
@@ -110,6 +113,7 @@ def test_another_process_that_holds_a_session_is_named_and_its_end_frees_it(
         assert again.id == session.id
 
 
+@pytest.mark.spec("SESSION-5")
 def test_a_fork_goes_on_from_any_turn_and_leaves_the_other_as_it_is(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create("root", cwd=tmp_path) as source:
@@ -160,6 +164,7 @@ def test_rename_and_delete(tmp_path: Path) -> None:
         store.delete(session.id)
 
 
+@pytest.mark.spec("SESSION-11")
 def test_a_damaged_file_is_told_harms_no_other_and_can_be_deleted(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create("good") as good:
@@ -212,6 +217,7 @@ def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> No
             write(mended, plain_turn("a", "one", "1"))
 
 
+@pytest.mark.spec("SESSION-11")
 def test_a_file_of_another_version_or_program_is_told(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:
@@ -229,6 +235,7 @@ def test_a_file_of_another_version_or_program_is_told(tmp_path: Path) -> None:
         assert told in (store.list()[0].problem or "")
 
 
+@pytest.mark.spec("SESSION-16")
 def test_an_older_file_is_brought_up_whole_or_not_at_all(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x.sqlite", isolation_level=None)
     bring_up(connection)
@@ -245,6 +252,7 @@ def test_an_older_file_is_brought_up_whole_or_not_at_all(tmp_path: Path) -> None
     connection.close()
 
 
+@pytest.mark.spec("SESSION-6")
 def test_nested_rewinds_leave_what_each_kept(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.history import History
+from fast_agent.sessions.collection import collection_paused
 from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.sessions.event import BlockListed
 from fast_agent.sessions.row import row_of
@@ -58,8 +59,9 @@ class SessionJournal:
         Raises:
             SessionError: A message is damaged.
         """
-        messages = self._state.history(agent)
-        return None if messages is None else History(messages)
+        with collection_paused():
+            messages = self._state.history(agent)
+            return None if messages is None else History(messages)
 
     @property
     def transcript(self) -> CumulativeTranscript:

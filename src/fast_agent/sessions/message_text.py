@@ -1,7 +1,8 @@
 """Messages as the texts a log holds.
 
 A message of one text and nothing else, as most are, is held as that text beside its form, which
-names its role and stop reason. Every other message is held as the JSON of a history file.
+names its role and stop reason; the result of a tool call likewise beside a form that names the
+call. Everything else is held as the JSON of a history file.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from fast_agent.errors import HistoryError, SessionError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.json_codec import to_json
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import Message, ToolResult
+from fast_agent.sessions.usual_message import usual_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from fast_agent.messages.content import Content
     from fast_agent.messages.message import Role
     from fast_agent.text.json_value import JsonValue
 
@@ -31,21 +34,36 @@ def store(message: Message) -> Stored:
     Raises:
         SessionError: It holds what JSON cannot.
     """
-    block = message.content[0] if len(message.content) == 1 else None
+    text = _only_text(message.content)
     if (
-        isinstance(block, TextContent)
-        and not block.extra
+        text is not None
         and not message.tool_calls
         and not message.tool_results
         and _is_bare(message)
-        and _is_unicode(block.text)
     ):
         reason = message.stop_reason
-        return (message.role if reason is None else f"{message.role} {reason}"), block.text
+        return (message.role if reason is None else f"{message.role} {reason}"), text
     try:
         return None, to_json(message_to_wire(message))
     except HistoryError as error:
         raise _unwritable(error) from error
+
+
+def store_result(result: ToolResult) -> Stored:
+    """Write the result of a tool call.
+
+    Raises:
+        SessionError: It holds what JSON cannot.
+    """
+    text = _only_text(result.content)
+    if (
+        text is not None
+        and result.structured is None
+        and not result.extra
+        and _is_unicode(result.id)
+    ):
+        return f"{'error' if result.is_error else 'result'} {result.id}", text
+    return store(Message("user", tool_results=(result,)))
 
 
 def store_all(messages: Iterable[Message]) -> str:
@@ -75,6 +93,23 @@ def read(form: str | None, text: str) -> Message:
     return Message(cast("Role", role), content, stop_reason=reason if space else None)
 
 
+def read_result(form: str | None, text: str) -> ToolResult:
+    """Read what `store_result` wrote.
+
+    Raises:
+        SessionError: It is no result.
+    """
+    if form is None:
+        results = _message(_json(text)).tool_results
+        if len(results) == 1:
+            return results[0]
+        raise SessionError("it holds no result")
+    kind, space, call_id = form.partition(" ")
+    if kind not in {"result", "error"} or not space:
+        raise SessionError("it holds no result")
+    return ToolResult(call_id, (TextContent(text),), kind == "error")
+
+
 def read_all(text: str) -> list[Message]:
     """Read what `store_all` wrote.
 
@@ -97,6 +132,16 @@ def read_ids(text: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SessionError("it holds no list of turns")
     return cast("list[str]", value)
+
+
+def _only_text(content: Sequence[Content]) -> str | None:
+    """Give the text of content that is one text; None of any other, or where no table holds it."""
+    if len(content) != 1:
+        return None
+    (block,) = content
+    if isinstance(block, TextContent) and not block.extra and _is_unicode(block.text):
+        return block.text
+    return None
 
 
 def _is_bare(message: Message) -> bool:
@@ -130,6 +175,9 @@ def _json(text: str) -> JsonValue:
 
 
 def _message(wire: JsonValue) -> Message:
+    known = usual_message(wire)
+    if known is not None:
+        return known
     try:
         return message_from_wire(wire)
     except HistoryError as error:

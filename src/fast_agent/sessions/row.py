@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from fast_agent.messages.message import Message
 from fast_agent.sessions.event import (
     BlockListed,
     HistoryCleared,
@@ -18,7 +17,7 @@ from fast_agent.sessions.event import (
     TurnBegan,
     TurnEnded,
 )
-from fast_agent.sessions.message_text import store, store_all
+from fast_agent.sessions.message_text import store, store_all, store_result
 
 if TYPE_CHECKING:
     from fast_agent.sessions.event import Place, SessionEvent
@@ -83,8 +82,7 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
         case MessageAdded():
             return Row(MESSAGE, event.turn_id, None, None, event.index, None, *store(event.message))
         case ToolAnswered():
-            carrier = Message("user", tool_results=(event.result,))
-            return Row(RESULT, event.turn_id, None, None, None, None, *store(carrier))
+            return Row(RESULT, event.turn_id, None, None, None, None, *store_result(event.result))
         case TurnEnded():
             return Row(
                 END,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from fast_agent.errors import SessionError
+from fast_agent.sessions.collection import collection_paused
 from fast_agent.sessions.event import BlockListed, MessageAdded, Rewound, Titled, TurnEnded
 from fast_agent.sessions.journal import SessionJournal
 from fast_agent.sessions.row import row_of
@@ -192,7 +193,8 @@ def state_of(log: EventLog, last: int | None = None) -> SessionState:
     """
     rows = living(log.rows(last), log.rewinds(last))
     try:
-        return SessionState(rows)
+        with collection_paused():
+            return SessionState(rows)
     except SessionError as error:
         msg = f"session `{log.path}`: {error.message}"
         raise SessionError(msg, hint=error.hint) from error

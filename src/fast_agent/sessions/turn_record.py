@@ -9,7 +9,7 @@ from fast_agent.errors import SessionError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolResult
 from fast_agent.sessions.cumulative import Entry
-from fast_agent.sessions.message_text import read
+from fast_agent.sessions.message_text import read, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -125,9 +125,7 @@ class TurnRecord:
 
 def _carrier(asking: Message, texts: Iterable[Stored]) -> Message:
     """Make the message that carries the results of the calls of `asking`, in call order."""
-    there: dict[str, ToolResult] = {}
-    for text in texts:
-        there.update({result.id: result for result in read(*text).tool_results})
+    there = {result.id: result for result in [read_result(*text) for text in texts]}
     return Message(
         "user",
         tool_results=tuple(
