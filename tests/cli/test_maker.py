@@ -94,6 +94,10 @@ def test_numbers_nothing_can_be_planned_with(
         (("--p", "0.9"), "--p goes with --steps"),
         (("--p", "0.9", "--steps", "3", "-m", "x"), "--message goes with cards, not with --p"),
         (("cards", "--valid", "1"), "--valid goes with --p"),
+        (("--p", "0.9", "--steps", "3", "--samples", "9"), "--samples goes with cards"),
+        (("--p", "0.9", "--steps", "3", "--config-path", "x"), "--config-path goes with cards"),
+        (("cards", "-m", "a", "-m", "b", "--right", "c"), "give --right as often as --message"),
+        (("cards", "-m", " "), "give a typical step of the task with --message TEXT"),
         (("cards",), "give a typical step of the task with --message TEXT"),
     ],
 )
@@ -140,6 +144,21 @@ def test_with_the_right_answer_known_agreeing_is_not_enough(
     done = run(*vote, "--right", "eight")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("error: only 1 of 19 answers count as right")
+
+
+def test_several_steps_are_measured_together(
+    run: Run, vote: tuple[str, ...], project: Path
+) -> None:
+    (project / "script.yaml").write_text(
+        "agents:\n  judge:\n"
+        "    - {expect: one, text: seven, repeat: 10}\n"
+        "    - {expect: two, text: eight, repeat: 9}\n    - {expect: two, text: nine}\n"
+    )
+    words = (*vote[:-1], "one", "-m", "two", "--samples", "19", "--format", "json")
+    done = run(*words)
+    assert (done.json["p"], done.json["samples"]) == (19 / 20, 20)
+    done = run(*words, "--right", "seven", "--right", "nine")
+    assert "only 11 of 20 answers count as right" in done.err
 
 
 def test_the_card_to_measure_must_be_clear(run: Run, vote: tuple[str, ...], project: Path) -> None:

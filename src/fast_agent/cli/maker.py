@@ -29,12 +29,26 @@ def command() -> None:
     "--valid", type=float, metavar="V", help="How many answers are not thrown away; with --p only."
 )
 @click.option("--agent", metavar="NAME", help="The MAKER card to measure, where there are several.")
-@click.option("--message", "-m", metavar="TEXT", help="A typical step, for the worker to answer.")
 @click.option(
-    "--right", metavar="TEXT", help="The right answer; else the one most answers give counts so."
+    "--message",
+    "-m",
+    "messages",
+    multiple=True,
+    metavar="TEXT",
+    help="A typical step, for the worker to answer; may be repeated.",
 )
 @click.option(
-    "--samples", type=click.IntRange(min=1), metavar="N", help="How many answers to draw."
+    "--right",
+    "rights",
+    multiple=True,
+    metavar="TEXT",
+    help="The right answer to each message; else the one most answers give counts so.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many answers to draw in all.",
 )
 @click.option("--model", metavar="SPEC", help="The model of every agent, over their cards.")
 @click.option(
@@ -62,18 +76,20 @@ def plan(
 ) -> None:
     """Choose k for a task of many steps, and say what to expect of it.
 
-    With --p, by the formula alone. With CARDs, the worker of a MAKER card first answers --message
-    some times, which shows how often it is right; the answers are asked of its model and cost what
-    they cost. k then holds even at the low end of what p may be.
+    With --p, by the formula alone. With CARDs, the worker of a MAKER card first answers each
+    --message some times, which shows how often it is right; the answers are asked of its model and
+    cost what they cost. k then holds even at the low end of what p may be.
     """
     from fast_agent.cli.vote_plan import Measuring, plan_by_formula, render
 
     if (p is None) == (not cards):
         raise click.UsageError("give either --p or the cards of a worker to measure")
     if p is not None:
-        given = [name for name, value in asked.items() if value is not None]
+        given = [name for name, value in asked.items() if value not in {None, ()}]
         if given:
-            raise click.UsageError(f"--{given[0].replace('_', '-')} goes with cards, not with --p")
+            option = {"messages": "message", "rights": "right"}.get(given[0], given[0])
+            name = option.replace("_", "-")
+            raise click.UsageError(f"--{name} goes with cards, not with --p")
         if steps is None:
             raise click.UsageError("--p goes with --steps, the number of steps of the task")
         facts = plan_by_formula(p, steps, target, valid)

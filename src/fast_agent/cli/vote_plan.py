@@ -6,6 +6,8 @@ import json
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from itertools import zip_longest
+from math import ceil
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -52,8 +54,8 @@ class Measuring:
     steps: int | None
     target: float | None
     agent: str | None
-    message: str | None
-    right: str | None
+    messages: tuple[str, ...]
+    rights: tuple[str, ...]
     samples: int | None
     model: str | None
     config_path: Path | None
@@ -66,9 +68,10 @@ class Measuring:
                 little.
             click.UsageError: The options do not go together.
         """
-        message = (self.message or "").strip()
-        if not message:
+        if not self.messages or not all(message.strip() for message in self.messages):
             raise click.UsageError("give a typical step of the task with --message TEXT")
+        if self.rights and len(self.rights) != len(self.messages):
+            raise click.UsageError("give --right as often as --message, or not at all")
         import anyio
 
         from fast_agent.app import FastAgent
@@ -85,7 +88,7 @@ class Measuring:
         samples = self.samples or config.calibration_samples or usual_samples(steps)
         # Standard output is for the plan.
         with redirect_stdout(sys.stderr):
-            calibration, usage = anyio.run(self._measure, program, config.name, message, samples)
+            calibration, usage = anyio.run(self._measure, program, config.name, samples)
         return _facts(calibration, usage, steps, target)
 
     def _voter(self, program: FastAgent) -> AgentConfig:
@@ -107,11 +110,19 @@ class Measuring:
         return next(iter(voters.values()))
 
     async def _measure(
-        self, program: FastAgent, name: str, message: str, samples: int
+        self, program: FastAgent, name: str, samples: int
     ) -> tuple[Calibration, Usage]:
+        each = ceil(samples / len(self.messages))
         async with program.run(model=self.model) as app:
             voter = cast("Maker", app[name])
-            return await voter.calibrator(samples, right=self.right).measure(message)
+            parts = [
+                await voter.calibrator(each, right=right).measure(message)
+                for message, right in zip_longest(self.messages, self.rights)
+            ]
+        (first, used), *others = parts
+        for calibration, usage in others:
+            first, used = first + calibration, used + usage
+        return first, used
 
 
 def _facts(calibration: Calibration, used: Usage, steps: int, target: float) -> JsonObject:

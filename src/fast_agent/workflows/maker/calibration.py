@@ -46,6 +46,10 @@ class Calibration:
     right: Estimate
     valid: Estimate
 
+    def __add__(self, other: Calibration) -> Calibration:
+        """Put two samples together, such as those of two steps of one task."""
+        return Calibration(self.right + other.right, self.valid + other.valid)
+
     def k_for(self, steps: int, target: float) -> int:
         """Choose k so that the target is reached even at the low end of what p may be.
 

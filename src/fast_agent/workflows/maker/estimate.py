@@ -21,6 +21,10 @@ class Estimate:
     hits: int
     trials: int
 
+    def __add__(self, other: Estimate) -> Estimate:
+        """Put two samples together."""
+        return Estimate(self.hits + other.hits, self.trials + other.trials)
+
     @property
     def share(self) -> float:
         """How often it happened in the sample."""
