@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent import __version__
 from fast_agent.cli.report import report_note
+from fast_agent.errors import FastAgentError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -38,7 +39,8 @@ def taped(program: FastAgent, record: Path | None, replay: Path | None) -> Gener
 
     from fast_agent.runtime.tape import veil_of
 
-    veil = veil_of(program.settings, os.environ, program.workspace)
+    configs = [card.config for card in program.load_set.cards.values()]
+    veil = veil_of(program.settings, os.environ, program.workspace, configs)
     if replay is not None:
         from fast_agent.models.cassette import read_cassette
         from fast_agent.models.player import Player
@@ -57,6 +59,9 @@ def taped(program: FastAgent, record: Path | None, replay: Path | None) -> Gener
         try:
             yield recorder
             complete = True
+        except FastAgentError:
+            complete = True  # a run that fails is over too
+            raise
         finally:
             recorder.close(complete=complete)
 

@@ -231,4 +231,6 @@ def _told(key: Key) -> str:
         return f"model request {key.number} of a turn{whose}"
     if key.kind == "tool":
         return f"the tool call `{key.name}`{whose}"
+    if key.kind == "write":
+        return f"what is written to the {key.name}"
     return f"the reading of `{key.name}`{whose}"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Kind: TypeAlias = Literal["model", "tool", "read", "clock", "id", "fact"]
-"""What is asked: a model, a tool, a resource or server, the clock, a new id, the machine."""
+Kind: TypeAlias = Literal["model", "tool", "read", "write", "clock", "id", "fact"]
+"""What is asked: a model, a tool, a resource or server, a file, the clock, an id, the machine."""
 
 Work: TypeAlias = "Callable[[], Awaitable[T]]"
 """Asks the world itself."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
+    from fast_agent.models.tape import Tape
     from fast_agent.runtime.call_site import CallSite
     from fast_agent.runtime.history_places import Source, Target
 
@@ -77,11 +78,13 @@ class ChildHistories:
         cards: All cards, by name.
         workspace: Where relative paths of agents made in Python start.
         wanted: What the program wants of every parent, over cards.
+        tape: What history files go through while a run is recorded or replayed, or None.
     """
 
     cards: Mapping[str, Card]
     workspace: Path
     wanted: ChildHistory = NOTHING_WANTED
+    tape: Tape | None = None
 
     def route(
         self, parent: AgentConfig, child: str, wanted: ChildHistory | None = None
@@ -105,7 +108,7 @@ class ChildHistories:
                 return None
             case "messages":
                 paths = self._files(child)
-                return HistoryFiles(paths) if paths else None
+                return self._from_files(child, paths) if paths else None
             case "child":
                 return ChildMemory(child)
             case "orchestrator":
@@ -128,12 +131,28 @@ class ChildHistories:
                         hint=f"give `{child}` a file in `messages`, or choose another"
                         " `history_merge_target`",
                     )
-                return IntoFile(paths[0])
+                return self._into_file(child, paths[0])
             case "child":
                 return IntoChildMemory(child)
             case "orchestrator":
                 return into_parent
         assert_never(word)
+
+    def _from_files(self, child: str, paths: Sequence[Path]) -> Source:
+        source = HistoryFiles(paths)
+        if self.tape is None:
+            return source
+        from fast_agent.runtime.taped_histories import TapedSource
+
+        return TapedSource(child, source, self.tape)
+
+    def _into_file(self, child: str, path: Path) -> Target:
+        target = IntoFile(path)
+        if self.tape is None:
+            return target
+        from fast_agent.runtime.taped_histories import TapedTarget
+
+        return TapedTarget(child, target, self.tape)
 
     def _files(self, child: str) -> tuple[Path, ...]:
         config = self.cards[child].config

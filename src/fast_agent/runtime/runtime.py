@@ -144,6 +144,7 @@ class Runtime:
                 cards=load_set.cards,
                 workspace=around.workspace,
                 wanted=around.child_history,
+                tape=tape,
             ),
             gate=gate,
         )

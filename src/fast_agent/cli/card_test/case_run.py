@@ -96,7 +96,8 @@ class CaseRunner:
         self._program = program
         self._guard = guard
         self._recording = recording
-        self._veil = veil_of(program.settings, environ, program.workspace)
+        configs = [card.config for card in program.load_set.cards.values()]
+        self._veil = veil_of(program.settings, environ, program.workspace, configs)
 
     async def run(self, case: Case) -> CaseResult:
         """Run a case."""
