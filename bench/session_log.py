@@ -32,7 +32,7 @@ def figures(setup: Setup) -> Iterator[Figure]:
         times = setup.ours("session_log.py", "append", home)
         turn = setup.ours("session_log.py", "turns", home, made["id"])
         resumed = setup.ours("session_log.py", "resume", home, made["id"])
-        if resumed["messages"] < 2 * count // 3:
+        if resumed["messages"] < count // 3 * 2:
             raise BenchError(f"{resumed['messages']} messages were resumed")
         return {
             "append": times["append"] * 1000,

@@ -19,7 +19,7 @@ import anyio
 
 from fast_agent import FastAgent
 from fast_agent.messages.message import Message
-from fast_agent.sessions.event import MessageAdded, TurnBegan, TurnEnded
+from fast_agent.sessions.event import MessageAdded, Titled, TurnBegan, TurnEnded
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.store import SessionStore
 
@@ -49,9 +49,10 @@ def turn(number: int) -> Iterator[SessionEvent]:
 
 
 def fill(home: Path, events: int) -> dict[str, object]:
-    rows = [(0.0, row_of(event)) for number in range(events // 3 + 1) for event in turn(number)]
-    with SessionStore(home).create("long") as session:
-        session.take_over(rows[:events])
+    rows = [(0.0, row_of(event)) for number in range(events // 3) for event in turn(number)]
+    rows += [(0.0, row_of(Titled("long")))] * (events % 3)
+    with SessionStore(home).create() as session:
+        session.take_over(rows)
         return {"id": session.id, "events": session.state.last}
 
 
