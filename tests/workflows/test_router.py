@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.config.settings import McpSettings, ServerSettings, Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.models.script import Fail
+from fast_agent.models.script import Call, Fail, Together
 from fast_agent.runtime.output import JsonOutput
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fast_agent.cards.agent_config import AgentConfig
 
 pytestmark = pytest.mark.anyio
@@ -188,3 +192,62 @@ async def test_the_shell_of_every_agent_is_not_the_routers() -> None:
         await runtime.agent("front").generate("go")
     tools = {seen.agent: [tool.name for tool in seen.tools] for seen in world.seen}
     assert tools == {"front": ["request_human_input"], "one": ["execute"]}
+
+
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("desk")
+
+
+@server.tool()
+def who(topic: str) -> str:
+    "Say who knows a topic."
+    return f"two knows {topic}"
+
+
+@server.tool()
+def fire(name: str) -> str:
+    "Fire somebody."
+    return f"{name} is gone"
+
+
+@server.resource("note://{name}")
+def note(name: str) -> str:
+    return f"a note on {name}"
+
+
+server.run()
+"""
+
+
+@pytest.mark.spec("CARD-40", "TOOL-2")
+async def test_the_model_of_a_router_may_use_its_servers_before_it_chooses(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    desk = ServerSettings(
+        name="desk", transport="stdio", command=sys.executable, args=(str(tmp_path / "server.py"),)
+    )
+    calls = Together((Call("desk__who", {"topic": "rain"}), Call("desk__fire", {"name": "one"})))
+    world = World({"front": [calls, route("two"), route("two")], "two": lambda _: "wet"})
+    cards = (
+        front("one", "two", servers=("desk",), tools={"desk": ("w*",)}, resources={"desk": ("*",)}),
+        *agents(["one", "two"]),
+    )
+    settings = Settings(mcp=McpSettings(servers={"desk": desk}))
+    async with world.runtime(*cards, settings=settings) as runtime:
+        router = runtime.agent("front")
+        result = await router.generate("rain?")
+        assert await router.with_resource("look", "desk", "note://rain") == "wet"
+    assert result.text == "wet"
+    assert result.usage.tool_calls == 1
+    first, second, third = world.asked("front")
+    assert [tool.name for tool in first.tools] == ["desk__who"]
+    who, fire = second.messages[-1].tool_results
+    assert (who.text, who.is_error) == ("two knows rain", False)
+    assert fire.is_error
+    assert "gone" not in fire.text
+    assert not third.messages[-1].tool_results
+    assert world.asked("two")[0].tools == ()
+    # The resource goes to the router's model and to the agent as it was read.
+    assert third.messages[-1].content[1:] == world.asked("two")[1].messages[-1].content[1:]
+    assert len(third.messages[-1].content) == 2
