@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/workflows.md"])
 def test_python_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(PROGRAM, "new", "cards", cwd=tmp_path).returncode == 0
     (program,) = [block for block in blocks(page, "python") if "asyncio.run" in block]
@@ -45,6 +46,18 @@ def test_the_mistake_of_the_readme_looks_as_it_says(tmp_path: Path) -> None:
     done = run(PROGRAM, "check", "cards", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.strip() == shown.strip()
+
+
+def test_the_example_of_the_page_on_workflows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAST_AGENT_HOME", str(tmp_path))
+    (console,) = [one for one in blocks("docs/workflows.md", "console") if "go --card" in one]
+    command, _, shown = console.removeprefix("$ ").partition("\n")
+    program, *arguments = shlex.split(command)
+    assert program == "fast-agent"
+    done = run(PROGRAM, *arguments, cwd=ROOT)
+    assert done.stderr + done.stdout == shown
 
 
 def test_the_console_example_of_the_readme(tmp_path: Path) -> None:
