@@ -31,6 +31,7 @@ FAMILIES = (
     "maker",
     "tool",
     "workflows",
+    "history_routing",
     "replay",
     "sessions",
     "session_log",

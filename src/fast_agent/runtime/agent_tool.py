@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -159,12 +160,14 @@ class AgentTool:
     async def _run(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
         scope = replace(context.scope, depth=context.scope.depth + 1, parent_call_id=call.id)
         seconds = self.crew.parent.child_timeout_sec
+        ask = partial(
+            call_child, self.clone, self.route, context.site, message, index=context.index
+        )
         try:
+            if seconds is None:
+                return ToolResult(call.id, answer_of(await ask(scope=scope)))
             with move_on_after(seconds):
-                turn = await call_child(
-                    self.clone, self.route, context.site, message, index=context.index, scope=scope
-                )
-                return ToolResult(call.id, answer_of(turn))
+                return ToolResult(call.id, answer_of(await ask(scope=scope)))
         except FastAgentError as error:
             return self._refused(call, error.message)
         reason = f"it did not answer within the {seconds:g} s of `child_timeout_sec`"
