@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from fast_agent.errors import (
@@ -45,6 +46,7 @@ _ERRORS: Final[Mapping[str, type[FastAgentError]]] = {
         ToolError,
     )
 }
+_MOST_COMPARED: Final = 100
 _NOT_COUNTED: Final = frozenset({"clock", "id", "fact"})
 
 
@@ -101,7 +103,15 @@ class Player:
             await self._wait(key)
         if entry.failure is not None:
             raise self._raised(entry.failure)
-        return codec.read(self._veil.lifted(entry.gave))
+        try:
+            return codec.read(self._veil.lifted(entry.gave))
+        except (KeyError, TypeError, ValueError, AttributeError, FastAgentError) as error:
+            # A recording is a file anyone may have edited.
+            message = (
+                f"the answer to {_told(key)} in `{self._cassette.path}` cannot be used: {error}"
+            )
+            self.drift = RunError(message, hint="record the run anew")
+            raise self.drift from error
 
     def check(self) -> None:
         """See that the replay has been the recorded run so far; see `Tape.check`."""
@@ -206,10 +216,13 @@ class Player:
         parts = self._cassette.parts
         best: Entry | None = None
         most = -1.0
-        for entry in self._cassette.entries.values():
+        unused = (
+            entry
+            for other, entry in self._cassette.entries.items()
+            if other.kind == key.kind and other.agent == key.agent and other not in self._used
+        )
+        for entry in islice(unused, _MOST_COMPARED):
             other = entry.key
-            if other.kind != key.kind or other.agent != key.agent or other in self._used:
-                continue
             alike = float(other.number == key.number) + float(other.name == key.name)
             old, new = str(spread(entry.asked, parts))[-2000:], str(now)[-2000:]
             alike += SequenceMatcher(None, old, new, autojunk=False).quick_ratio()

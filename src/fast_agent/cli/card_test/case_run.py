@@ -108,9 +108,10 @@ class CaseRunner:
         )
         closed = not records and not case.network
         try:
-            with self._tape(case, path, problems, records=records) as tape:
+            outcome = _Outcome()
+            with self._tape(case, path, problems, outcome, records=records) as tape:
                 with self._guard.closed(closed=closed) as tried:
-                    outcome = await self._play(case, tape)
+                    await self._play(case, tape, outcome)
                 problems += [f"it tried to reach the network: {one}" for one in tried]
                 problems += _unexpected(case.expect, outcome)
         except FastAgentError as error:
@@ -128,19 +129,29 @@ class CaseRunner:
 
     @contextmanager
     def _tape(
-        self, case: Case, path: Path, problems: list[str], *, records: bool
+        self,
+        case: Case,
+        path: Path,
+        problems: list[str],
+        outcome: _Outcome,
+        *,
+        records: bool,
     ) -> Generator[Tape | None]:
         if case.live:
             yield None
         elif records:
             path.parent.mkdir(parents=True, exist_ok=True)
-            recorder = Recorder(path, self._veil, {"program": f"fast-agent {__version__}"})
-            complete = False
+            # A recording that is there stays until there is a better one.
+            fresh = path.with_name(f"{path.name}.new")
+            recorder = Recorder(fresh, self._veil, {"program": f"fast-agent {__version__}"})
             try:
                 yield recorder
-                complete = True
+                recorder.close()
+                if outcome.error is None or case.expect.error is not None:
+                    fresh.replace(path)
             finally:
-                recorder.close(complete=complete)
+                recorder.close(complete=False)
+                fresh.unlink(missing_ok=True)
         elif not path.exists():
             hint = "`fast-agent test --record` makes it, with the model of the card"
             problems.append(f"there is no recording `{path}`\n{hint}")
@@ -159,10 +170,9 @@ class CaseRunner:
                     f" {first} of `{left[0].agent}`"
                 )
 
-    async def _play(self, case: Case, tape: Tape | None) -> _Outcome:
-        outcome = _Outcome()
+    async def _play(self, case: Case, tape: Tape | None, outcome: _Outcome) -> None:
         if tape is None and not case.live:
-            return outcome
+            return
         try:
             async with self._program.run(
                 model=self._file.model, tape=tape, listener=outcome.hear
@@ -175,7 +185,6 @@ class CaseRunner:
                     outcome.usage = app.usage
         except FastAgentError as error:
             outcome.error = error
-        return outcome
 
 
 def _unexpected(expect: Expectation, outcome: _Outcome) -> Iterator[str]:
