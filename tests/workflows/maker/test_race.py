@@ -267,3 +267,15 @@ def test_the_sooner_of_two_equals_leads_when_the_samples_are_used_up() -> None:
     assert seen == ["a", "a", "b", "b"]
     assert verdict.winner == sample("b")
     assert (verdict.margin, verdict.converged) == (0, False)
+
+
+@pytest.mark.anyio
+async def test_draws_start_in_the_order_of_their_numbers() -> None:
+    started: list[int] = []
+
+    async def draw(number: int) -> Sample:
+        started.append(number)
+        return sample("ab-a!ab-aaaa"[number - 1])
+
+    await hold_vote(draw, k=3, max_samples=50)
+    assert started == list(range(1, 11))

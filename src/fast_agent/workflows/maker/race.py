@@ -72,7 +72,7 @@ async def hold_vote(draw: Draw, *, k: int, max_samples: int, hear: Hear | None =
     """
     race = _Race(k, max_samples, hear)
     async with create_task_group() as group:
-        _begin(race, draw, group)
+        await _draw_on(race, draw, group)
     if race.failure is not None:
         raise race.failure
     return race.verdict()
@@ -91,20 +91,34 @@ def vote_at_once(
     return race.verdict()
 
 
-def _begin(race: _Race, draw: Draw, group: TaskGroup) -> None:
-    for _ in range(race.missing()):
-        group.start_soon(_run, race, draw, group, race.begin())
+async def _draw_on(race: _Race, draw: Draw, group: TaskGroup) -> None:
+    """Draw as long as draws are missing: one here, and further ones in tasks of their own.
+
+    Draws start in the order they begin, so none starts here while another waits for its task to.
+    """
+    while (missing := race.missing()) > 0:
+        here = race.begin() if race.not_started == 0 else None
+        for _ in range(missing if here is None else missing - 1):
+            race.not_started += 1
+            group.start_soon(_run, race, draw, group, race.begin())
+        if here is None:
+            return
+        await _run_one(race, draw, group, here)
 
 
 async def _run(race: _Race, draw: Draw, group: TaskGroup, number: int) -> None:
+    race.not_started -= 1
+    await _run_one(race, draw, group, number)
+    await _draw_on(race, draw, group)
+
+
+async def _run_one(race: _Race, draw: Draw, group: TaskGroup, number: int) -> None:
     try:
         sample = await draw(number)
         race.end(number, sample)
     except FastAgentError as error:
         race.failure = race.failure or error
-    if race.failure is None:
-        _begin(race, draw, group)
-    else:
+    if race.failure is not None:
         group.cancel_scope.cancel()
 
 
@@ -121,12 +135,14 @@ class _Race:
         "_most",
         "_taken",
         "failure",
+        "not_started",
         "tally",
     )
 
     def __init__(self, k: int, most: int, hear: Hear | None) -> None:
         self.tally = Tally(k)
         self.failure: FastAgentError | None = None
+        self.not_started = 0
         self._most = most
         self._hear = hear
         self._begun = 0
