@@ -37,13 +37,12 @@ class Conversation:
             self.view = messages.view
             self.call_ids = CallIds(messages.call_ids)
             return
-        self.history = History(messages)
+        self.history = messages if isinstance(messages, History) else History(messages)
         self.view = self.history
         self.call_ids = CallIds()
         if len(self.history):
-            view = view_of(self.history)
-            if view != self.history:
-                self.view = view
+            if not _fit_together(self.history):
+                self.view = view_of(self.history)
             self.call_ids.note(self.history)
 
     @classmethod
@@ -77,7 +76,7 @@ class Conversation:
         """Add `message`."""
         shared = self.view is self.history
         history = self.history.append(message)
-        if shared and _fits(self.history, message):
+        if shared and _fits(self.history[-1] if self.history else None, message):
             self.view = history
         else:
             self.view = append_to_view(self.view, message)
@@ -97,9 +96,18 @@ class Conversation:
         self.call_ids.free(message)
 
 
-def _fits(history: History, message: Message) -> bool:
-    """Whether `message` may follow `history` as it is; asked at every append, so kept quick."""
-    last = history[-1] if history else None
+def _fit_together(history: History) -> bool:
+    """Whether providers accept a history as it is, but for calls at its end."""
+    last: Message | None = None
+    for message in history:
+        if not _fits(last, message):
+            return False
+        last = message
+    return True
+
+
+def _fits(last: Message | None, message: Message) -> bool:
+    """Whether `message` may follow `last` as it is; asked at every append, so kept quick."""
     if message.role == "assistant":
         if last is None or last.role == "assistant" or message.tool_results:
             return False

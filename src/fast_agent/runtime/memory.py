@@ -117,11 +117,13 @@ class Memory:
         if not self.remembers:
             return
         from fast_agent.runtime.journal import MemoryRecord
+        from fast_agent.sessions.collection import collection_paused
 
-        past = journal.history(agent)
-        if past is not None:
-            self._replace(past)
-        elif self.record is not None:
+        with collection_paused():
+            past = journal.history(agent)
+            if past is not None:
+                self._replace(past)
+        if past is None and self.record is not None:
             self._replace(self._first)
         self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))
 

@@ -7,6 +7,7 @@ call. Everything else is held as the JSON of a history file.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from json import JSONDecodeError, loads
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -86,11 +87,8 @@ def read(form: str | None, text: str) -> Message:
     """
     if form is None:
         return _message(_json(text))
-    role, space, reason = form.partition(" ")
-    if role not in {"user", "assistant"}:
-        raise SessionError(f"there are no messages of role `{role}`")
-    content = (TextContent(text),)
-    return Message(cast("Role", role), content, stop_reason=reason if space else None)
+    role, reason = _taken_apart(form)
+    return Message(role, (TextContent(text),), stop_reason=reason)
 
 
 def read_result(form: str | None, text: str) -> ToolResult:
@@ -142,6 +140,14 @@ def _only_text(content: Sequence[Content]) -> str | None:
     if isinstance(block, TextContent) and not block.extra and _is_unicode(block.text):
         return block.text
     return None
+
+
+@lru_cache(maxsize=64)
+def _taken_apart(form: str) -> tuple[Role, str | None]:
+    role, space, reason = form.partition(" ")
+    if role not in {"user", "assistant"}:
+        raise SessionError(f"there are no messages of role `{role}`")
+    return cast("Role", role), reason if space else None
 
 
 def _is_bare(message: Message) -> bool:

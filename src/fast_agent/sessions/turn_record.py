@@ -81,13 +81,14 @@ class TurnRecord:
         Raises:
             SessionError: One of them is damaged.
         """
+        if self.results is None:
+            return [read(*text) for text in self.texts if text is not None]
         there: list[Message] = []
         for index, text in enumerate(self.texts):
             if text is not None:
                 there.append(read(*text))
             else:
-                results = () if self.results is None else self.results.get(index - 1, ())
-                there.append(_carrier(there[-1], results))
+                there.append(_carrier(there[-1], self.results.get(index - 1, ())))
         results = self._open_results()
         if results:
             there.append(_carrier(there[-1], results))
