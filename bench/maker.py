@@ -103,8 +103,8 @@ def _draws_fit(cell: Mapping[str, Any]) -> bool:
 def _whole_votes(setup: Setup) -> Iterator[Figure]:
     count = QUICK_VOTES if setup.quick else VOTES
     values = by_name([setup.ours("vote_turn.py", count) for _ in range(setup.rounds(ROUNDS))])
-    yield Figure(name="votes of a card, k 3, passthrough worker", unit="/s", ours=values["votes"])
-    yield Figure(name="draws of these, each a turn of a clone", unit="/s", ours=values["draws"])
+    yield Figure(name="votes of a card of k 3", unit="/s", ours=values["votes"])
+    yield Figure(name="draws of these votes, turns of clones", unit="/s", ours=values["draws"])
 
 
 def _towers(setup: Setup) -> Iterator[Figure]:

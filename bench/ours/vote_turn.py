@@ -1,4 +1,4 @@
-"""Time whole votes of a MAKER card on a passthrough worker: clones, turns, events and all."""
+"""Time whole votes of a MAKER card on a passthrough worker, in processor time: clones and all."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ async def main(votes: int) -> None:
     async with fast.run() as app:
         vote = app["vote"]
         await vote.send("hi")
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(votes):
             result = await vote.generate("hi")
             record = result.workflow
             assert record is not None
             draws += int(str(record["total_samples"]))
             vote.clear()
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
     print(json.dumps({"votes": votes / seconds, "draws": draws / seconds}))
 
 
