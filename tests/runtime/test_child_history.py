@@ -342,6 +342,19 @@ async def test_a_workflow_can_be_the_child(problem_of: ProblemOf) -> None:
         assert [one[0] for one in transcript(runtime)][:4] == ["one", "two", "team", "boss"]
 
 
+async def test_a_copy_shares_the_messages_it_starts_with() -> None:
+    world = World()
+    async with world.runtime(agent("boss"), agent("kid")) as runtime:
+        parent = runtime.agent("boss")
+        for number in range(200):
+            await parent.send(str(number))
+        copy = runtime.clone("kid", parent.conversation)
+        assert copy.history is parent.history
+        await copy.send("more")
+        assert (len(copy.history), len(parent.history)) == (402, 400)
+        await copy.aclose()
+
+
 async def test_a_child_that_does_not_remember_still_merges_what_is_asked_of_it() -> None:
     world = World({"boss": [call("one"), call("two"), "done"]})
     kid = agent("kid", use_history=False)
