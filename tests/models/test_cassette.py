@@ -44,7 +44,7 @@ VALUES = st.recursive(
 KEYS = st.builds(
     Key,
     st.text(max_size=8),
-    st.sampled_from(["model", "tool", "read", "write", "clock", "id", "fact"]),
+    st.sampled_from(["model", "tool", "read", "write", "order", "clock", "id", "fact"]),
     st.text(max_size=8),
     st.integers(1, 3),
 )
@@ -120,6 +120,7 @@ def test_a_conversation_costs_one_piece_a_message() -> None:
     kept: dict[str, JsonValue] = {}
     parts = Parts(Veil(), kept.__setitem__)
     messages = [Message.user(f"message {number}") for number in range(50)]
+    digest = ""
     for length in range(1, 51):
         digest = parts.digest_of_conversation(messages[:length])
     assert len(kept) == 100

@@ -40,7 +40,11 @@ CARDS = {
     "agent": "type: agent\nagents: [one, vote, all]\ninstruction: Lead.\n"
     "model: scripted?file=lead.script\n",
 }
+CARDS["shared"] = "type: parallel\nfan_out: [left, right]\n"
 HELPERS = {
+    "left": "type: chain\nsequence: [coin, one, talker]\n",
+    "right": "type: chain\nsequence: [coin, talker, talker]\n",
+    "talker": "type: agent\nmodel: scripted?file=coin.script\ninstruction: I remember.\n",
     "vote": "type: MAKER\nworker: coin\nk: 2\n",
     "all": "type: parallel\nfan_out: [one, two]\n",
     "judge": "type: agent\nmodel: scripted?file=judge.script\ninstruction: Judge.\n",

@@ -24,6 +24,8 @@ from fast_agent.models.tape import TURN_SEPARATOR, Places
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from anyio import Event
+
     from fast_agent.models.cassette import Cassette, Entry, Failure
     from fast_agent.models.tape import Codec, Key, Kind, Work
     from fast_agent.text.json_value import JsonValue
@@ -47,7 +49,7 @@ _ERRORS: Final[Mapping[str, type[FastAgentError]]] = {
     )
 }
 _MOST_COMPARED: Final = 100
-_NOT_COUNTED: Final = frozenset({"clock", "id", "fact"})
+_NOT_COUNTED: Final = frozenset({"order", "clock", "id", "fact"})
 
 
 class Player:
@@ -73,6 +75,9 @@ class Player:
         self._pause = pause
         self._seen: dict[str, JsonValue] = {}
         self._used: set[Key] = set()
+        self._ranks = _ranks(cassette)
+        self._begun: dict[str, int] = {}
+        self._waiting: dict[tuple[str, int], Event] = {}
         self.parts = Parts(self._veil, self._seen.__setitem__)
         self.places = Places(self.parts)
         self.drift: RunError | None = None
@@ -94,8 +99,7 @@ class Player:
         asked = self._veil.veiled(asked)
         entry = self._cassette.entries.get(key)
         if entry is None or entry.asked != asked:
-            self.drift = self._difference(key, asked, entry)
-            raise self.drift
+            raise self._failed(self._difference(key, asked, entry))
         self._used.add(key)
         if self._pause is not None:
             await self._pause()
@@ -110,8 +114,25 @@ class Player:
             message = (
                 f"the answer to {_told(key)} in `{self._cassette.path}` cannot be used: {error}"
             )
-            self.drift = RunError(message, hint="record the run anew")
-            raise self.drift from error
+            raise self._failed(RunError(message, hint="record the run anew")) from error
+
+    async def enter(self, agent: str) -> None:
+        """Begin a turn when it is its turn; see `Tape.enter`."""
+        rank = self._ranks.get(self.places.key("order", agent))
+        if rank is None:
+            return
+        if rank > self._begun.get(agent, 0):
+            from anyio import Event, move_on_after
+
+            # One that should come before may never come, where a time-out was tight.
+            event = self._waiting.setdefault((agent, rank), Event())
+            with move_on_after(PATIENCE):
+                await event.wait()
+            self.check()
+        self._begun[agent] = max(self._begun.get(agent, 0), rank + 1)
+        following = self._waiting.pop((agent, rank + 1), None)
+        if following is not None:
+            following.set()
 
     def check(self) -> None:
         """See that the replay has been the recorded run so far; see `Tape.check`."""
@@ -157,6 +178,13 @@ class Player:
             f"{_told(key)} had no answer when it was recorded, and is still waited for",
             hint="record the run anew; it was stopped while it waited",
         )
+
+    def _failed(self, error: RunError) -> RunError:
+        """Keep the first difference, and let nobody wait any more."""
+        self.drift = error
+        for event in self._waiting.values():
+            event.set()
+        return error
 
     def _raised(self, failure: Failure) -> FastAgentError:
         kind = _ERRORS.get(failure.kind, RunError)
@@ -229,6 +257,17 @@ class Player:
             if alike > most:
                 best, most = entry, alike
         return best
+
+
+def _ranks(cassette: Cassette) -> dict[Key, int]:
+    """Number the turns of each agent in the order they began."""
+    ranks: dict[Key, int] = {}
+    counts: dict[str, int] = {}
+    for key in cassette.entries:
+        if key.kind == "order":
+            ranks[key] = counts.get(key.name, 0)
+            counts[key.name] = ranks[key] + 1
+    return ranks
 
 
 def _message_of(turn: str, parts: Mapping[str, JsonValue]) -> JsonValue:

@@ -71,6 +71,11 @@ class Recorder:
         self._writer.entry(Entry(key, asked, gave))
         return answer
 
+    async def enter(self, agent: str) -> None:
+        """Write down that a turn begins; see `Tape.enter`."""
+        if not self.places.here().silent:
+            self._writer.entry(Entry(self.places.key("order", agent)))
+
     def check(self) -> None:
         """Do nothing: a recording has nothing to differ from."""
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Kind: TypeAlias = Literal["model", "tool", "read", "write", "clock", "id", "fact"]
-"""What is asked: a model, a tool, a resource or server, a file, the clock, an id, the machine."""
+Kind: TypeAlias = Literal["model", "tool", "read", "write", "order", "clock", "id", "fact"]
+"""What is asked: a model, a tool, a resource or server, a file, whose turn it is, the clock, an id,
+the machine."""
 
 Work: TypeAlias = "Callable[[], Awaitable[T]]"
 """Asks the world itself."""
@@ -182,6 +183,17 @@ class Tape(Protocol):
         Raises:
             RunError: A replay asks what is not recorded, or the recording cannot be written.
             FastAgentError: What `work` raises, or raised when it was recorded.
+        """
+        ...
+
+    async def enter(self, agent: str) -> None:
+        """Begin a turn; in a replay after the turns of the agent that were begun before it.
+
+        An agent that remembers is asked in the order that was recorded, for its requests depend
+        on it.
+
+        Args:
+            agent: The agent's name.
         """
         ...
 

@@ -299,10 +299,12 @@ class LlmAgent(Agent):
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
         self._turns += 1
         try:
-            async with memory.lock:
-                if self._tape is None:
+            if self._tape is None:
+                async with memory.lock:
                     return await self._run(message, scope, output, around)
-                with self._tape.places.turn(self.name, message, scope.parent_call_id):
+            with self._tape.places.turn(self.name, message, scope.parent_call_id):
+                await self._tape.enter(self.name)
+                async with memory.lock:
                     return await self._run(message, scope, output, around)
         finally:
             self._turns -= 1

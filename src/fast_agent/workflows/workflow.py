@@ -179,13 +179,13 @@ class Workflow(Agent):
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
         self._turns += 1
         try:
-            async with memory.lock:
-                if self._closed:
-                    raise RunError(f"agent `{self.name}` is closed")
-                tape = self._setup.workshop.surroundings.tape
-                if tape is None:
+            tape = self._setup.workshop.surroundings.tape
+            if tape is None:
+                async with memory.lock:
                     return await self._turn(message, scope, output, around)
-                with tape.places.turn(self.name, message, scope.parent_call_id):
+            with tape.places.turn(self.name, message, scope.parent_call_id):
+                await tape.enter(self.name)
+                async with memory.lock:
                     return await self._turn(message, scope, output, around)
         finally:
             self._turns -= 1
@@ -197,6 +197,8 @@ class Workflow(Agent):
         output: OutputShape | None,
         around: tuple[object, ...],
     ) -> TurnResult:
+        if self._closed:
+            raise RunError(f"agent `{self.name}` is closed")
         memory = self._memory
         base, draft = memory.begin()
         turn = WorkflowTurn(
