@@ -4,6 +4,9 @@ One file for each session keeps apart what could harm each other: a damaged file
 lost, writers of different sessions never wait for each other, and a session is deleted or copied
 as a file is. A session is written by one process at a time, which holds the lock beside it; any
 number may read it meanwhile.
+
+The methods wait for files, and opening reads a session from its beginning; where an event loop must
+go on meanwhile, call them from a worker thread.
 """
 
 from __future__ import annotations
