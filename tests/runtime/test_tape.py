@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,15 +12,17 @@ from anyio.lowlevel import checkpoint
 from tests.runtime.tape_world import Page, program, veil, write_world
 
 from fast_agent.app import FastAgent
+from fast_agent.cards.agent_config import AgentConfig, McpConnect
+from fast_agent.config.settings import ProviderSettings, Settings
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.cassette import read_cassette
 from fast_agent.models.cassette_parts import Veil
 from fast_agent.models.player import Player
 from fast_agent.models.recorder import Recorder
+from fast_agent.runtime.tape import veil_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
     from fast_agent.models.tape import Tape
     from fast_agent.runtime.events import Event
@@ -225,6 +228,33 @@ async def test_the_head_and_every_line_are_json(world: Path) -> None:
     assert values[0]["cassette"] == 1
     assert values[-1] == {"end": True}
     assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.spec("REPLAY-6")
+def test_what_is_hidden_are_keys_and_what_is_named_a_secret() -> None:
+    config = AgentConfig(
+        name="a",
+        api_key="key-of-the-card",
+        mcp_connect=(
+            McpConnect(
+                target="https://example.test",
+                headers={
+                    "Authorization": "Bearer header-of-the-card",
+                    "Accept": "application/json",
+                },
+            ),
+            McpConnect(
+                target="uvx time", env={"TIME_TOKEN": "token-of-the-card", "MODE": "verbose!"}
+            ),
+        ),
+    )
+    settings = Settings(providers={"openai": ProviderSettings(api_key="key-of-the-settings")})
+    environ = {"ANTHROPIC_API_KEY": "key-of-the-environment", "PAGER": "less --raw"}
+    hidden = veil_of(settings, environ, Path("/"), [config])
+    said = "key-of-the-card header-of-the-card token-of-the-card key-of-the-settings"
+    assert hidden.hide(f"{said} key-of-the-environment") == " ".join(["<<secret>>"] * 5)
+    plain = "application/json verbose! less --raw /"
+    assert hidden.hide(plain) == plain
 
 
 def test_the_veil_hides_the_longest_secret_first_and_whole_paths_only() -> None:
