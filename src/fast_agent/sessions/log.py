@@ -31,7 +31,7 @@ _ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa
 _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
 _TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
 _TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY seq"
-_TIDY_BYTES = 4 * 1024 * 1024
+_TIDY_BYTES = 8 * 1024 * 1024
 _WAIT = 1.0
 
 
@@ -44,7 +44,7 @@ class EventLog:
         now: The clock, in seconds since the epoch.
     """
 
-    __slots__ = ("_connection", "_lock", "_now", "_wal", "path")
+    __slots__ = ("_connection", "_lock", "_now", "_untidied", "path")
 
     def __init__(
         self, connection: sqlite3.Connection, path: Path, now: Callable[[], float]
@@ -52,7 +52,7 @@ class EventLog:
         self._connection = connection
         self._lock = Lock()
         self._now = now
-        self._wal = path.with_name(f"{path.name}-wal")
+        self._untidied = 0
         self.path = path
 
     @classmethod
@@ -124,6 +124,7 @@ class EventLog:
             SessionError: It cannot be written; the log is as it was.
         """
         with _told(self.path, "written"), self._lock:
+            self._untidied += _size(row)
             return self._connection.execute(_INSERT, (self._now(), *row)).lastrowid or 0
 
     def append_surely(self, row: Row) -> int:
@@ -133,13 +134,15 @@ class EventLog:
             SessionError: It cannot be written; the log is as it was.
         """
         with _told(self.path, "written"), self._lock:
+            self._untidied += _size(row)
             execute = self._connection.execute
             execute("PRAGMA synchronous = FULL")
             try:
                 number = execute(_INSERT, (self._now(), *row)).lastrowid or 0
             finally:
                 execute("PRAGMA synchronous = NORMAL")
-            if self._wal_bytes() > _TIDY_BYTES:
+            if self._untidied > _TIDY_BYTES:
+                self._untidied = 0
                 execute("PRAGMA wal_checkpoint(PASSIVE)")
                 # The first write after that waits for the disk too; let it be this one.
                 execute("UPDATE session SET value = value WHERE key = 'id'")
@@ -236,12 +239,6 @@ class EventLog:
         with self._lock:
             self._connection.close()
 
-    def _wal_bytes(self) -> int:
-        try:
-            return self._wal.stat().st_size
-        except OSError:
-            return 0
-
 
 def remove_files(path: Path) -> None:
     """Delete the file of a session, which nobody has open.
@@ -253,6 +250,11 @@ def remove_files(path: Path) -> None:
         path.unlink()
         for name in _companions(path):
             name.unlink(missing_ok=True)
+
+
+def _size(row: Row) -> int:
+    """Give about how many bytes of the write-ahead log an event takes: a page, or all its text."""
+    return 4096 + len(row.data or "")
 
 
 def _end(last: int | None) -> int:
