@@ -9,7 +9,7 @@ from anyio import Lock
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.references import references
 from fast_agent.errors import ModelError, RunError
-from fast_agent.models.check import check_selection
+from fast_agent.models.check import check_model, check_selection
 from fast_agent.models.selection import select_model
 from fast_agent.text.suggestion import closest
 
@@ -151,6 +151,7 @@ class AgentApp:
         caller: str | None = None,
         history_source: HistorySource | None = None,
         history_merge_target: HistoryTarget | None = None,
+        cast: Cast | None = None,
     ) -> str:
         """Call an agent as another one would call it as a tool, and return the answer's text.
 
@@ -163,6 +164,7 @@ class AgentApp:
             caller: The agent in whose place the call is made; None is the default one.
             history_source: What the copy starts with; `orchestrator` is the caller's conversation.
             history_merge_target: Where its new messages go.
+            cast: The conversation it belongs to; None is the app's own.
 
         Raises:
             FastAgentError: The agent cannot be run, or its turn could not be finished.
@@ -173,8 +175,39 @@ class AgentApp:
         for name in (parent, agent):
             self._check_models(name)
         wanted = ChildHistory(source=history_source, merge_target=history_merge_target)
-        turn = await self._runtime.call(parent, agent, message, wanted=wanted, warn=self._notify)
+        turn = await self._runtime.call(
+            parent, agent, message, wanted=wanted, warn=self._notify, cast=cast
+        )
         return turn.text
+
+    async def choose_model(self, name: str, spec: str | None) -> None:
+        """Have an agent ask another model from its next turn on.
+
+        Args:
+            name: The agent.
+            spec: The model; None goes back to that of its card.
+
+        Raises:
+            RunError: There is no such agent, or it asks no model itself.
+            ModelError: There is no such model, or it cannot be used; nothing changes then.
+        """
+        card = self.load_set.cards.get(name)
+        if card is None or "model" not in FIELDS_OF[card.config.type]:
+            raise RunError(f"there is no agent `{name}` that asks a model itself")
+        if spec is not None:
+            around = self._surroundings
+            problems = check_model(
+                spec,
+                self._settings,
+                around.environ,
+                api_key=card.config.api_key,
+                directory=around.workspace,
+                agent=name,
+            )
+            if problems:
+                raise ModelError(problems[0].message, hint=problems[0].hint, diagnostics=problems)
+        await self._runtime.choose_model(name, spec)
+        self._ready.clear()
 
     @property
     def default_name(self) -> str:
@@ -258,7 +291,7 @@ class AgentApp:
                 self._settings,
                 self._surroundings.environ,
                 cwd=self._surroundings.workspace,
-                flag=self._surroundings.model,
+                flag=self._runtime.wanted_model(one),
             )
             found = check_selection(
                 selection,

@@ -258,6 +258,11 @@ class LlmAgent(Agent):
         return self._setup.model.name
 
     @property
+    def setup(self) -> TurnSetup:
+        """What all its turns share: model, tools, system prompt."""
+        return self._setup
+
+    @property
     def history(self) -> History:
         """What it remembers, up to the last turn that ended."""
         return self._memory.history

@@ -26,7 +26,9 @@ USUAL_DIRECTORIES = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 RUNS_COMMANDS = frozenset({"execute"})
 """Tools of the runtime by which a skill's text could have something run on this machine."""
 
-ACTS = frozenset({"create_agent_card", "smart_get_resource", "smart_with_resource"})
+ACTS = frozenset(
+    {"create_agent_card", "write_text_file", "smart_get_resource", "smart_with_resource"}
+)
 """Tools of the runtime that write a file, or ask a server for what a URI says."""
 
 
@@ -80,6 +82,16 @@ class AgentSkills:
                 return ()
             self._tools = self._make()
         return await self._tools.tools()
+
+    async def listed(self) -> Sequence[NamedSkill]:
+        """List the skills as they are now.
+
+        Raises:
+            ToolError: A server of the card cannot be used.
+        """
+        await self._servers.open()
+        await self.tools()
+        return () if self._catalog is None else await self._catalog.look()
 
     def block(self) -> str:
         """Give the block of a prompt as of the last look at the tools."""

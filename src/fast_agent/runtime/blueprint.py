@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.url_text import UrlTexts
     from fast_agent.tools.card_functions import CardFunctions
     from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.permission import Asking
     from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Tool
@@ -137,6 +138,9 @@ class LlmBlueprint:
         instruction: The instruction, where it is not the card's own.
         calls_agents: Whether the card's `agents` are its tools; else they are only listed.
 
+    Attributes:
+        skills: The card's skills.
+
     Raises:
         CardError: A function or hook it names cannot be used.
         HistoryError: A file of its `messages` cannot be read.
@@ -160,9 +164,10 @@ class LlmBlueprint:
         self._params = around.params.over(own).over(workshop.settings.request_params)
         self._model = workshop.model_of(config.name)
         functions = functions_of(card, workshop.loader)
+        brought = own_tools(config, workshop.settings, around)
         self._fixed: tuple[Tool, ...] = (
             *(functions.tools if functions else ()),
-            *own_tools(config, workshop.settings, around),
+            *(around.kit(config, brought) if around.kit else brought),
             *(workshop.shelf().tools if config.resource_tools else ()),
             *tools,
         )
@@ -177,6 +182,7 @@ class LlmBlueprint:
             config, workshop.settings.skills, around, self._servers, template, workshop.gate
         )
         self._fixed = skills.gated(self._fixed)
+        self.skills = skills
         self._skills: OfferedSkills = skills
         if tape is not None and self._servers.names:
             from fast_agent.runtime.tape import TapedSkills
@@ -238,6 +244,7 @@ class LlmBlueprint:
             self._tool_hooks,
             self._skills,
             self._workshop.surroundings.tape,
+            asking_of(self._config, self._workshop.surroundings),
         )
 
     def _crew(self) -> Iterator[Tool]:
@@ -294,6 +301,18 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
             f"agent `{config.name}`: {errors[0].message}", diagnostics=functions.diagnostics
         )
     return functions
+
+
+def asking_of(config: AgentConfig, around: Surroundings) -> Asking | None:
+    """Say which calls of an agent need permission; None where none does."""
+    if not config.confirm and around.permission is None:
+        return None
+    from fast_agent.tools.permission import Asking, HumanPermission
+
+    permission = around.permission
+    if permission is None:
+        return Asking(HumanPermission(around.human), config.confirm)
+    return Asking(permission, config.confirm, always=True)
 
 
 def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> Iterator[Tool]:

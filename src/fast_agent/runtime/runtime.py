@@ -21,13 +21,14 @@ from fast_agent.runtime.call_site import CallSite
 from fast_agent.runtime.cast import Cast
 from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.child_history import NOTHING_WANTED, ChildHistories
+from fast_agent.runtime.granted import with_granted
 from fast_agent.runtime.scope import Charges, Scope
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.runtime.url_text import UrlTexts, fetch_text
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from fast_agent.cards.agent_config import ChildHistory
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.pool import ServerPool, ServerReport
+    from fast_agent.mcp.prompts import ServerPrompts
     from fast_agent.mcp.resources import ServerResources
     from fast_agent.messages.message import Message
     from fast_agent.models.create import Models
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from fast_agent.models.selection import Selection
     from fast_agent.models.usage import Usage
     from fast_agent.resources.provider import Provider
+    from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.runtime.events import Listener
@@ -100,10 +103,11 @@ class Runtime:
         outer = scope or Scope(
             listener=around.listener, journal=around.journal, transcript=around.transcript
         )
-        self._load_set = load_set
+        self._load_set = load_set = with_granted(load_set, around.granted)
         self._settings = settings
         self._surroundings = around
         self._builders = builders
+        self._chosen: dict[str, str] = {}
         self._meter = Meter("session")
         self._charges = Charges()
         self._models: Models = ModelFactory(settings, around.environ)
@@ -268,6 +272,7 @@ class Runtime:
         Raises:
             FastAgentError: A card cannot be run; everything is as it was.
         """
+        load_set = with_granted(load_set, self._surroundings.granted)
         before = self._load_set, self._workshop, self._blueprints, self._loader
         histories = replace(self._workshop.histories, cards=load_set.cards)
         self._load_set = load_set
@@ -331,6 +336,7 @@ class Runtime:
         *,
         wanted: ChildHistory = NOTHING_WANTED,
         warn: Callable[[str], None] = log.warning,
+        cast: Cast | None = None,
     ) -> TurnResult:
         """Let a fresh instance of an agent answer, as if another one had called it as a tool.
 
@@ -340,16 +346,18 @@ class Runtime:
             message: What it is asked.
             wanted: What it starts with and where its messages go, over what the cards say.
             warn: Told of what did not stop the call; one line each.
+            cast: The conversation the call belongs to; None is the runtime's own.
 
         Raises:
             RunError: There is no such card.
             FastAgentError: A card cannot be run, or the turn could not be finished.
         """
         self._card(child)
-        caller, config = self.agent(parent), self._card(parent).config
+        cast = self._cast if cast is None else cast
+        caller, config = cast.agent(parent), self._card(parent).config
         route = self._workshop.histories.route(config, child, wanted)
-        site = CallSite(caller.conversation, warn, cast=self._cast)
-        scope, clone = self._workshop.scope, partial(self.clone, child)
+        site = CallSite(caller.conversation, warn, cast=cast)
+        scope, clone = cast.scope, partial(self.clone, child)
         try:
             return await call_child(clone, route, site, message, index=0, scope=scope)
         finally:
@@ -369,13 +377,46 @@ class Runtime:
             self._settings,
             around.environ,
             cwd=around.workspace,
-            flag=around.model,
+            flag=self.wanted_model(name),
         )
         if around.tape is None or selection.source not in {"environment", "fallback"}:
             return selection
         from fast_agent.runtime.tape import taped_selection
 
         return taped_selection(name, selection, around.tape)
+
+    def wanted_model(self, name: str) -> str | None:
+        """Give the model a person chose for an agent over its card, or None."""
+        return self._chosen.get(name, self._surroundings.model)
+
+    async def choose_model(self, name: str, spec: str | None) -> None:
+        """Have an agent ask another model from its next turn on; also after a reload.
+
+        Args:
+            name: The card's name.
+            spec: The model, which was checked; None goes back to what it had.
+
+        Raises:
+            FastAgentError: The card cannot be run with it; everything is as it was.
+        """
+        before = self._chosen
+        self._chosen = {key: value for key, value in before.items() if key != name}
+        if spec is not None:
+            self._chosen[name] = spec
+        try:
+            await self.refresh(self._load_set, (name,))
+        except BaseException:
+            self._chosen = before
+            raise
+
+    async def skills(self, name: str) -> Sequence[NamedSkill]:
+        """List the skills of a card's agent; none for a workflow.
+
+        Raises:
+            FastAgentError: The card cannot be run, or a server of it cannot be used.
+        """
+        blueprint = self._blueprint(name)
+        return await blueprint.skills.listed() if isinstance(blueprint, LlmBlueprint) else ()
 
     async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
         """Open the servers of some agents at once, before their first turn.
@@ -415,6 +456,22 @@ class Runtime:
         pool, allowed = self._pool, ServerFilter.of(self._card(name).config)
         servers = self._blueprint(name).servers
         return tuple([pool.resources(server, allowed) for server in servers])
+
+    def server_prompts(self, name: str) -> tuple[ServerPrompts, ...]:
+        """Give the prompts of a card's servers as its agent may use them.
+
+        Args:
+            name: The card's name.
+
+        Raises:
+            FastAgentError: The card cannot be run.
+        """
+        if self._pool is None:
+            return ()
+        from fast_agent.tools.filter import ServerFilter
+
+        pool, allowed = self._pool, ServerFilter.of(self._card(name).config)
+        return tuple([pool.prompts(one, allowed) for one in self._blueprint(name).servers])
 
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Say how every server stands."""

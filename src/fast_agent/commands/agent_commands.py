@@ -1,0 +1,191 @@
+"""Commands about agents: who there is, who is talked to, what they are made of and have used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from fast_agent.cards.agent_config import HISTORIES
+from fast_agent.commands.attaching import attach
+from fast_agent.commands.command import Command, CommandResult, Option, Word
+from fast_agent.commands.told import fenced, listed, short
+from fast_agent.errors import RunError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from fast_agent.cards.agent_config import HistorySource, HistoryTarget
+    from fast_agent.cards.card import Card
+    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.desk import Desk
+    from fast_agent.models.usage import Usage
+
+
+async def _agents(arguments: Arguments, desk: Desk) -> CommandResult:
+    del arguments
+    cards = desk.app.load_set.cards
+    return CommandResult(
+        text=listed(
+            f"`{name}`{' (talking to it)' if name == desk.agent else ''}: {_about(cards[name])}"
+            for name in desk.app.agent_names()
+        )
+    )
+
+
+def _about(card: Card) -> str:
+    config = card.config
+    from fast_agent.cards.references import referred_names
+
+    members = ", ".join(f"`{name}`" for name in dict.fromkeys(referred_names(config)))
+    parts = [config.type]
+    if config.description:
+        parts.append(short(config.description))
+    if members:
+        parts.append(f"uses {members}")
+    return "; ".join(parts)
+
+
+async def _agent(arguments: Arguments, desk: Desk) -> CommandResult:
+    name = arguments.word()
+    if arguments.has("--dump"):
+        return CommandResult(text=fenced(_dumped(desk, _known(name or desk.agent, desk))))
+    if name is None:
+        if arguments.has("--tool"):
+            raise RunError("`--tool` needs the name of an agent", hint="`/agents` lists them")
+        card = desk.app.load_set.cards[desk.agent]
+        return CommandResult(text=f"talking to `{desk.agent}`: {_about(card)}")
+    card = _known(name, desk)
+    if arguments.has("--tool"):
+        text = await attach(desk, [name])
+        return CommandResult(text=text, agents_changed=True)
+    if card.config.tool_only:
+        raise RunError(
+            f"agent `{name}` is `tool_only`, and not talked to",
+            hint=f"`/agent {name} --tool` makes it a tool of `{desk.agent}`",
+        )
+    desk.agent = name
+    return CommandResult(text=f"talking to `{name}`", agent=name)
+
+
+def _dumped(desk: Desk, card: Card) -> str:
+    from fast_agent.cards.dump import dump_card
+
+    # What was given at run time is in the configuration, not in what is written in the file.
+    loaded = next(
+        (
+            one
+            for cards in desk.program.snapshot.roots.values()
+            for one in cards
+            if one.config.name == card.config.name
+        ),
+        card,
+    )
+    written = card.written if loaded.config == card.config else None
+    return dump_card(card.config, written=written, base=desk.workspace)
+
+
+async def _call(arguments: Arguments, desk: Desk) -> CommandResult:
+    name, message = arguments.words
+    _known(name, desk)
+    options = arguments.options
+    answer = await desk.app.call(
+        name,
+        message,
+        caller=desk.agent,
+        history_source=cast("HistorySource | None", _history(options.get("--history-source"))),
+        history_merge_target=cast(
+            "HistoryTarget | None", _history(options.get("--history-merge-target"))
+        ),
+        cast=desk.cast,
+    )
+    return CommandResult(text=answer)
+
+
+def _history(value: str | None) -> str | None:
+    if value is None or value in HISTORIES:
+        return value
+    near = closest(value, HISTORIES)
+    listed_words = ", ".join(f"`{word}`" for word in HISTORIES)
+    hint = f"did you mean `{near}`?" if near else f"the values are {listed_words}"
+    raise RunError(f"`{short(value)}` is no history", hint=hint)
+
+
+async def _model(arguments: Arguments, desk: Desk) -> CommandResult:
+    spec = arguments.word()
+    if spec is None:
+        agent = desk.thinker()
+        return CommandResult(text=f"`{agent.name}` asks `{short(agent.model_name)}`")
+    wanted = None if spec == "default" else spec
+    await desk.app.choose_model(desk.agent, wanted)
+    agent = desk.thinker()
+    return CommandResult(text=f"`{agent.name}` asks `{short(agent.model_name)}` from now on")
+
+
+async def _system(arguments: Arguments, desk: Desk) -> CommandResult:
+    del arguments
+    setup = desk.thinker().setup
+    # Servers are opened first: their instructions stand in the prompt.
+    await setup.tools.table()
+    text = await setup.render()
+    return CommandResult(text=fenced(text) if text.strip() else "the system prompt is empty")
+
+
+async def _usage(arguments: Arguments, desk: Desk) -> CommandResult:
+    del arguments
+    lines = [f"the conversation: {_counted(desk.cast.usage)}"]
+    for name in desk.cast.live:
+        usage = desk.cast.agent(name).usage
+        if usage.requests or usage.tool_calls:
+            lines.append(f"`{name}`: {_counted(usage)}")
+    return CommandResult(text=listed(lines))
+
+
+def _counted(usage: Usage) -> str:
+    return (
+        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out, "
+        f"{_many(usage.requests, 'request')}, {_many(usage.tool_calls, 'tool call')}"
+    )
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _known(name: str, desk: Desk) -> Card:
+    card = desk.app.load_set.cards.get(name)
+    if card is None:
+        near = closest(name, desk.app.load_set.cards)
+        hint = f"did you mean `{near}`?" if near else "`/agents` lists them"
+        raise RunError(f"there is no agent `{short(name)}`", hint=hint)
+    return card
+
+
+AGENT_COMMANDS = (
+    Command(name="agents", summary="list the agents", act=_agents),
+    Command(
+        name="agent",
+        summary="talk to another agent; without a name, say which one is talked to",
+        act=_agent,
+        words=(Word("NAME", "agent"),),
+        options=(
+            Option("--tool", "make it a tool of the agent that is talked to, by its `agents`"),
+            Option("--dump", "print its card, or that of the agent that is talked to"),
+        ),
+    ),
+    Command(
+        name="call",
+        summary="call an agent as the agent that is talked to would call it",
+        act=_call,
+        words=(Word("AGENT", "agent", required=True), Word("MESSAGE", required=True, rest=True)),
+        options=(
+            Option("--history-source", "what it starts with", "SOURCE", "history"),
+            Option("--history-merge-target", "where its messages go", "TARGET", "history"),
+        ),
+    ),
+    Command(
+        name="model",
+        summary="say which model answers, or have another one answer; `default` goes back",
+        act=_model,
+        words=(Word("SPEC", "model"),),
+    ),
+    Command(name="system", summary="print the system prompt", act=_system),
+    Command(name="usage", summary="count tokens, requests and tool calls", act=_usage),
+)

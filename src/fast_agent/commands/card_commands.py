@@ -1,0 +1,86 @@
+"""Commands about cards: loading them while agents are live, and reloading them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.commands.attaching import attached
+from fast_agent.commands.command import Command, CommandResult, Option, Word
+from fast_agent.commands.place import named_path
+from fast_agent.commands.told import fenced
+from fast_agent.diagnostics.render_human import render_human
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.desk import Desk
+
+
+async def _card(arguments: Arguments, desk: Desk) -> CommandResult:
+    from anyio.to_thread import run_sync
+
+    path = arguments.words[0]
+    if "://" not in path:
+        place = named_path(path, desk)
+        path = str(place) if path.startswith("~") else path
+    program, receiver = desk.program, desk.agent
+    if arguments.has("--tool"):
+        loaded: list[str] = []
+
+        def load() -> Iterable[str]:
+            loaded.extend(program.load(tools=[path], receiver=receiver))
+            return loaded
+
+        told = await attached(desk, load)
+    else:
+        loaded = list(await run_sync(lambda: program.load(cards=[path])))
+        await desk.refresh()
+        told = ""
+    if desk.watch is not None:
+        desk.watch.look_after()
+    names = ", ".join(f"`{name}`" for name in loaded) or "no agents"
+    agent = desk.agent if desk.agent != receiver else None
+    text = f"loaded {names}" + (f"\n{told}" if told else "")
+    return CommandResult(text=text, agents_changed=True, agent=agent)
+
+
+async def _reload(arguments: Arguments, desk: Desk) -> CommandResult:
+    from anyio.to_thread import run_sync
+
+    if arguments.has("--force"):
+        return CommandResult(text="starting again", restart=True)
+    done = await run_sync(desk.program.reload)
+    line = done.line or "AgentCards are as they were"
+    if done.problems:
+        line = f"{line}\n\n{fenced(render_human(done.problems))}"
+    if done.refused:
+        return CommandResult(text=line, failed=True)
+    other = await desk.refresh()
+    if other:
+        line = f"{line}\nits agent is gone; talking to `{desk.agent}`"
+    return CommandResult(text=line, agents_changed=True, agent=desk.agent if other else None)
+
+
+CARD_COMMANDS = (
+    Command(
+        name="card",
+        summary="load an AgentCard, or a directory of them",
+        act=_card,
+        words=(Word("PATH|URL", "card", required=True),),
+        options=(
+            Option(
+                "--tool",
+                "attach the loaded agents to the `agents` of the one that is talked to",
+            ),
+        ),
+    ),
+    Command(
+        name="reload",
+        summary="read again the cards that changed",
+        act=_reload,
+        options=(
+            Option("--force", "begin the program again with its arguments, and go on from here"),
+        ),
+    ),
+)

@@ -1,0 +1,137 @@
+"""Command: one line of the table of commands, and what running it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.desk import Desk
+
+WordKind: TypeAlias = Literal[
+    "action", "agent", "card", "command", "file", "history", "model", "session", "text", "turn"
+]
+"""What a word stands for; completion offers the words there are."""
+
+Act: TypeAlias = "Callable[[Arguments, Desk], Awaitable[CommandResult]]"
+"""Does what a command says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word a command takes.
+
+    Args:
+        name: What it is called in help, in capitals.
+        kind: What it stands for.
+        required: Whether it must be given.
+        rest: It is the rest of the line as it is written, quotes and all.
+    """
+
+    name: str
+    kind: WordKind = "text"
+    required: bool = False
+    rest: bool = False
+
+    @property
+    def usage(self) -> str:
+        """How help writes it."""
+        name = f"{self.name}…" if self.rest else self.name
+        return name if self.required else f"[{name}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a command.
+
+    Args:
+        name: Its spelling, with dashes.
+        summary: What it does.
+        value: What its value is called in help; empty for one without a value.
+        kind: What the value stands for.
+    """
+
+    name: str
+    summary: str
+    value: str = ""
+    kind: WordKind = "text"
+
+    @property
+    def usage(self) -> str:
+        """How help writes it."""
+        return f"[{self.name} {self.value}]" if self.value else f"[{self.name}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command, or one of the actions of a command.
+
+    Args:
+        name: Its name, without the slash.
+        summary: What it does, in a line.
+        act: Does it; None for one that only has actions.
+        words: The words it takes, in order.
+        options: Its options.
+        actions: Its actions; the first is meant where none is named.
+    """
+
+    name: str
+    summary: str
+    act: Act | None = None
+    words: tuple[Word, ...] = ()
+    options: tuple[Option, ...] = ()
+    actions: tuple[Command, ...] = ()
+
+    @property
+    def hint(self) -> str:
+        """What follows the name, as help writes it: `[NAME] [--tool]`."""
+        if self.actions:
+            return f"[{'|'.join(action.name for action in self.actions)}]"
+        before = [word.usage for word in self.words if not word.rest]
+        behind = [word.usage for word in self.words if word.rest]
+        return " ".join([*before, *(option.usage for option in self.options), *behind])
+
+    @property
+    def usage(self) -> str:
+        """The whole as help writes it, without the slash."""
+        return f"{self.name} {self.hint}".rstrip()
+
+    def action(self, name: str) -> Command | None:
+        """Give an action by its name."""
+        return next((action for action in self.actions if action.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A message for an agent, which the shell sends as it sends any other."""
+
+    agent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """What a command gave, for the shell to show and to act on.
+
+    Args:
+        text: What a person is told, in Markdown that reads well as it is; may be empty.
+        failed: Nothing was done; the text says why.
+        agent: The agent that is talked to from now on, where that is another one.
+        agents_changed: The agents, or what they are, may be other ones now.
+        session_changed: The conversation is another one now, or was taken back.
+        ask: A message to send now, or None.
+        leave: The shell is to end.
+        restart: The program is to begin again, with the same arguments and this session.
+    """
+
+    text: str = ""
+    failed: bool = False
+    agent: str | None = None
+    agents_changed: bool = False
+    session_changed: bool = False
+    ask: Ask | None = None
+    leave: bool = False
+    restart: bool = False

@@ -1,0 +1,218 @@
+"""Completion: what may stand where a line ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.agent_config import HISTORIES
+from fast_agent.cards.card_files import CARD_SUFFIXES
+from fast_agent.commands.arguments import next_token
+from fast_agent.commands.command import Command
+from fast_agent.commands.table import COMMANDS
+from fast_agent.errors import FastAgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fast_agent.commands.command import WordKind
+    from fast_agent.commands.desk import Desk
+
+_MOST = 100
+_MOST_ENTRIES = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One way to go on.
+
+    Args:
+        text: What to put in the place of the line's end.
+        start: Where in the line that place begins.
+        about: What it is, in a line; may be empty.
+    """
+
+    text: str
+    start: int
+    about: str = ""
+
+
+def complete(
+    line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
+) -> tuple[Completion, ...]:
+    """Say how a line may go on.
+
+    Args:
+        line: The line up to the cursor.
+        desk: The conversation.
+        commands: The commands of the shell.
+
+    Returns:
+        The ways, at most 100; none for a line that is a message.
+    """
+    found = _found(line, desk, commands)
+    return tuple(one for one, _ in zip(found, range(_MOST), strict=False))
+
+
+def _found(line: str, desk: Desk, commands: Mapping[str, Command]) -> Iterator[Completion]:
+    sign, space = line[:1], " " in line
+    if sign in {"@", "#"} and not space:
+        for name in desk.app.agent_names():
+            if name.startswith(line[1:]):
+                yield Completion(f"{sign}{name}", 0, _agent_about(name, desk))
+    elif sign == "/" and not space:
+        for command in commands.values():
+            if command.name.startswith(line[1:]):
+                yield Completion(f"/{command.name}", 0, command.summary)
+    elif sign == "/":
+        name, _, _rest = line[1:].partition(" ")
+        command = commands.get(name)
+        if command is not None:
+            yield from _arguments(line, len(name) + 2, command, desk, commands)
+
+
+def _arguments(
+    line: str, at: int, command: Command, desk: Desk, commands: Mapping[str, Command]
+) -> Iterator[Completion]:
+    """Complete the last word, by the words before it."""
+    before = _Before(command)
+    while (token := next_token(line, at)) is not None and token.end < len(line):
+        at = token.end
+        before.take(token.text)
+    start = len(line) if token is None else token.start
+    begun = "" if token is None else token.text
+    command, kind = before.command, before.expected
+    if before.value is None and begun.startswith("-"):
+        named = [(one.name, one.summary) for one in command.options]
+    elif before.value is None and command.actions:
+        named = [(one.name, one.summary) for one in command.actions]
+    else:
+        if kind is not None:
+            yield from _of_kind(kind, begun, start, desk, commands)
+        return
+    for name, about in named:
+        if name.startswith(begun):
+            yield Completion(name, start, about)
+
+
+class _Before:
+    """What the words before the last one say of it.
+
+    Args:
+        command: The command.
+
+    Attributes:
+        command: The same, or the action of it that was named.
+        value: What the value of an option stands for, where one is due.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self.value: WordKind | None = None
+        self._given = 0
+
+    @property
+    def expected(self) -> WordKind | None:
+        """What the word stands for; None where none is taken."""
+        if self.value is not None:
+            return self.value
+        words = self.command.words
+        return words[self._given].kind if self._given < len(words) else None
+
+    def take(self, word: str) -> None:
+        """Read a word that is whole."""
+        option = next((one for one in self.command.options if one.name == word), None)
+        if self.value is not None:
+            self.value = None
+        elif option is not None:
+            self.value = option.kind if option.value else None
+        elif self.command.actions:
+            self.command = self.command.action(word) or Command(name=word, summary="")
+        elif not word.startswith("--"):
+            self._given += 1
+
+
+def _of_kind(
+    kind: WordKind, begun: str, start: int, desk: Desk, commands: Mapping[str, Command]
+) -> Iterator[Completion]:
+    if kind in {"card", "file"}:
+        yield from _paths(begun, start, desk, CARD_SUFFIXES if kind == "card" else None)
+        return
+    for text, about in _choices(kind, desk, commands):
+        if text.startswith(begun):
+            yield Completion(_quoted(text), start, about)
+
+
+def _choices(
+    kind: WordKind, desk: Desk, commands: Mapping[str, Command]
+) -> Iterable[tuple[str, str]]:
+    match kind:
+        case "agent":
+            return [(name, _agent_about(name, desk)) for name in desk.app.load_set.cards]
+        case "command":
+            return [(command.name, command.summary) for command in commands.values()]
+        case "history":
+            return [(word, "") for word in HISTORIES]
+        case "model":
+            return _models(desk)
+        case "session":
+            return _sessions(desk)
+        case _:
+            return ()
+
+
+def _agent_about(name: str, desk: Desk) -> str:
+    config = desk.app.load_set.cards[name].config
+    return " ".join((config.description or config.type).split())
+
+
+def _models(desk: Desk) -> Iterable[tuple[str, str]]:
+    from fast_agent.models.aliases import model_aliases
+
+    try:
+        aliases = model_aliases(desk.program.settings.model_aliases)
+    except FastAgentError:
+        return ()
+    return [("default", "that of its card"), *aliases.items()]
+
+
+def _sessions(desk: Desk) -> Iterable[tuple[str, str]]:
+    if not desk.keeps_sessions:
+        return ()
+    return [(one.id, one.problem or one.title) for one in desk.sessions.list()]
+
+
+def _paths(
+    begun: str, start: int, desk: Desk, suffixes: tuple[str, ...] | None
+) -> Iterator[Completion]:
+    """List directories, and the files whose names end rightly, that go on from a path."""
+    import os
+
+    folder, slash, name = begun.rpartition("/")
+    place = os.path.expanduser(f"{folder}{slash}" if slash else ".")  # noqa: PTH111
+    if "\0" in place:
+        return
+    try:
+        with os.scandir(desk.workspace / place) as entries:
+            found = sorted(
+                (entry.name, entry.is_dir())
+                for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)
+                if entry.name.startswith(name) and entry.name.isprintable()
+            )
+    except OSError:
+        return
+    for entry, is_directory in found:
+        if entry.startswith(".") and not name.startswith("."):
+            continue
+        if is_directory:
+            yield Completion(_quoted(f"{folder}{slash}{entry}/"), start)
+        elif suffixes is None or entry.lower().endswith(suffixes):
+            yield Completion(_quoted(f"{folder}{slash}{entry}"), start)
+
+
+def _quoted(text: str) -> str:
+    """Write a word so that it is read back as it is."""
+    if text and not any(letter.isspace() for letter in text) and text[0] not in "'\"":
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

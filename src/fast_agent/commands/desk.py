@@ -1,0 +1,173 @@
+"""Desk: where a person sits at a conversation; what commands look at and change."""
+
+from __future__ import annotations
+
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import RunError
+from fast_agent.runtime.agent import LlmAgent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.app import FastAgent
+    from fast_agent.registry.watch import CardWatch
+    from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.cast import Cast
+    from fast_agent.runtime.events import Listener
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore
+    from fast_agent.tools.human import Human
+
+log = getLogger(__name__)
+
+
+class Desk:
+    """One conversation of a shell, with the agent that is talked to.
+
+    Args:
+        program: The program, whose cards may be loaded and reloaded.
+        app: Its live agents, of `program.run(grows=True)`.
+        agent: The agent to talk to; None is the default one.
+        sessions: Where conversations are kept; None where they are not.
+        session: The session this one is kept in, or None. It belongs to the desk.
+        watch: What watches the cards, told of further ones; None where nothing does.
+        listener: Hears of the events of turns; None is the app's own.
+        human: The way to the person; None is the app's own.
+        notify: Told what a person should know; one line each.
+
+    Attributes:
+        agent: The agent that is talked to.
+        cast: The agents of the conversation.
+        session: The session it is kept in, or None.
+
+    Raises:
+        RunError: There is no such agent, or none at all.
+    """
+
+    def __init__(
+        self,
+        program: FastAgent,
+        app: AgentApp,
+        *,
+        agent: str | None = None,
+        sessions: SessionStore | None = None,
+        session: Session | None = None,
+        watch: CardWatch | None = None,
+        listener: Listener | None = None,
+        human: Human | None = None,
+        notify: Callable[[str], None] = log.warning,
+    ) -> None:
+        self.program = program
+        self.app = app
+        self.watch = watch
+        self.notify = notify
+        self.session = session
+        self._sessions = sessions
+        self._listener = listener
+        self._human = human
+        self.agent = app.default_name if agent is None else agent
+        if self.agent not in app:
+            raise RunError(f"there is no agent `{self.agent}`", hint="`/agents` lists them")
+        self.cast = self._new_cast(session)
+
+    @property
+    def workspace(self) -> Path:
+        """Where relative paths start."""
+        return self.program.workspace
+
+    @property
+    def sessions(self) -> SessionStore:
+        """Where conversations are kept.
+
+        Raises:
+            RunError: They are not kept.
+        """
+        if self._sessions is None:
+            raise RunError("conversations are not kept here")
+        return self._sessions
+
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether conversations are kept."""
+        return self._sessions is not None
+
+    def instance(self, name: str | None = None) -> Agent:
+        """Give an agent of the conversation, the one that is talked to unless named.
+
+        Raises:
+            RunError: There is none.
+            FastAgentError: Its card cannot be run.
+        """
+        return self.app.agent(self.agent if name is None else name, self.cast)
+
+    def thinker(self) -> LlmAgent:
+        """Give the agent that is talked to, where it asks a model itself.
+
+        Raises:
+            RunError: It is a workflow, which has others do the work.
+            FastAgentError: Its card cannot be run.
+        """
+        agent = self.instance()
+        if isinstance(agent, LlmAgent):
+            return agent
+        kind = agent.config.type
+        raise RunError(
+            f"agent `{agent.name}` is of type `{kind}`, which has others do the work",
+            hint="`/agents` lists its members; `/agent NAME` goes to one",
+        )
+
+    async def refresh(self) -> bool:
+        """Take the cards there are now; where the agent is gone, the default one is talked to.
+
+        Returns:
+            Whether the agent that is talked to is another one.
+
+        Raises:
+            FastAgentError: An agent cannot be made from its new card; all stay as they were.
+        """
+        await self.app.refresh()
+        if self.agent in self.app:
+            return False
+        self.agent = self.app.default_name
+        return True
+
+    async def change_session(self, session: Session) -> None:
+        """Go on with another session; the one before is closed.
+
+        Args:
+            session: The session, open; the desk closes it.
+
+        Raises:
+            FastAgentError: What its agents remember cannot be read; the desk is as it was, and the
+                session is closed.
+        """
+        last = session.last_agent if session.last_agent in self.app else None
+        try:
+            cast = self._new_cast(session)
+            cast.agent(last or self.agent)
+        except BaseException:
+            session.close()
+            raise
+        former, self.cast = self.cast, cast
+        old, self.session = self.session, session
+        self.agent = last or self.agent
+        await former.aclose()
+        if old is not None:
+            old.close()
+
+    async def aclose(self) -> None:
+        """End the conversation; its session is closed. Safe to call twice."""
+        await self.cast.aclose()
+        if self.session is not None:
+            self.session.close()
+
+    def _new_cast(self, session: Session | None) -> Cast:
+        return self.app.cast(
+            listener=self._listener,
+            journal=None if session is None else session.journal,
+            human=self._human,
+        )

@@ -1,0 +1,193 @@
+"""Commands about histories: shown, cleared, saved, loaded, taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.commands.command import Command, CommandResult, Option, Word
+from fast_agent.commands.place import named_path
+from fast_agent.commands.told import listed, short
+from fast_agent.errors import RunError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.desk import Desk
+    from fast_agent.messages.message import Message
+
+_SHOWN = 20
+
+
+async def _show(arguments: Arguments, desk: Desk) -> CommandResult:
+    most = _number(arguments.word(), _SHOWN)
+    messages = desk.instance().history
+    if not messages:
+        return CommandResult(text=f"`{desk.agent}` remembers nothing")
+    first = max(0, len(messages) - most)
+    lines = [_line(number, messages[number]) for number in range(first, len(messages))]
+    more = f"{first} before these\n" if first else ""
+    return CommandResult(text=more + listed(lines))
+
+
+def _line(number: int, message: Message) -> str:
+    parts = [short(message.text)] if message.text else []
+    parts += [f"calls `{short(call.name)}`" for call in message.tool_calls]
+    parts += [f"{'error' if one.is_error else 'result'}: {short(one.text)}"
+              for one in message.tool_results]  # fmt: skip
+    kind = f"{message.role}, template" if message.is_template else message.role
+    return f"{number + 1} {kind}: {'; '.join(parts) or '(no text)'}"
+
+
+async def _clear(arguments: Arguments, desk: Desk) -> CommandResult:
+    word = arguments.word()
+    if word not in {None, "all"}:
+        raise RunError(f"`{short(word or '')}` cannot be cleared", hint="write `all`, or nothing")
+    agent = desk.instance()
+    agent.clear(all=word == "all")
+    kept = len(agent.history)
+    rest = f"; its {kept} templates stay" if kept else ""
+    return CommandResult(text=f"`{agent.name}` remembers nothing now{rest}")
+
+
+async def _save(arguments: Arguments, desk: Desk) -> CommandResult:
+    from anyio.to_thread import run_sync
+
+    from fast_agent.messages.file import Transcript, write_history
+
+    agent = desk.instance()
+    path = named_path(arguments.word() or f"{_slug(agent.name)}-history.json", desk)
+    messages = tuple(agent.history)
+    if not messages:
+        raise RunError(f"`{agent.name}` remembers nothing to save")
+    if not arguments.has("--force"):
+        _see_that_nothing_is_lost(path)
+    await run_sync(write_history, path, Transcript(None, messages))
+    return CommandResult(text=f"saved {len(messages)} messages to `{path}`")
+
+
+def _see_that_nothing_is_lost(path: Path) -> None:
+    if path.is_symlink() or path.exists():
+        raise RunError(f"`{path}` is there already", hint="`--force` replaces it")
+
+
+async def _load(arguments: Arguments, desk: Desk) -> CommandResult:
+    from anyio.to_thread import run_sync
+
+    from fast_agent.messages.file import read_history
+
+    path = named_path(arguments.words[0], desk)
+    transcript = await run_sync(read_history, path)
+    agent = desk.instance()
+    agent.load_history(transcript.messages)
+    told = f"`{agent.name}` remembers the {len(transcript.messages)} messages of `{path}`"
+    if transcript.system is not None:
+        told += "; the `---SYSTEM` section is not used"
+    return CommandResult(text=told)
+
+
+async def _rewind(arguments: Arguments, desk: Desk) -> CommandResult:
+    back = _number(arguments.word(), 1)
+    session = desk.session
+    if session is not None:
+        turns = len(session.state.turns)
+        _see_that_there_are(back, turns)
+        session.rewind(turns - back)
+        desk.cast.restore()
+        return CommandResult(text=_taken_back(back), session_changed=True)
+    agent = desk.instance()
+    messages = tuple(agent.history)
+    starts = [number for number, message in enumerate(messages) if _begins(message)]
+    _see_that_there_are(back, len(starts))
+    agent.load_history(messages[: starts[-back]])
+    return CommandResult(text=_taken_back(back), session_changed=True)
+
+
+def _begins(message: Message) -> bool:
+    """Whether a message began a turn: a user's, that is no template and answers no call."""
+    return message.role == "user" and not message.is_template and not message.tool_results
+
+
+def _see_that_there_are(back: int, turns: int) -> None:
+    if back > turns:
+        raise RunError(f"there {'is' if turns == 1 else 'are'} only {_turns(turns)} to take back")
+
+
+def _taken_back(back: int) -> str:
+    return f"{_turns(back)} taken back"
+
+
+def _turns(number: int) -> str:
+    return f"{number} turn" if number == 1 else f"{number} turns"
+
+
+def _number(text: str | None, default: int) -> int:
+    if text is None:
+        return default
+    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text):
+        return int(text)
+    raise RunError(f"`{short(text)}` is no number from 1 on")
+
+
+def _slug(name: str) -> str:
+    """Make a file name of an agent's name."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)
+    return kept[:64].lstrip("-") or "agent"
+
+
+_FORCE = Option("--force", "replace a file that is there")
+
+HISTORY = Command(
+    name="history",
+    summary="show, clear, save, load or take back what the agent remembers",
+    actions=(
+        Command(
+            name="show",
+            summary="show the last messages, 20 unless told otherwise",
+            act=_show,
+            words=(Word("MESSAGES"),),
+        ),
+        Command(
+            name="clear",
+            summary="forget all but templates; with `all`, those too",
+            act=_clear,
+            words=(Word("all"),),
+        ),
+        Command(
+            name="save",
+            summary="write it to a file, as JSON where the name ends in `.json`",
+            act=_save,
+            words=(Word("FILE", "file"),),
+            options=(_FORCE,),
+        ),
+        Command(
+            name="load",
+            summary="put the messages of a file in its place",
+            act=_load,
+            words=(Word("FILE", "file", required=True),),
+        ),
+        Command(
+            name="rewind",
+            summary="take back the last turn, or so many of them",
+            act=_rewind,
+            words=(Word("TURNS"),),
+        ),
+    ),
+)
+
+HISTORY_COMMANDS = (
+    HISTORY,
+    Command(
+        name="save_history",
+        summary="the same as `/history save`",
+        act=_save,
+        words=(Word("FILE", "file"),),
+        options=(_FORCE,),
+    ),
+    Command(
+        name="clear",
+        summary="the same as `/history clear`",
+        act=_clear,
+        words=(Word("all"),),
+    ),
+)

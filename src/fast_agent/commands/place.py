@@ -1,0 +1,32 @@
+"""Places in the file system that a person named in a command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import RunError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.commands.desk import Desk
+
+
+def named_path(text: str, desk: Desk) -> Path:
+    """Give the path a person named, absolute.
+
+    Args:
+        text: A path relative to the workspace, or one from `~` or `/` on.
+        desk: The conversation.
+
+    Raises:
+        RunError: It is no path.
+    """
+    from pathlib import Path
+
+    if not text.strip() or not text.isprintable():
+        raise RunError("that is no path", hint="name a file or a directory")
+    path = Path(text)
+    if text == "~" or text.startswith("~/"):
+        path = path.expanduser()
+    return desk.workspace / path

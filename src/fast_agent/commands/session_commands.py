@@ -1,0 +1,163 @@
+"""Commands about sessions: conversations that are kept."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fast_agent.commands.command import Command, CommandResult, Option, Word
+from fast_agent.commands.place import named_path
+from fast_agent.commands.told import listed, short
+from fast_agent.errors import RunError, SessionError
+
+if TYPE_CHECKING:
+    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.desk import Desk
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionSummary
+
+
+async def _list(arguments: Arguments, desk: Desk) -> CommandResult:
+    from anyio.to_thread import run_sync
+
+    del arguments
+    here = None if desk.session is None else desk.session.id
+    lines = [_line(one, here) for one in await run_sync(desk.sessions.list)]
+    return CommandResult(text=listed(lines) if lines else "there are no sessions")
+
+
+def _line(one: SessionSummary, here: str | None) -> str:
+    when = datetime.fromtimestamp(one.changed).astimezone().isoformat(" ", "minutes")[:16]
+    about = short(one.problem or one.title)
+    mark = " (this one)" if one.id == here else ""
+    turns = f"{one.turns} turn" if one.turns == 1 else f"{one.turns} turns"
+    return f"`{one.id}`{mark} {when}, {turns}" + (f": {about}" if about else "")
+
+
+async def _new(arguments: Arguments, desk: Desk) -> CommandResult:
+    session = desk.sessions.create(arguments.word(), cwd=desk.workspace)
+    return await _changed(desk, session, "session `{}` began")
+
+
+async def _resume(arguments: Arguments, desk: Desk) -> CommandResult:
+    wanted = arguments.word()
+    if wanted is None:
+        wanted = desk.sessions.latest(desk.workspace)
+        if wanted is None:
+            raise SessionError(
+                "no session began in this directory", hint="`/session list` lists others"
+            )
+    found = desk.sessions.find(wanted)
+    if desk.session is not None and found == desk.session.id:
+        return CommandResult(text=f"session `{found}` is the one that goes on here")
+    from anyio.to_thread import run_sync
+
+    session = await run_sync(desk.sessions.open, found)
+    return await _changed(desk, session, "session `{}` goes on")
+
+
+async def _fork(arguments: Arguments, desk: Desk) -> CommandResult:
+    from anyio.to_thread import run_sync
+
+    here, at = _here(desk), arguments.word()
+    session = await run_sync(partial(desk.sessions.fork, here.id, at))
+    return await _changed(desk, session, "session `{}` goes on from here; " + f"`{here.id}` stays")
+
+
+async def _changed(desk: Desk, session: Session, told: str) -> CommandResult:
+    before = desk.agent
+    await desk.change_session(session)
+    text = told.format(session.id)
+    if desk.agent != before:
+        text += f"; talking to `{desk.agent}`"
+    other = desk.agent if desk.agent != before else None
+    return CommandResult(text=text, session_changed=True, agent=other)
+
+
+async def _rename(arguments: Arguments, desk: Desk) -> CommandResult:
+    _here(desk).rename(arguments.words[0])
+    return CommandResult(text=f"the session is called {short(arguments.words[0])}")
+
+
+async def _delete(arguments: Arguments, desk: Desk) -> CommandResult:
+    found = desk.sessions.find(arguments.words[0])
+    if desk.session is not None and found == desk.session.id:
+        raise RunError(
+            "the session that goes on here cannot be deleted",
+            hint="`/session new` begins another first",
+        )
+    desk.sessions.delete(found)
+    return CommandResult(text=f"session `{found}` is deleted")
+
+
+async def _export(arguments: Arguments, desk: Desk) -> CommandResult:
+    from anyio.to_thread import run_sync
+
+    from fast_agent.sessions.export import export_json, export_markdown
+    from fast_agent.text.atomic_file import write_atomic
+
+    here = _here(desk)
+    name = arguments.word() or f"{here.id}.md"
+    path = named_path(name, desk)
+    if not arguments.has("--force") and (path.is_symlink() or path.exists()):
+        raise RunError(f"`{path}` is there already", hint="`--force` replaces it")
+    summary, state = await run_sync(desk.sessions.read, here.id)
+    as_json = path.suffix.lower() == ".json"
+    text = export_json(state) if as_json else export_markdown(summary, state)
+    try:
+        await run_sync(write_atomic, path, text.encode(errors="replace"))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SessionError(f"`{path}` cannot be written: {reason}") from error
+    return CommandResult(text=f"the session is written to `{path}`")
+
+
+def _here(desk: Desk) -> Session:
+    if desk.session is None:
+        hint = "`/session new` begins one" if desk.keeps_sessions else None
+        raise RunError("this conversation is not kept as a session", hint=hint)
+    return desk.session
+
+
+_ID = Word("ID", "session", required=True)
+
+SESSION = Command(
+    name="session",
+    summary="list, begin, go on with, fork, rename, delete or export kept conversations",
+    actions=(
+        Command(name="list", summary="list the sessions", act=_list),
+        Command(
+            name="new",
+            summary="begin a session",
+            act=_new,
+            words=(Word("TITLE", rest=True),),
+        ),
+        Command(
+            name="resume",
+            summary="go on with a session; without an id, the newest of this directory",
+            act=_resume,
+            words=(Word("ID", "session"),),
+        ),
+        Command(
+            name="fork",
+            summary="go on in a new session that begins as a copy of this one, up to a turn",
+            act=_fork,
+            words=(Word("TURN", "turn"),),
+        ),
+        Command(
+            name="rename",
+            summary="give this session a title",
+            act=_rename,
+            words=(Word("TITLE", required=True, rest=True),),
+        ),
+        Command(name="delete", summary="delete another session", act=_delete, words=(_ID,)),
+        Command(
+            name="export",
+            summary="write this session as Markdown, or as JSON where the name ends in `.json`",
+            act=_export,
+            words=(Word("FILE", "file"),),
+            options=(Option("--force", "replace a file that is there"),),
+        ),
+    ),
+)

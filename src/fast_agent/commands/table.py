@@ -1,0 +1,177 @@
+"""The table of commands, and running a line of it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from fast_agent.commands.agent_commands import AGENT_COMMANDS
+from fast_agent.commands.arguments import parse_arguments
+from fast_agent.commands.card_commands import CARD_COMMANDS
+from fast_agent.commands.command import Ask, Command, CommandResult, Word
+from fast_agent.commands.history_commands import HISTORY_COMMANDS
+from fast_agent.commands.offer_commands import OFFER_COMMANDS
+from fast_agent.commands.session_commands import SESSION
+from fast_agent.commands.told import failure, listed
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.desk import Desk
+
+
+async def _help(arguments: Arguments, desk: Desk) -> CommandResult:
+    del desk
+    wanted = arguments.word()
+    if wanted is None:
+        lines = [f"`/{one.usage}`: {one.summary}" for one in COMMANDS.values()]
+        lines += [f"`{sign}`: {summary}" for sign, summary in SIGNS.items()]
+        return CommandResult(text=listed(lines))
+    command = _command(wanted.removeprefix("/"), COMMANDS)
+    lines = [f"`{one.name}`: {one.summary}" for one in command.options]
+    lines += [f"`/{command.name} {one.usage}`: {one.summary}" for one in command.actions]
+    text = f"`/{command.usage}`: {command.summary}"
+    return CommandResult(text=f"{text}\n\n{listed(lines)}" if lines else text)
+
+
+async def _leave(arguments: Arguments, desk: Desk) -> CommandResult:
+    del arguments, desk
+    return CommandResult(leave=True)
+
+
+_HELP = Command(
+    name="help",
+    summary="list the commands, or tell of one",
+    act=_help,
+    words=(Word("COMMAND", "command"),),
+)
+_EXIT = Command(name="exit", summary="leave", act=_leave)
+
+COMMANDS: Mapping[str, Command] = MappingProxyType(
+    {
+        command.name: command
+        for command in (
+            _HELP,
+            *AGENT_COMMANDS,
+            *CARD_COMMANDS,
+            *OFFER_COMMANDS,
+            *HISTORY_COMMANDS,
+            SESSION,
+            _EXIT,
+        )
+    }
+)
+"""Every command by its name, in the order of the help; a shell may leave out or add some."""
+
+SIGNS: Mapping[str, str] = MappingProxyType(
+    {
+        "@AGENT [MESSAGE…]": "talk to an agent from now on",
+        "#AGENT MESSAGE…": "ask an agent this once",
+    }
+)
+"""The short forms, as help writes them."""
+
+
+def is_command(line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS) -> bool:
+    """Say whether a line is a command; any other is a message for the agent.
+
+    A path (`/etc/hosts`), a heading (`# Plan`), `#include` and `@someone` are no commands; a name
+    that is nearly one is, so that a slip of the finger is not sent to a model.
+
+    Args:
+        line: What was typed.
+        desk: The conversation.
+        commands: The commands of the shell.
+    """
+    sign, name, _rest = _taken_apart(line)
+    if sign == "/":
+        if name in commands:
+            return True
+        return name.replace("_", "").replace("-", "").isalpha() and name.isascii()
+    agents = desk.app.load_set.cards
+    return bool(sign and name) and (name in agents or closest(name, agents) is not None)
+
+
+async def run_command(
+    line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
+) -> CommandResult:
+    """Run a command.
+
+    Args:
+        line: The line, from its `/`, `@` or `#` on.
+        desk: The conversation; commands change it.
+        commands: The commands of the shell.
+
+    Returns:
+        What to tell and to do. What could not be done is told too; nothing is raised for it.
+    """
+    try:
+        sign, name, rest = _taken_apart(line)
+        if sign in {"@", "#"}:
+            return _spoken_to(sign, name, rest, desk)
+        if sign != "/":
+            raise RunError("a command begins with `/`", hint="`/help` lists them")
+        whole = _command(name, commands)
+        command, rest = _with_action(whole, rest)
+        if command.act is None:
+            raise RunError(f"`/{name}` does nothing by itself")
+        said = f"/{name}" if command is whole else f"/{name} {command.name}"
+        return await command.act(parse_arguments(command, rest, said=said), desk)
+    except FastAgentError as error:
+        return failure(error)
+
+
+def _with_action(command: Command, rest: str) -> tuple[Command, str]:
+    if not command.actions:
+        return command, rest
+    word, _, behind = rest.partition(" ")
+    if not word:
+        return command.actions[0], ""
+    action = command.action(word)
+    if action is not None:
+        return action, behind.strip()
+    near = closest(word, [one.name for one in command.actions])
+    hint = f"did you mean `{near}`?" if near else f"the usage is `/{command.usage}`"
+    raise RunError(f"`/{command.name}` does not know `{word}`", hint=hint)
+
+
+def _spoken_to(sign: str, name: str, rest: str, desk: Desk) -> CommandResult:
+    cards = desk.app.load_set.cards
+    if name not in cards:
+        near = closest(name, cards)
+        hint = f"did you mean `{sign}{near}`?" if near else "`/agents` lists them"
+        raise RunError(f"there is no agent `{name}`", hint=hint)
+    if sign == "#":
+        if not rest:
+            raise RunError("there is nothing to send", hint=f"write `#{name} MESSAGE`")
+        return CommandResult(ask=Ask(agent=name, text=rest))
+    if cards[name].config.tool_only:
+        raise RunError(
+            f"agent `{name}` is `tool_only`, and not talked to",
+            hint=f"`#{name} MESSAGE` asks it once",
+        )
+    desk.agent = name
+    ask = Ask(agent=name, text=rest) if rest else None
+    return CommandResult(text=f"talking to `{name}`", agent=name, ask=ask)
+
+
+def _command(name: str, commands: Mapping[str, Command]) -> Command:
+    command = commands.get(name)
+    if command is not None:
+        return command
+    near = closest(name, commands)
+    hint = f"did you mean `/{near}`?" if near else "`/help` lists them"
+    raise RunError(f"there is no command `/{name}`", hint=hint)
+
+
+def _taken_apart(line: str) -> tuple[str, str, str]:
+    """Give the sign a line begins with, the word behind it, and the rest."""
+    line = line.strip()
+    sign = line[:1]
+    if sign not in {"/", "@", "#"}:
+        return "", "", line
+    name = line[1:].split(maxsplit=1)[0] if line[1:2].strip() else ""
+    return sign, name, line[1 + len(name) :].strip()
