@@ -110,3 +110,27 @@ def test_a_workflow_that_fails_is_an_error(run: Run, project: Path) -> None:
 )
 def test_each_step_is_one_line(kind: str, facts: Any, line: str) -> None:
     assert workflow_line(kind, facts) == line
+
+
+@pytest.mark.spec("FLOW-CHAIN-3")
+@pytest.mark.parametrize(("extra", "receiver"), [((), "two"), (("--agent", "line"), "line")])
+def test_a_resumed_conversation_goes_on_with_the_last_agent_of_the_chain(
+    run: Run, project: Path, extra: tuple[str, ...], receiver: str
+) -> None:
+    run("go", "--card", "cards", "--agent", "line", "-m", "hello", "--session")
+    done = run(
+        "go", "--card", "cards", "--resume", *extra, "-m", "and now?",
+        "--format", "json", "--results", "all.json",
+    )  # fmt: skip
+    assert (done.code, done.json["agent"], done.json["text"]) == (0, receiver, "and now?")
+    told = json.loads((project / "all.json").read_text())["messages"]
+    texts = [message["content"][0]["text"] for message in told]
+    assert texts == ["hello", "hello", "and now?", "and now?"]
+
+
+def test_a_chain_that_stays_is_talked_to_again(run: Run, project: Path) -> None:
+    card = project / "cards/line.md"
+    card.write_text(card.read_text().replace("type:", "continue_with_final: false\ntype:"))
+    run("go", "--card", "cards", "--agent", "line", "-m", "hello", "--session")
+    done = run("go", "--card", "cards", "--resume", "-m", "and now?", "--format", "json")
+    assert done.json["agent"] == "line"

@@ -50,6 +50,8 @@ def kept(cwd: Path, *, new: bool, resume: str | None) -> Generator[Session | Non
 def receiver(app: AgentApp, session: Session | None, agent: str | None) -> str:
     """Choose the agent a message goes to: as told, the one talked to last, or the default one.
 
+    After a chain it is the agent the chain hands on to; see `AgentApp.goes_on_with`.
+
     Raises:
         RunError: The one talked to last is not loaded, or there is none to talk to.
     """
@@ -57,7 +59,7 @@ def receiver(app: AgentApp, session: Session | None, agent: str | None) -> str:
     if last is None:
         return agent or app.default_name
     if last in app:
-        return last
+        return app.goes_on_with(last)
     raise RunError(
         f"the session was with agent `{last}`, which is not loaded",
         hint="load its card with --card, or name another agent with --agent",
