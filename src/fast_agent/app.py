@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.watch import CardWatch
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.journal import Journal
+    from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.tools.human import Human
 
 log = logging.getLogger(__name__)
@@ -258,6 +259,7 @@ class FastAgent:
         tape: Tape | None = None,
         journal: Journal | None = None,
         grows: bool = False,
+        adjust: Callable[[Surroundings], Surroundings] | None = None,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -275,6 +277,8 @@ class FastAgent:
             journal: Where turns are written down as they go, and where histories of before come
                 from: the `journal` of an open session. None keeps them in memory only.
             grows: Whether cards may be loaded or reloaded while the agents are live.
+            adjust: Changes what the agents are given around them, for programs with edges of
+                their own; None changes nothing.
 
         Raises:
             CardError: The agents do not agree with each other.
@@ -282,13 +286,13 @@ class FastAgent:
         """
         from fast_agent.agent_app import AgentApp
         from fast_agent.runtime.runtime import BUILDERS, Runtime
-        from fast_agent.runtime.surroundings import Surroundings
+        from fast_agent.runtime.surroundings import Surroundings as Around
         from fast_agent.workflows.builders import WORKFLOWS
 
         if not self.names():
             self.agent("agent", default=True)
         self._agents.check()
-        surroundings = Surroundings(
+        surroundings = Around(
             workspace=self._cwd,
             environ=self._environ,
             model=model,
@@ -304,6 +308,8 @@ class FastAgent:
             surroundings = replace(surroundings, params=params)
         if child_history is not None:
             surroundings = replace(surroundings, child_history=child_history)
+        if adjust is not None:
+            surroundings = adjust(surroundings)
         builders = {**BUILDERS, **WORKFLOWS}
         async with Runtime(
             self.load_set, self.settings, surroundings, builders=builders, grows=grows

@@ -89,6 +89,7 @@ def agent(
     shell: bool | None = None,
     cwd: str | None = None,
     tool_input_schema: JsonObject | None = None,
+    confirm: str | Sequence[str] | None = None,
     history_source: HistorySource | None = None,
     history_merge_target: HistorySource | None = None,
     child_history: Mapping[str, ChildHistory] | None = None,
@@ -124,6 +125,7 @@ def agent(
         shell: Whether it may run commands.
         cwd: Where its commands run.
         tool_input_schema: JSON Schema of its arguments when it is a tool.
+        confirm: Tools a person has to allow each call of.
         history_source: What its children start with.
         history_merge_target: Where its children's messages go.
         child_history: The two for single children.

@@ -44,6 +44,7 @@ FIELDS: dict[str, Any] = {
     "shell": True,
     "cwd": "work",
     "tool_input_schema": SCHEMA,
+    "confirm": ["execute", "web__*"],
     "history_source": "none",
     "history_merge_target": "none",
     "max_parallel": 3,

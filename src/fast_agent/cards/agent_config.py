@@ -102,6 +102,7 @@ class AgentConfig:
     shell: bool = False
     cwd: str | None = None
     tool_input_schema: JsonObject | None = None
+    confirm: tuple[str, ...] = ()
 
     agents: tuple[str, ...] = ()
     history_source: HistorySource = "none"

@@ -39,6 +39,7 @@ class AgentFields(TypedDict, total=False):
     shell: bool
     cwd: str
     tool_input_schema: JsonObject
+    confirm: str | Sequence[str]
     history_source: HistorySource
     history_merge_target: HistorySource
     child_history: Mapping[str, ChildHistory]

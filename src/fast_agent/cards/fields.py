@@ -238,6 +238,12 @@ FIELDS: tuple[Field, ...] = (
         "older spelling of `history_source` and `history_merge_target`",
         deprecated="`history_source` and `history_merge_target`",
     ),
+    Field(
+        "confirm",
+        ListOf(Text(), single=True),
+        _AGENT,
+        "tools a person has to allow each call of, by name, with `*` and `?`",
+    ),
     Field("max_parallel", COUNT, _AGENT, "most called agents at work at the same time"),
     Field(
         "child_timeout_sec", Number(above=0), _AGENT, "longest run of a called agent, in seconds"

@@ -162,7 +162,12 @@ class CardReach:
             raise
         from fast_agent.runtime.runtime import Runtime
 
-        inside = replace(around, shell=around.shell and around.trust_cards)
+        inside = replace(
+            around,
+            shell=around.shell and around.trust_cards,
+            kit=around.kit if around.trust_cards else None,
+            granted=(),
+        )
         load_set = registry.snapshot.load_set
         async with Runtime(
             load_set, self._settings, inside, builders=self._builders, scope=scope

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fast_agent.models.tape import Tape
     from fast_agent.runtime.agent_servers import AgentServers
     from fast_agent.tools.hooks import Hook
+    from fast_agent.tools.permission import Asking
     from fast_agent.tools.tool import Tool, Toolset
     from fast_agent.tools.toolbox import ToolTable
 
@@ -51,6 +52,7 @@ class OfferedTools:
         hooks: Hooks around every call, the outermost first.
         skills: The tools for skills, which come last.
         tape: What calls go through while a run is recorded or replayed, or None.
+        asking: Which calls need permission, with the arguments hooks leave; None where none does.
     """
 
     def __init__(
@@ -61,12 +63,18 @@ class OfferedTools:
         hooks: Sequence[Hook],
         skills: Toolset | None = None,
         tape: Tape | None = None,
+        asking: Asking | None = None,
     ) -> None:
         self._agent = agent
         self._servers = servers
         toolsets: Iterable[Toolset] = servers.toolsets
         if skills is not None:
             toolsets = (*servers.toolsets, skills)
+        if asking is not None:
+            from fast_agent.tools.permission import AskedToolset
+
+            tools = asking.over(tools)
+            toolsets = [AskedToolset(toolset, asking) for toolset in toolsets]
         if hooks:
             toolsets = [HookedToolset(toolset, hooks) for toolset in toolsets]
         fixed = hooked(tools, hooks)

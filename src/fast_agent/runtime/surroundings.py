@@ -15,9 +15,9 @@ from fast_agent.runtime.child_history import NOTHING_WANTED
 from fast_agent.runtime.ids import numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.tape import Tape
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from fast_agent.runtime.journal import Journal
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.tools.human import Human
+    from fast_agent.tools.permission import Permission
     from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.tool import Tool
+
+    Kit = Callable[[AgentConfig, Iterable[Tool]], Iterable[Tool]]
 
 
 def _new_turn_ids() -> NewId:
@@ -65,6 +69,10 @@ class Surroundings:
         gate: Gives what asks before skills of servers are used, where an agent around these has
             one; None where these are the first.
         tape: Records what comes from outside, or gives it from a recording; None does neither.
+        kit: Changes the tools the runtime itself brings an agent: its card, and the tools; or None.
+        permission: Who is asked before commands and files of the person are touched; None where
+            only the calls that cards mark are asked about, by way of the person.
+        granted: Names of servers that agents a person can talk to have besides their cards' own.
         platform: The machine, as instructions speak of it; empty for this one.
         python: The version of Python, as instructions speak of it; empty for this one.
     """
@@ -89,5 +97,8 @@ class Surroundings:
     journal: Journal | None = field(default=None, repr=False)
     gate: Callable[[], SkillGate] | None = field(default=None, repr=False)
     tape: Tape | None = None
+    kit: Kit | None = field(default=None, repr=False)
+    permission: Permission | None = field(default=None, repr=False)
+    granted: tuple[str, ...] = ()
     platform: str = ""
     python: str = ""

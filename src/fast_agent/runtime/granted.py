@@ -1,0 +1,37 @@
+"""Granted servers: MCP servers that a program gives agents besides those of their cards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.fields import FIELDS_OF
+from fast_agent.cards.load_set import LoadSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.cards.card import Card
+
+
+def with_granted(load_set: LoadSet, servers: Sequence[str]) -> LoadSet:
+    """Give every agent a person can talk to, whose type uses servers, some more of them.
+
+    Args:
+        load_set: The cards.
+        servers: The names of the servers.
+
+    Returns:
+        The cards with them; the same set where there are none.
+    """
+    if not servers:
+        return load_set
+    return LoadSet.of([_granted(card, servers) for card in load_set.cards.values()])
+
+
+def _granted(card: Card, servers: Sequence[str]) -> Card:
+    config = card.config
+    if config.tool_only or "servers" not in FIELDS_OF[config.type]:
+        return card
+    names = tuple(dict.fromkeys((*config.servers, *servers)))
+    return replace(card, config=replace(config, servers=names))

@@ -1,0 +1,182 @@
+"""Permission: a person is asked before a tool acts, and only a yes lets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, Protocol
+
+from fast_agent.resources.skill_client.text import summary
+from fast_agent.tools.human import HumanRequest
+from fast_agent.tools.result import error_result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.models.model import ToolSpec
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.human import Human
+    from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
+
+ALWAYS_ASKED: Final = frozenset({"execute", "read_text_file", "write_text_file"})
+"""Tools of the runtime that somebody who gives permissions is asked about, card or not."""
+
+_MOST_SHOWN = 2_000
+_ANSWER: JsonObject = {
+    "type": "object",
+    "properties": {"call": {"type": "string", "enum": ["yes", "no"]}},
+    "required": ["call"],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRequest:
+    """A call that waits for permission.
+
+    Args:
+        call: The call, with the arguments it will be made with.
+        context: Whose turn it is.
+        source: Where the tool comes from.
+        server_name: The MCP server it belongs to, or None.
+    """
+
+    call: ToolCall
+    context: ToolContext
+    source: ToolSource
+    server_name: str | None
+
+
+class Permission(Protocol):
+    """Who may give permission."""
+
+    async def ask(self, request: PermissionRequest) -> str | None:
+        """Ask for permission.
+
+        Returns:
+            None where it is given; else why it is not, for the model.
+        """
+        ...
+
+
+class HumanPermission:
+    """Asks a person with a form.
+
+    Args:
+        human: The way to the person; None where there is nobody, who permits nothing.
+    """
+
+    __slots__ = ("_human",)
+
+    def __init__(self, human: Human | None) -> None:
+        self._human = human
+
+    async def ask(self, request: PermissionRequest) -> str | None:
+        """Ask for permission; see `Permission.ask`."""
+        if self._human is None:
+            return "a person has to allow it, and there is nobody to ask"
+        name, agent = request.call.name, request.context.agent_name
+        shown = summary(str(dict(request.call.arguments)), _MOST_SHOWN)
+        question = HumanRequest(
+            message=f"agent `{agent}` wants to call `{summary(name)}` with:\n{shown}",
+            agent_name=agent,
+            schema=_ANSWER,
+        )
+        answer = await self._human.ask(question)
+        agreed = answer.action == "accept" and (answer.content or {}).get("call") == "yes"
+        return None if agreed else "the person did not allow it"
+
+
+class AskedTool:
+    """A tool that is called only with permission.
+
+    Args:
+        tool: The tool.
+        permission: Who is asked before each call.
+    """
+
+    __slots__ = ("_permission", "_tool")
+
+    def __init__(self, tool: Tool, permission: Permission) -> None:
+        self._tool = tool
+        self._permission = permission
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the model sees it."""
+        return self._tool.spec
+
+    @property
+    def source(self) -> ToolSource:
+        """Where it comes from."""
+        return self._tool.source
+
+    @property
+    def server_name(self) -> str | None:
+        """The MCP server it belongs to, or None."""
+        return self._tool.server_name
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be called again when a crash left its outcome unknown."""
+        return self._tool.repeatable
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Call it where that is permitted; an error result where it is not."""
+        tool = self._tool
+        request = PermissionRequest(
+            call=call, context=context, source=tool.source, server_name=tool.server_name
+        )
+        refused = await self._permission.ask(request)
+        if refused is not None:
+            return error_result(call.id, f"`{call.name}` was not run: {refused}")
+        return await tool.call(call, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Which calls of an agent need permission, and who gives it.
+
+    Args:
+        permission: Who is asked.
+        patterns: Patterns of the names of tools a card marks, with `*` and `?`.
+        always: Whether `ALWAYS_ASKED` tools are asked about too.
+    """
+
+    permission: Permission
+    patterns: tuple[str, ...] = ()
+    always: bool = False
+
+    def over(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+        """Give the tools, with those asked about that need it."""
+        return tuple(
+            [AskedTool(tool, self.permission) if self._needs(tool) else tool for tool in tools]
+        )
+
+    def _needs(self, tool: Tool) -> bool:
+        name = tool.spec.name
+        if self.always and tool.source == "runtime" and name in ALWAYS_ASKED:
+            return True
+        return any(fnmatchcase(name, pattern) for pattern in self.patterns)
+
+
+class AskedToolset:
+    """A toolset some of whose tools need permission.
+
+    Args:
+        toolset: The tools.
+        asking: Which need it, and who gives it.
+    """
+
+    def __init__(self, toolset: Toolset, asking: Asking) -> None:
+        self._toolset = toolset
+        self._asking = asking
+        self._seen: Sequence[Tool] | None = None
+        self._tools: Sequence[Tool] = ()
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now; the same sequence while nothing changed."""
+        now = await self._toolset.tools()
+        if now is not self._seen:
+            self._seen, self._tools = now, self._asking.over(now)
+        return self._tools
