@@ -212,6 +212,16 @@ async def test_live_agents_go_back_with_the_session(tmp_path: Path) -> None:
             assert list(kid.history) == []
 
 
+async def test_agents_made_anew_in_one_session_remember_all_of_it(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        for number in range(3):
+            async with live(world_of(), session.journal) as runtime:
+                kid = runtime.agent("kid")
+                assert len(kid.history) == 2 * number
+                await kid.send(f"{number}")
+        assert list(texts(session.history("kid"))) == ["0", "0", "1", "1", "2", "2"]
+
+
 @pytest.mark.spec("SESSION-11", "SESSION-12")
 async def test_a_full_disk_stops_the_turn_and_the_log_catches_up_later(tmp_path: Path) -> None:
     store = store_in(tmp_path)
@@ -268,6 +278,26 @@ async def test_a_turn_waits_for_no_disk_before_its_end(tmp_path: Path) -> None:
             await runtime.agent("flow").send("x")
             assert journal.settled == ["TurnEnded"] * 2
         write(session, plain_turn("z", "a", "b"))
+
+
+async def test_a_turn_under_way_is_in_no_history_taken_up_meanwhile(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        world = world_of()
+        asked = anyio.Event()
+
+        async def pause(agent: str) -> None:
+            asked.set()
+            await anyio.sleep(0.02)
+
+        async with live(world, session.journal) as runtime:
+            kid = runtime.agent("kid")
+            await kid.send("one")
+            world.pause = pause
+            async with anyio.create_task_group() as group:
+                group.start_soon(kid.send, "two")
+                await asked.wait()
+                assert list(texts(list(session.journal.history("kid") or ()))) == ["one", "one"]
+            assert session.journal.history("kid") == kid.history
 
 
 class Refusing:

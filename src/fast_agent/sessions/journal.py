@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 from fast_agent.messages.history import History
 from fast_agent.sessions.collection import collection_paused
 from fast_agent.sessions.cumulative import CumulativeTranscript
-from fast_agent.sessions.event import BlockListed
+from fast_agent.sessions.event import (
+    BlockListed,
+    HistoryCleared,
+    HistoryExtended,
+    HistoryReplaced,
+    TurnBegan,
+)
 from fast_agent.sessions.row import row_of
+from fast_agent.sessions.state import state_of
 
 if TYPE_CHECKING:
     from fast_agent.sessions.cumulative import Entry
@@ -25,11 +32,12 @@ class SessionJournal:
         state: What the log amounted to when the session was opened.
     """
 
-    __slots__ = ("_log", "_state", "_transcript")
+    __slots__ = ("_log", "_state", "_touched", "_transcript")
 
     def __init__(self, log: EventLog, state: SessionState) -> None:
         self._log = log
         self._state = state
+        self._touched: set[str] = set()
         self._transcript = CumulativeTranscript(state.entries, on_block=self._list)
 
     def record(self, event: SessionEvent) -> None:
@@ -38,6 +46,7 @@ class SessionJournal:
         Raises:
             SessionError: It cannot be written; the log is as it was.
         """
+        self._touch(event)
         self._log.append(row_of(event))
 
     def settle(self, event: SessionEvent) -> None:
@@ -48,10 +57,13 @@ class SessionJournal:
         Raises:
             SessionError: It cannot be written; the log is as it was.
         """
+        self._touch(event)
         self._log.append_surely(row_of(event))
 
     def history(self, agent: str) -> History | None:
-        """Give what an agent remembered when the session was opened or rewound last.
+        """Give what an agent remembers; where it changed since, the log is read anew.
+
+        A turn that is running is not in it.
 
         Returns:
             Its messages; None where the session knows nothing of it.
@@ -60,7 +72,10 @@ class SessionJournal:
             SessionError: A message is damaged.
         """
         with collection_paused():
-            messages = self._state.history(agent)
+            state = self._state
+            if agent in self._touched:
+                state = state_of(self._log, running=False)
+            messages = state.history(agent)
             return None if messages is None else History(messages)
 
     @property
@@ -71,7 +86,13 @@ class SessionJournal:
     def restart(self, state: SessionState) -> None:
         """Take another state for what was before, as after a rewind."""
         self._state = state
+        self._touched.clear()
         self._transcript.restart(state.entries)
+
+    def _touch(self, event: SessionEvent) -> None:
+        """Note that an agent remembers more than the state tells."""
+        if isinstance(event, TurnBegan | HistoryReplaced | HistoryExtended | HistoryCleared):
+            self._touched.add(event.agent)
 
     def _list(self, entries: tuple[Entry, ...]) -> None:
         self.record(BlockListed(tuple(entry.turn_id for entry in entries)))

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from fast_agent.errors import SessionError
-from fast_agent.sessions.collection import collection_paused
 from fast_agent.sessions.event import BlockListed, MessageAdded, Rewound, Titled, TurnEnded
 from fast_agent.sessions.journal import SessionJournal
 from fast_agent.sessions.row import row_of
-from fast_agent.sessions.state import SessionState, living
+from fast_agent.sessions.state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.log import EventLog
     from fast_agent.sessions.row import Row
+    from fast_agent.sessions.state import SessionState
     from fast_agent.sessions.turn_record import TurnRecord
     from fast_agent.text.file_lock import FileLock
 
@@ -179,25 +179,6 @@ class Session:
                 self._record(MessageAdded(turn.turn_id, index, message))
             self._record(TurnEnded(turn.turn_id, "cancelled", state.remembers(turn)))
         return state
-
-
-def state_of(log: EventLog, last: int | None = None) -> SessionState:
-    """Tell what a log amounts to.
-
-    Args:
-        log: The log.
-        last: The last event that counts; None is all.
-
-    Raises:
-        SessionError: It is damaged.
-    """
-    rows = living(log.rows(last), log.rewinds(last))
-    try:
-        with collection_paused():
-            return SessionState(rows)
-    except SessionError as error:
-        msg = f"session `{log.path}`: {error.message}"
-        raise SessionError(msg, hint=error.hint) from error
 
 
 def end_of(state: SessionState, turn: int | str) -> int:

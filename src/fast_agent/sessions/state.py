@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
+from fast_agent.sessions.collection import collection_paused
 from fast_agent.sessions.message_text import read_all, read_ids
 from fast_agent.sessions.row import (
     BLOCK,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import Message
     from fast_agent.sessions.cumulative import Entry
+    from fast_agent.sessions.log import EventLog
 
 
 class _Past:
@@ -60,6 +62,7 @@ class SessionState:
 
     Args:
         rows: Every event with its number, in order.
+        running: Whether turns that have not ended count, as if they were cancelled now.
 
     Attributes:
         title: The title given last, or None.
@@ -69,7 +72,7 @@ class SessionState:
         SessionError: An event does not fit those before it.
     """
 
-    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
+    def __init__(self, rows: Iterable[tuple[int, Row]], *, running: bool = True) -> None:
         self.title: str | None = None
         self.last = 0
         self._turns: dict[str, TurnRecord] = {}
@@ -82,7 +85,8 @@ class SessionState:
                 msg = f"event {seq} is damaged: {error.message}"
                 raise SessionError(msg, hint=error.hint) from error
             self.last = seq
-        self._close()
+        if running:
+            self._close()
 
     @property
     def turns(self) -> tuple[TurnRecord, ...]:
@@ -231,3 +235,23 @@ def living(
             kept, end = next(left)
         if seq <= kept or row.kind == TITLED:
             yield seq, row
+
+
+def state_of(log: EventLog, last: int | None = None, *, running: bool = True) -> SessionState:
+    """Tell what a log amounts to.
+
+    Args:
+        log: The log.
+        last: The last event that counts; None is all.
+        running: Whether turns that have not ended count, as if they were cancelled now.
+
+    Raises:
+        SessionError: It is damaged.
+    """
+    rows = living(log.rows(last), log.rewinds(last))
+    try:
+        with collection_paused():
+            return SessionState(rows, running=running)
+    except SessionError as error:
+        msg = f"session `{log.path}`: {error.message}"
+        raise SessionError(msg, hint=error.hint) from error

@@ -22,8 +22,8 @@ from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Titled
 from fast_agent.sessions.log import EventLog, remove_files
 from fast_agent.sessions.row import row_of
-from fast_agent.sessions.session import Session, SessionFacts, end_of, state_of
-from fast_agent.sessions.state import living
+from fast_agent.sessions.session import Session, SessionFacts, end_of
+from fast_agent.sessions.state import living, state_of
 from fast_agent.text.file_lock import FileLock
 from fast_agent.text.suggestion import closest
 
