@@ -269,6 +269,23 @@ def test_child_history_is_about_children(tmp_path: Path) -> None:
     assert (problem.code, problem.span) == (set_rules.HISTORY_WITHOUT_CHILD, Span.at(5, 3, 1))
 
 
+def test_a_merge_needs_a_file_of_the_child(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text('{"messages": []}')
+    files = {
+        "a.yaml": agent("a", "agents: [b, c, d]\nhistory_merge_target: messages\n"
+                        "child_history: {d: {merge_target: none}}\n"),
+        "b.yaml": agent("b", "messages: b.json\n"),
+        "c.yaml": agent("c"),
+        "d.yaml": agent("d", "agents: [b, c]\nchild_history: {c: {merge_target: messages}}\n"),
+    }  # fmt: skip
+    problems = check_set(load(tmp_path, files))
+    assert [(one.code, one.path, one.span) for one in problems] == [
+        (set_rules.HISTORY_WITHOUT_FILE, str(tmp_path / "a.yaml"), Span.at(4, 23, 8)),
+        (set_rules.HISTORY_WITHOUT_FILE, str(tmp_path / "d.yaml"), Span.at(4, 20, 24)),
+    ]
+    assert "`c` is merged into its `messages`" in problems[0].message
+
+
 def test_a_child_named_twice_is_a_warning_but_a_step_may_repeat(tmp_path: Path) -> None:
     files = {
         "a.yaml": agent("a", "agents: [b, b]\nservers: [s, s]\n"),

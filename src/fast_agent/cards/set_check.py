@@ -119,6 +119,8 @@ def check_references(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnos
             yield from _repeated(card, "agents", config.agents)
         if config.child_history:
             yield from _child_history(card, config, names)
+        if config.history_merge_target == "messages" or config.child_history:
+            yield from _without_file(card, config, names)
     for ring in find_rings(edges):
         card = first[ring.node]
         reference = references(card.config)[ring.edge]
@@ -241,6 +243,25 @@ def _child_history(card: Card, config: AgentConfig, names: SetNames) -> Iterator
                 key=True,
                 hint=_did_you_mean(near) or "add it to `agents`, or take it out",
                 fix=_key_replacement(card, near, "child_history", child),
+            )
+
+
+def _without_file(card: Card, config: AgentConfig, names: SetNames) -> Iterator[Diagnostic]:
+    for child in dict.fromkeys(config.agents):
+        own = (config.child_history or {}).get(child)
+        target = own.merge_target if own is not None else None
+        known = names.first.get(child)
+        if (target or config.history_merge_target) != "messages" or known is None:
+            continue
+        if not known.config.messages:
+            field = "history_merge_target" if target is None else "child_history"
+            yield _found(
+                card,
+                set_rules.HISTORY_WITHOUT_FILE,
+                f"`{child}` is merged into its `messages`, and has none",
+                field,
+                None if target is None else child,
+                hint=f"name a file in the `messages` of `{child}`, or choose another target",
             )
 
 

@@ -16,6 +16,7 @@ SEVERAL_DEFAULTS = "FA209"
 HISTORY_WITHOUT_CHILD = "FA210"
 REPEATED_NAME = "FA211"
 ATTACHED_AGENT_GONE = "FA212"
+HISTORY_WITHOUT_FILE = "FA213"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -332,6 +333,43 @@ Right:
 # helper.yaml
 name: helper
 instruction: Help.
+```
+""",
+    ),
+    Rule(
+        HISTORY_WITHOUT_FILE,
+        "history-without-file",
+        "error",
+        """
+What a called agent says is to be merged into the first file of its card's `messages`, and its card
+names none. Name a file there, which may be empty, or merge somewhere else.
+
+Wrong:
+
+```yaml
+# lead.yaml
+instruction: Lead the team.
+agents: [writer]
+history_merge_target: messages
+```
+
+```yaml
+# writer.yaml
+instruction: Write.
+```
+
+Right:
+
+```yaml
+# lead.yaml
+instruction: Lead the team.
+agents: [writer]
+history_merge_target: child
+```
+
+```yaml
+# writer.yaml
+instruction: Write.
 ```
 """,
     ),
