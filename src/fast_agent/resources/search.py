@@ -27,6 +27,9 @@ _MOST_WORDS = 32
 _LONGEST_WORD = 64
 _HITS_PER_DOCUMENT = 2
 _FRESH_SECONDS = 1.0
+_LOOKING = 0.1
+"""The most of its time that the index spends on looking at documents while queries come."""
+
 _WORD = re.compile(r"\w")
 _SPACES = re.compile(r"\s+")
 _COMMON = frozenset(
@@ -148,14 +151,20 @@ class SearchIndex:
 
             database = self._database = connect("", isolation_level=None, check_same_thread=False)
             database.executescript(_SCHEMA)
-        listing, now = self._catalog.listing(), self._clock()
-        if self._looked is None or self._looked[0] is not listing or now > self._looked[1]:
-            self._update(database)
+        begun, looked = self._clock(), self._looked
+        if looked is None or begun >= looked[1] or self._catalog.listing() is not looked[0]:
+            self._looked = None
+            changed = self._update(database)
             # Looking costs a stat for each document, so it is not done for each query.
-            self._looked = (listing, self._clock() + _FRESH_SECONDS)
+            ended = self._clock()
+            wait = 0 if changed else (ended - begun) * (1 / _LOOKING - 1)
+            # Asked after the documents: a provider that has just looked at them all does not again.
+            self._looked = (self._catalog.listing(), ended + max(_FRESH_SECONDS, wait))
         return database
 
-    def _update(self, database: Connection) -> None:
+    def _update(self, database: Connection) -> bool:
+        """Look at every document and read those that are not as before; say whether any was so."""
+        changed = False
         database.execute("BEGIN")
         try:
             gone = dict.fromkeys(self._stamps)
@@ -165,6 +174,7 @@ class SearchIndex:
                 gone.pop(uri, None)
                 if known == document.stamp:
                     continue
+                changed = True
                 if known is not None:
                     self._drop(database, uri)
                 self._add(database, document)
@@ -177,6 +187,7 @@ class SearchIndex:
             self._stamps.clear()
             raise
         database.execute("COMMIT")
+        return changed or bool(gone)
 
     def _add(self, database: Connection, document: Document) -> None:
         text = document.text()

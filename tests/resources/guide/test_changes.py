@@ -9,8 +9,10 @@ import pytest
 from tests.resources.guide.small_guide import META, listed, make_root, provider, settle, write
 
 from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.folder import Folder
 from fast_agent.resources.guide.file import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
+from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.uri import Uri
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.text.json_value import JsonObject
+    from fast_agent.text.safe_file import FileStamp
 
 
 @pytest.fixture
@@ -76,6 +79,34 @@ def test_an_edit_in_the_same_moment_is_seen(root: Path) -> None:
         assert listed(guide)["guide://document/howto/use.md"]["title"] == f"Use {number:02}"
         write(root, {f"guides/new{number}.md": "new"})
         assert guide.read(Uri.parse(f"guide://category/howto/new{number}"))[0].text == "new"
+
+
+def test_a_search_looks_at_a_large_root_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {f"many/{number:04}.md": f"zebra {number}" for number in range(1100)})
+    settle(tmp_path)
+    now = [0.0]
+    guide = GuideProvider(load_guide(tmp_path), monotonic=lambda: now[0])
+    index = SearchIndex(Catalog([guide]), lambda: now[0])
+    assert index.search("zebra")
+    looked: list[str] = []
+    stamp = Folder.stamp
+
+    def count(folder: Folder, path: str) -> FileStamp | None:
+        looked.append(path)
+        return stamp(folder, path)
+
+    monkeypatch.setattr(Folder, "stamp", count)
+    assert index.search("zebra")
+    assert looked == []
+    now[0] += 1.5
+    assert index.search("zebra")
+    assert len(looked) == 1100
+    write(tmp_path, {"many/0700.md": "horse, in place"})
+    assert not index.search("horse")
+    now[0] += 1.5
+    assert index.search("horse")
 
 
 def test_a_large_root_is_looked_at_once_a_second(tmp_path: Path) -> None:

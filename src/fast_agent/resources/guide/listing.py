@@ -135,6 +135,7 @@ class GuideListing:
         for document in index.documents():
             entry = self._renewed(document)
             yield document, entry.resource, entry.stamp
+        self._look_at = self._monotonic() + _LOOK_SECONDS
 
     def problems(self, index: GuideIndex) -> list[Diagnostic]:
         """Give what is wrong with the documents' frontmatter."""
