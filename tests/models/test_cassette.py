@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fast_agent.errors import FastAgentError, RunError
@@ -82,6 +82,7 @@ def read(data: bytes) -> list[Entry]:
 
 
 @pytest.mark.spec("REPLAY-7")
+@settings(max_examples=60)
 @given(entries=ENTRIES, part=st.floats(0, 1))
 def test_what_is_written_is_read_up_to_where_it_breaks_off(
     entries: list[Entry], part: float
