@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "go": "Run an agent from cards, or without any.",
+    "serve": "Serve agents to MCP clients.",
     "check": "Report every problem of cards, and mend what can be mended.",
     "graph": "Draw who asks whom in a card set, and the most a turn can cost.",
     "test": "Test cards against recordings.",
@@ -25,6 +26,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
     "session": "List, show, export, fork, rewind and delete conversations that were kept.",
+    "trust": "Approve the code that cards which load by themselves bring.",
     "models": "List models; fetch and remove local ones.",
     "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
     "new": "Write a starter set of cards.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fast_agent.mcp.elicitation import answer_elicitation
 from fast_agent.mcp.roots import answer_roots
-from fast_agent.mcp.sampling import answer_sampling
+from fast_agent.mcp.sampling import SamplingPerson, answer_sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +81,14 @@ class ServerRequests:
             from mcp.types import INVALID_REQUEST, ErrorData
 
             return ErrorData(code=INVALID_REQUEST, message="sampling is not offered")
+        person = self._calls.person(None)
         with self._calls.paused():
+            if (
+                isinstance(person, SamplingPerson)
+                and self._spec.sampling_model is None
+                and person.offers_model(params)
+            ):
+                return await person.sample(params)
             return await answer_sampling(
                 params,
                 server_name=self._spec.name,
@@ -102,7 +109,7 @@ class ServerRequests:
                 params,
                 server_name=self._spec.name,
                 agent_name=", ".join(self._calls.agent_names),
-                human=self._offered.human,
+                human=self._calls.person(self._offered.human),
             )
 
     async def open_addresses(self, addresses: Sequence[ElicitRequestURLParams]) -> bool:
@@ -115,7 +122,7 @@ class ServerRequests:
                     params,
                     server_name=self._spec.name,
                     agent_name=", ".join(self._calls.agent_names),
-                    human=self._offered.human,
+                    human=self._calls.person(self._offered.human),
                 )
                 if answer.action != "accept":
                     return False

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.open_calls import OpenCall
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.tools.human import Human
 
 State: TypeAlias = Literal["unused", "connected", "failed", "lost", "closed"]
 
@@ -173,6 +174,7 @@ class Connection:
         *,
         repeatable: bool,
         agent_name: str | None = None,
+        human: Human | None = None,
     ) -> T:
         """Make one request.
 
@@ -181,29 +183,31 @@ class Connection:
             send: Sends it by the SDK's client and awaits the answer.
             repeatable: Send it once more when the connection was lost on the way.
             agent_name: The agent it is for.
+            human: The way to the person it is for, where the conversation has its own.
 
         Raises:
             ToolError: There is no connection, no answer in time, or an error for an answer.
         """
         try:
-            return await self._attempt(method, send, agent_name)
+            return await self._attempt(method, send, agent_name, human)
         except ConnectionLostError as lost:
             if not (repeatable or lost.unsent):
                 raise
-        return await self._attempt(method, send, agent_name)
+        return await self._attempt(method, send, agent_name, human)
 
     async def _attempt(
         self,
         method: str,
         send: Callable[[Client, OpenCall], Awaitable[T]],
         agent_name: str | None,
+        human: Human | None,
     ) -> T:
         from fast_agent.mcp.refusal import refusal
 
         session = await self.open()
         seconds = self.spec.read_timeout_seconds
         try:
-            with self.calls.waiting(agent_name, seconds) as call:
+            with self.calls.waiting(agent_name, seconds, human) as call:
                 return await self._send(session, send, call)
         except TimeoutError as problem:
             raise ToolError(

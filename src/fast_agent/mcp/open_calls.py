@@ -11,14 +11,23 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from fast_agent.tools.human import Human
+
 
 class OpenCall:
     """One request that waits for its answer."""
 
-    __slots__ = ("agent_name", "scope", "seconds")
+    __slots__ = ("agent_name", "human", "scope", "seconds")
 
-    def __init__(self, agent_name: str | None, seconds: float, scope: anyio.CancelScope) -> None:
+    def __init__(
+        self,
+        agent_name: str | None,
+        seconds: float,
+        scope: anyio.CancelScope,
+        human: Human | None = None,
+    ) -> None:
         self.agent_name = agent_name
+        self.human = human
         self.seconds = seconds
         self.scope = scope
 
@@ -44,15 +53,32 @@ class OpenCalls:
         """The agents that wait, each once, in the order of their calls."""
         return tuple(dict.fromkeys(call.agent_name for call in self._calls if call.agent_name))
 
+    def person(self, usual: Human | None) -> Human | None:
+        """Give the way to the person that a question of the server is for.
+
+        Args:
+            usual: The way to the person of conversations that have none of their own.
+
+        Returns:
+            None where calls of several persons are open: nobody can tell then whose the question
+            is, and it must not reach the wrong one.
+        """
+        ways = [call.human or usual for call in self._calls if call.agent_name is not None]
+        if not ways:
+            return usual
+        return ways[0] if all(way is ways[0] for way in ways) else None
+
     @contextmanager
-    def waiting(self, agent_name: str | None, seconds: float) -> Generator[OpenCall]:
+    def waiting(
+        self, agent_name: str | None, seconds: float, human: Human | None = None
+    ) -> Generator[OpenCall]:
         """Wait for one answer, at most `seconds` of the server's own time.
 
         Raises:
             TimeoutError: The time is up.
         """
         with anyio.CancelScope() as scope:
-            call = OpenCall(agent_name, seconds, scope)
+            call = OpenCall(agent_name, seconds, scope, human)
             self._calls[call] = None
             scope.deadline = inf if self._pauses else anyio.current_time() + seconds
             try:

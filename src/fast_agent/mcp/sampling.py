@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import FastAgentError, ToolError
@@ -78,6 +78,21 @@ class Sampler(Protocol):
         Raises:
             FastAgentError: There is no answer; the server gets the message.
         """
+        ...
+
+
+@runtime_checkable
+class SamplingPerson(Protocol):
+    """A person who brings a model: the client of a server of agents. Its answers go before ours."""
+
+    def offers_model(self, params: CreateMessageRequestParams) -> bool:
+        """Whether the model can answer a request."""
+        ...
+
+    async def sample(
+        self, params: CreateMessageRequestParams
+    ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
+        """Have the model answer it."""
         ...
 
 

@@ -124,7 +124,11 @@ class McpToolset:
 
         try:
             result = await self._connection.request(
-                "tools/call", send, repeatable=repeatable, agent_name=context.agent_name
+                "tools/call",
+                send,
+                repeatable=repeatable,
+                agent_name=context.agent_name,
+                human=context.human,
             )
             return tool_result(call.id, result, self._connection.spec.result_limit)
         except ToolError as problem:

@@ -18,20 +18,23 @@ class Change(NamedTuple):
         updated: Resources whose content is.
         resources: Whether the lists of resources or templates are.
         tools: Whether the list of tools, or what one says of itself, is.
+        prompts: Whether the list of prompts is.
     """
 
     updated: frozenset[Uri] = frozenset()
     resources: bool = False
     tools: bool = False
+    prompts: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.updated) or self.resources or self.tools
+        return bool(self.updated) or self.resources or self.tools or self.prompts
 
     def __or__(self, other: Change) -> Change:
         return Change(
             self.updated | other.updated,
             self.resources or other.resources,
             self.tools or other.tools,
+            self.prompts or other.prompts,
         )
 
 

@@ -35,15 +35,22 @@ class Following:
         catalog: What is followed.
         watch: Starts a watcher; None for that of `resources.watch`.
         tools: Gives the list of tools in a form that can be compared.
+        prompts: Whether there are prompts, whose list may change.
     """
 
     def __init__(
-        self, catalog: Catalog, watch: StartWatch | None, tools: Callable[[], bytes]
+        self,
+        catalog: Catalog,
+        watch: StartWatch | None,
+        tools: Callable[[], bytes],
+        *,
+        prompts: bool = False,
     ) -> None:
         self.bus = ChangeBus()
         self._catalog = catalog
         self._watch = watch
         self._tools = tools
+        self._prompts = prompts
         self._lists: tuple[tuple[int, ...], bytes] | None = None
         """The catalog's revision and the tools, as clients last heard of them."""
         self._sessions: set[Session] = set()
@@ -131,6 +138,7 @@ class Following:
             {uri.text: text for text, uri in uris.items()},
             resources=asked.get("resourcesListChanged") is True,
             tools=asked.get("toolsListChanged") is True,
+            prompts=self._prompts and asked.get("promptsListChanged") is True,
         )
         with self._lock:
             if request_id in session.listens:
@@ -146,6 +154,8 @@ class Following:
                 granted["toolsListChanged"] = True
             if listen.resources:
                 granted["resourcesListChanged"] = True
+            if listen.prompts:
+                granted["promptsListChanged"] = True
             if uris:
                 granted["resourceSubscriptions"] = [*uris]
             session.send(

@@ -195,9 +195,11 @@ class Addition(NamedTuple):
         extensions: What `capabilities.extensions` declares, by extension id.
         tools: Gives the tools as they are now.
         instructions: A paragraph for the server's `instructions`, or None.
+        capabilities: What it declares besides, such as `prompts`.
     """
 
     methods: Mapping[str, Method] = MappingProxyType({})
     extensions: JsonObject = NOTHING
     tools: Callable[[], Sequence[ServedTool]] = _no_tools
     instructions: str | None = None
+    capabilities: JsonObject = NOTHING

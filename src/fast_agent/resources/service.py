@@ -77,7 +77,8 @@ class ResourceService:
         self.catalog = catalog
         self.info = info
         self.additions = tuple(additions)
-        self.following = Following(catalog, watch, self._tools_json)
+        prompts = any("prompts" in addition.capabilities for addition in self.additions)
+        self.following = Following(catalog, watch, self._tools_json, prompts=prompts)
         self._methods: dict[str, Method] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -121,7 +122,7 @@ class ResourceService:
         """
         ids = tuple(session.listens)
         self.following.close(session)
-        return [(one, self._seal(self.following.ended(one), session)) for one in ids]
+        return [(one, self.seal(self.following.ended(one), session)) for one in ids]
 
     def answer(
         self, session: Session, method: str, params: JsonObject, request_id: int | str | None = None
@@ -140,14 +141,31 @@ class ResourceService:
         Raises:
             ResourceError: The request cannot be answered.
         """
-        admit(session, method, params)
-        waiting = session.opened == "handshake" and session.protocol is None
-        if waiting and method in self.methods and method not in {"initialize", "ping"}:
-            raise bad_params("the session is not initialized; send `initialize` first")
+        self.admit(session, method, params)
         if method == "subscriptions/listen":
             self.listen(session, params, request_id)
             return None
         return self.call(session, method, params)
+
+    def admit(
+        self, session: Session, method: str, params: JsonObject, *, served: bool = False
+    ) -> None:
+        """Settle the client's protocol with a request, for an edge that answers it by itself.
+
+        Args:
+            session: The client.
+            method: The request's method.
+            params: Its parameters.
+            served: Whether the edge answers the method.
+
+        Raises:
+            ResourceError: The request belongs to another protocol, or comes before `initialize`.
+        """
+        admit(session, method, params)
+        waiting = session.opened == "handshake" and session.protocol is None
+        served = served or method in self.methods
+        if waiting and served and method not in {"initialize", "ping"}:
+            raise bad_params("the session is not initialized; send `initialize` first")
 
     def call(self, session: Session, method: str, params: JsonObject) -> Answer:
         """Answer a request whose protocol is settled; the rest is as for `answer`."""
@@ -158,7 +176,7 @@ class ResourceService:
         function = self._methods.get(method)
         if function is None:
             raise unknown_method(method)
-        return self._seal(function(session, params), session)
+        return self.seal(function(session, params), session)
 
     def listen(self, session: Session, params: JsonObject, request_id: int | str | None) -> None:
         """Open a `subscriptions/listen` stream; its acknowledgement is sent before this returns.
@@ -195,7 +213,7 @@ class ResourceService:
     def _tools_json(self) -> bytes:
         return encode([tool.data for tool in self.tools()])
 
-    def _seal(self, answer: Answer, session: Session) -> Answer:
+    def seal(self, answer: Answer, session: Session) -> Answer:
         """Add what the newest protocol wants on every result."""
         if session.era != "modern":
             return answer
@@ -214,6 +232,7 @@ class ResourceService:
         extensions: dict[str, JsonValue] = {}
         for addition in self.additions:
             extensions |= addition.extensions
+            found |= addition.capabilities
         if extensions:
             found["extensions"] = extensions
         return found
@@ -266,7 +285,7 @@ class ResourceService:
             found = page(method, listing.uris, cursor, size)
             part = listing.entries(listing.uris[found.start : found.end])
             answer = Answer.of_list("resources", [one.json for one in part], found.cursor)
-        answer = self._seal(answer, session)
+        answer = self.seal(answer, session)
         if len(self._pages) >= _MOST_PAGES:
             self._pages.clear()
         self._pages[key] = (listing, answer)

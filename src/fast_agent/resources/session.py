@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fast_agent.resources.changes import Change
 from fast_agent.resources.encoding import NOTHING
 from fast_agent.resources.era import MODERN_VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.resources.changes import Change
     from fast_agent.resources.era import Era
     from fast_agent.text.json_value import JsonObject
 
@@ -21,15 +21,22 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 class Listen:
     """One `subscriptions/listen` stream: what it was granted."""
 
-    __slots__ = ("id", "resources", "tools", "uris")
+    __slots__ = ("id", "prompts", "resources", "tools", "uris")
 
     def __init__(
-        self, request_id: int | str, uris: dict[str, str], *, resources: bool, tools: bool
+        self,
+        request_id: int | str,
+        uris: dict[str, str],
+        *,
+        resources: bool,
+        tools: bool,
+        prompts: bool = False,
     ) -> None:
         self.id = request_id
         self.uris = uris
         self.resources = resources
         self.tools = tools
+        self.prompts = prompts
 
 
 class Session:
@@ -77,17 +84,18 @@ class Session:
         """Send what this client asked to hear of a change."""
         uris = sorted(uri.text for uri in change.updated)
         if self.lists_shown:
-            self._lists(NOTHING, resources=change.resources, tools=change.tools)
+            self._lists(NOTHING, change)
         for uri in uris:
             if (spelt := self.subscriptions.get(uri)) is not None:
                 self.send("notifications/resources/updated", {"uri": spelt})
         for listen in tuple(self.listens.values()):
             mark: JsonObject = {"_meta": {SUBSCRIPTION_ID: listen.id}}
-            self._lists(
-                mark,
+            granted = Change(
                 resources=change.resources and listen.resources,
                 tools=change.tools and listen.tools,
+                prompts=change.prompts and listen.prompts,
             )
+            self._lists(mark, granted)
             for uri in uris:
                 if (spelt := listen.uris.get(uri)) is not None:
                     self.send("notifications/resources/updated", {"uri": spelt, **mark})
@@ -98,8 +106,10 @@ class Session:
             params: JsonObject = {"level": level, "logger": logger, "data": message}
             self.send("notifications/message", params)
 
-    def _lists(self, params: JsonObject, *, resources: bool, tools: bool) -> None:
-        if resources:
+    def _lists(self, params: JsonObject, change: Change) -> None:
+        if change.resources:
             self.send("notifications/resources/list_changed", params)
-        if tools:
+        if change.tools:
             self.send("notifications/tools/list_changed", params)
+        if change.prompts:
+            self.send("notifications/prompts/list_changed", params)

@@ -187,6 +187,7 @@ class ToolCalls:
             call_id=call.id,
             correlation_id=self._scope.correlation_id or origin.turn_id,
             progress=self._progress_of(call.id),
+            human=self._scope.human,
             origin=origin,
             scope=self._scope,
             site=self.site,

@@ -7,6 +7,7 @@ import ipaddress
 import signal
 import socket
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +26,6 @@ _MOST_SESSIONS = 1000
 _IDLE_SECONDS = 1800.0
 _MOST_BODY = 4 << 20
 _MOST_CONNECTIONS = 2000
-_GRACE_SECONDS = 2
 _SHORTEST_TOKEN = 16
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -117,13 +117,11 @@ def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIA
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
-    from fast_agent.serve.plain_requests import PlainRequests
-
     names = {"127.0.0.1", "localhost", "[::1]", f"[{settings.host}]", settings.host}
     hosts = [f"{name}:{port}" for name in sorted(names)]
     sdk = server.sdk.streamable_http_app(
         streamable_http_path=MCP_PATH,
-        json_response=True,
+        json_response=not server.streams,
         max_request_body_size=_MOST_BODY,
         session_idle_timeout=_IDLE_SECONDS,
         max_sessions=_MOST_SESSIONS,
@@ -134,7 +132,7 @@ def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIA
             allowed_origins=[f"http://{host}" for host in hosts],
         ),
     )
-    app = PlainRequests(sdk, server, MCP_PATH, hosts if settings.loopback else None)
+    app = server.app(sdk, MCP_PATH, hosts if settings.loopback else None)
     return app if settings.token is None else BearerToken(app, settings.token)
 
 
@@ -203,7 +201,7 @@ async def serve_http(
         ws="none",
         server_header=False,
         limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=ceil(server.grace_seconds),
     )
     with listening:
         await Stoppable(config).serve([listening])

@@ -29,12 +29,13 @@ from fast_agent.serve.mailbox import Mailbox
 from fast_agent.serve.open_sessions import OpenSessions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterable
 
     from anyio.abc import TaskGroup
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.session import ServerSession
+    from starlette.types import ASGIApp
 
     from fast_agent.resources.answer import Answer
     from fast_agent.resources.service import ResourceService
@@ -65,6 +66,7 @@ _NOTIFICATIONS: dict[str, type[types.ServerNotification]] = {
     "notifications/resources/updated": types.ResourceUpdatedNotification,
     "notifications/resources/list_changed": types.ResourceListChangedNotification,
     "notifications/tools/list_changed": types.ToolListChangedNotification,
+    "notifications/prompts/list_changed": types.PromptListChangedNotification,
     "notifications/subscriptions/acknowledged": types.SubscriptionsAcknowledgedNotification,
 }
 
@@ -81,6 +83,12 @@ class ResourceServer:
         sdk: The SDK's server: `run` it over streams, or mount its `streamable_http_app`.
     """
 
+    streams = False
+    """Whether requests are answered by streams that carry notifications before the answer."""
+
+    grace_seconds = 2.0
+    """How long requests may take to end once the server is asked to stop."""
+
     def __init__(self, service: ResourceService) -> None:
         self.service = service
         self.sessions = OpenSessions()
@@ -92,6 +100,18 @@ class ResourceServer:
             lifespan=_task_group,
         )
         self.sdk.middleware = [self._serve]
+
+    def app(self, sdk: ASGIApp, path: str, hosts: Iterable[str] | None) -> ASGIApp:
+        """Put in front of the SDK's application what answers plain requests.
+
+        Args:
+            sdk: The SDK's application.
+            path: Where MCP is served.
+            hosts: The `Host` headers that are let in; None for any.
+        """
+        from fast_agent.serve.plain_requests import PlainRequests
+
+        return PlainRequests(sdk, self, path, hosts)
 
     def end_streams(self) -> None:
         """Let every open `subscriptions/listen` stream end with its result."""
@@ -112,7 +132,7 @@ class ResourceServer:
                 session = Session(_no_send)
             else:
                 session = self._session_of(ctx)
-            answer = await self._answer(session, ctx, params)
+            answer = await self.answer(session, ctx, params)
         except ResourceError as problem:
             era = "modern" if session is None else session.era
             raise _mcp_error(error_object(problem, era)) from None
@@ -121,13 +141,23 @@ class ResourceServer:
             raise MCPError(INTERNAL_ERROR, "internal error") from None
         return _plain(answer.json) if answer is not None else {}
 
-    async def _answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
+    async def answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
+        """Answer a request; what follows the protocol in all else is settled.
+
+        Args:
+            session: The client.
+            ctx: The request, and the way to its client.
+            params: Its parameters.
+
+        Raises:
+            ResourceError: It cannot be answered.
+        """
         ask = partial(self.service.answer, session, ctx.method, params, ctx.request_id)
         return ask() if ctx.method in _QUICK else await to_thread.run_sync(ask)
 
     def _session_of(self, ctx: Context) -> Session:
         """The session of a client that opened with a handshake."""
-        connection = _connection(ctx.session)
+        connection = connection_of(ctx.session)
         known = connection.state.get(_SESSION)
         session = known if isinstance(known, Session) else self._open(ctx, connection)
         if connection.session_id is not None:
@@ -161,7 +191,7 @@ class ResourceServer:
 
         last: list[Answer] = []
         try:
-            await self._answer(session, ctx, params)
+            await self.answer(session, ctx, params)
             await mailbox.deliver(send)
         finally:
             self._streams.discard(mailbox)
@@ -190,7 +220,7 @@ async def _deliver(mailbox: Mailbox, session: ServerSession, scope: anyio.Cancel
         await mailbox.deliver(send)
 
 
-def _connection(session: ServerSession) -> Connection:
+def connection_of(session: ServerSession) -> Connection:
     """The client's connection, which the SDK does not hand out but to its own."""
     return session._connection  # noqa: SLF001
 

@@ -51,7 +51,8 @@ class HumanInputTool:
     """Asks a person.
 
     Args:
-        human: The way to reach one; None where there is nobody.
+        human: The way to reach one where the conversation has none of its own; None where there is
+            nobody.
     """
 
     __slots__ = ("_human",)
@@ -94,11 +95,12 @@ class HumanInputTool:
             request = _request(call, context.agent_name)
         except ToolError as problem:
             return error_result(call.id, problem.message)
-        if self._human is None:
+        human = context.human or self._human
+        if human is None:
             return error_result(call.id, "there is no person to ask; go on without an answer")
         asked = request
         for _ in range(ATTEMPTS):
-            answer = await self._human.ask(asked)
+            answer = await human.ask(asked)
             problem = _problem(answer, request.schema)
             if problem is None:
                 return _result(call.id, answer, request.schema)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec
+    from fast_agent.tools.human import Human
 
 ToolSource: TypeAlias = Literal["mcp", "function", "agent", "runtime"]
 
@@ -30,6 +31,8 @@ class ToolContext:
         call_id: The tool call; unique within the history.
         correlation_id: One id for everything a request set off, across agents.
         progress: Where to report progress.
+        human: The way to the person of this conversation, before any other; None where it has none
+            of its own.
     """
 
     agent_name: str
@@ -37,6 +40,7 @@ class ToolContext:
     call_id: str
     correlation_id: str
     progress: Progress = no_progress
+    human: Human | None = None
 
     @property
     def idempotency_key(self) -> str:

@@ -1,0 +1,127 @@
+"""The server's own tools: loading cards, and reading them again."""
+
+from __future__ import annotations
+
+from os.path import realpath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from fast_agent.cards.load import load_cards
+from fast_agent.errors import CardError
+from fast_agent.resources.provider import ServedTool, ToolAnswer
+from fast_agent.serve.agent_tools import answer_of_problem, without_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.app import FastAgent
+    from fast_agent.text.json_value import JsonObject
+
+LOAD = "load_agents"
+RELOAD = "reload"
+
+_PATH: JsonObject = {"type": "string", "description": "a card's file, or a directory of cards"}
+_LOADS: JsonObject = {
+    "type": "object",
+    "properties": {"path": _PATH},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+_NOTHING: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+class AdminTools:
+    """What a client may change about the agents, as far as the operator lets it.
+
+    Args:
+        program: The agents.
+        roots: The directories cards may be loaded from; none offers no loading.
+        reload: Whether reading the cards again is offered.
+        trust: Whether cards that are loaded may bring code.
+    """
+
+    def __init__(
+        self,
+        program: FastAgent,
+        roots: Sequence[str | Path] = (),
+        *,
+        reload: bool = False,
+        trust: bool = False,
+    ) -> None:
+        self._program = program
+        self._roots = tuple(Path(realpath(program.workspace / root)) for root in roots)
+        self._reload = reload
+        self._trust = trust
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the tools that are offered."""
+        return frozenset(tool.name for tool in self.tools())
+
+    def tools(self) -> Sequence[ServedTool]:
+        """The tools that are offered."""
+        found: list[ServedTool] = []
+        if self._roots:
+            about = "Load agents from cards; they become tools of this server."
+            found.append(ServedTool(LOAD, about, _LOADS, self.load, "Load agents"))
+        if self._reload:
+            about = "Read the cards again that changed since they were loaded."
+            found.append(ServedTool(RELOAD, about, _NOTHING, self.reload, "Reload agents"))
+        return found
+
+    async def call(self, name: str, arguments: JsonObject) -> ToolAnswer:
+        """Call one; the files are read in another thread."""
+        return await to_thread.run_sync(self.load if name == LOAD else self.reload, arguments)
+
+    def load(self, arguments: JsonObject) -> ToolAnswer:
+        """Load the cards at a path."""
+        path = arguments.get("path")
+        if not isinstance(path, str) or not path or len(arguments) != 1:
+            return ToolAnswer.of_text("the one argument is `path`, a text", is_error=True)
+        try:
+            found = self._within(path)
+            if not self._trust:
+                self._refuse_code(found)
+            names = self._program.load_agents(found)
+        except CardError as error:
+            return answer_of_problem(error)
+        text = "loaded " + ", ".join(f"`{name}`" for name in names)
+        return ToolAnswer(({"type": "text", "text": text},), structured={"agents": names})
+
+    def reload(self, arguments: JsonObject) -> ToolAnswer:  # noqa: ARG002
+        """Read changed cards again."""
+        done = self._program.reload()
+        lines = [done.line or "nothing changed"]
+        lines += [f"{one.severity}: {one.path or ''}: {one.message}" for one in done.problems]
+        structured: JsonObject = {
+            "version": done.version,
+            "added": list(done.added),
+            "updated": list(done.updated),
+            "removed": list(done.removed),
+        }
+        text = without_paths("\n".join(lines))
+        block: JsonObject = {"type": "text", "text": text}
+        return ToolAnswer((block,), is_error=done.refused, structured=structured)
+
+    def _within(self, path: str) -> Path:
+        """Find a path below a root, whatever links and dots are in it."""
+        if "://" not in path and "\0" not in path:
+            for root in self._roots:
+                found = Path(realpath(root / path))
+                if found.is_relative_to(root) and found.exists():
+                    return found
+        raise CardError(
+            f"there are no cards at `{path}` that may be loaded",
+            hint="give a path below a directory that the server allows",
+        )
+
+    def _refuse_code(self, path: Path) -> None:
+        load = load_cards([path], cwd=self._program.workspace)
+        for card in load.cards:
+            if card.config.brings_code:
+                raise CardError(
+                    f"`{card.config.name}` brings code, which a client may not load",
+                    hint="the operator may load it with `--card`, or allow code with `--trust`",
+                )

@@ -1,0 +1,136 @@
+"""Conversation: what one client, or all of them together, said to the agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.cast import Cast
+    from fast_agent.serve.agent_generation import Generation
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore
+
+
+class Conversation:
+    """A conversation with the agents of a generation.
+
+    Nothing is made for it until an agent is asked. Where it is kept as a session it may be parked:
+    then it holds no agents, no memories and no open file, and takes all up again when it goes on.
+
+    Args:
+        generation: Its agents.
+        begin: Begins the session it is kept in; None keeps it in memory only.
+        store: Where its session is opened again; None where it is kept in memory only.
+
+    Attributes:
+        using: How many requests use it now.
+        used_at: When it was used last, in seconds of the server's clock.
+    """
+
+    __slots__ = (
+        "_begin",
+        "_cast",
+        "_session",
+        "_session_id",
+        "_store",
+        "generation",
+        "used_at",
+        "using",
+    )
+
+    def __init__(
+        self,
+        generation: Generation,
+        begin: Callable[[], Session] | None = None,
+        store: SessionStore | None = None,
+    ) -> None:
+        self.generation = generation.take()
+        self.using = 0
+        self.used_at = 0.0
+        self._begin = begin
+        self._store = store
+        self._cast: Cast | None = None
+        self._session: Session | None = None
+        self._session_id: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds agents."""
+        return self._cast is not None
+
+    @property
+    def begun(self) -> bool:
+        """Whether an agent was asked something."""
+        return self._cast is not None or self._session_id is not None
+
+    def agent(self, name: str) -> Agent:
+        """Give an agent of the conversation.
+
+        Raises:
+            FastAgentError: There is none, it cannot be run, or the session cannot be written.
+        """
+        return self.generation.app.agent(name, self.cast)
+
+    @property
+    def cast(self) -> Cast:
+        """Its agents, taken up again where it was parked.
+
+        Raises:
+            SessionError: Its session cannot be made, opened or read.
+        """
+        if self._cast is None:
+            self._session = self._opened()
+            journal = None if self._session is None else self._session.journal
+            self._cast = self.generation.app.cast(journal=journal)
+        return self._cast
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is kept as a session, and so may be parked."""
+        return self._store is not None
+
+    async def change_to(self, generation: Generation) -> None:
+        """Go on with the agents of another generation, which remember what those here do."""
+        if generation is self.generation:
+            return
+        before, left = self._cast, self.generation
+        if before is not None:
+            journal = None if self._session is None else self._session.journal
+            self._cast = fresh = generation.app.cast(journal=journal)
+            for name in before.live:
+                if name in generation.app.load_set.cards:
+                    fresh.agent(name).follow(before.agent(name))
+            await before.aclose()
+        self.generation = generation.take()
+        left.leave()
+
+    async def park(self) -> None:
+        """Let go of agents and session; what was said stays in the session."""
+        cast, session = self._cast, self._session
+        self._cast = self._session = None
+        try:
+            if cast is not None:
+                await cast.aclose()
+        finally:
+            if session is not None:
+                session.close()
+
+    async def aclose(self) -> None:
+        """End it; its session, where it has one, can be resumed elsewhere."""
+        self._begin = None
+        try:
+            await self.park()
+        finally:
+            self.generation.leave()
+
+    def _opened(self) -> Session | None:
+        if self._store is None or self._begin is None:
+            return None
+        if self._session_id is None:
+            session = self._begin()
+            self._session_id = session.id
+            return session
+        return self._store.open(self._session_id)

@@ -1,0 +1,181 @@
+"""Exchange: a call that is answered over several requests, since the client is asked on the way.
+
+The newest protocol has no requests from server to client. A call that needs the client's person
+ends with the questions instead, and with a token; the client asks again with the token and the
+answers, and the turn, which waited meanwhile, goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
+
+from fast_agent.resources.problem import bad_params
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import mcp_types as types
+    from anyio.abc import TaskGroup
+
+    from fast_agent.resources.provider import ToolAnswer
+    from fast_agent.serve.agent_call import AgentCall
+    from fast_agent.serve.agent_progress import Report
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.human import Human
+
+_Result = TypeVar("_Result", bound=BaseModel)
+
+MOST_WAITING = 100
+"""Most calls that wait for answers of their clients."""
+
+ANSWER_SECONDS = 600.0
+"""How long a call waits for them."""
+
+_INTERNAL_ERROR = -32603
+
+
+class _Question:
+    """One question, until it has an answer."""
+
+    def __init__(self, request: types.ServerRequest) -> None:
+        self.request = request
+        self.answer: object = None
+        self.answered = anyio.Event()
+
+
+class Exchange:
+    """A call under way, and the questions its client has to answer.
+
+    Args:
+        call: The call.
+        seconds: How long the client may take for an answer.
+    """
+
+    def __init__(self, call: AgentCall, seconds: float = ANSWER_SECONDS) -> None:
+        self.call = call
+        self.answer: ToolAnswer | None = None
+        self.report: Report | None = None
+        self._seconds = seconds
+        self._scope = anyio.CancelScope()
+        self._questions: dict[str, _Question] = {}
+        self._asked = 0
+        self._moved = anyio.Event()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self.answer is not None or self._scope.cancel_called
+
+    def cancel(self) -> None:
+        """End the turn as if it was cancelled."""
+        self._scope.cancel()
+
+    async def run(self, human: Human) -> None:
+        """Let the agent answer; the questions go to whoever waits in `moved`."""
+        with self._scope:
+            self.answer = await self.call.run(self._tell if self.report else None, human)
+        self._moved.set()
+
+    async def ask(self, request: types.ServerRequest, result: type[_Result]) -> _Result:
+        """Ask the client at its next request; see `agent_client.Ask`.
+
+        Raises:
+            MCPError: There was no answer in time.
+        """
+        self._asked += 1
+        name, question = f"q{self._asked}", _Question(request)
+        self._questions[name] = question
+        self._moved.set()
+        with anyio.move_on_after(self._seconds):
+            await question.answered.wait()
+            return result.model_validate(question.answer, by_name=False)
+        self._questions.pop(name, None)
+        self.cancel()
+        raise MCPError(_INTERNAL_ERROR, "the client gave no answer in time")
+
+    def take(self, answers: Mapping[str, object]) -> None:
+        """Take the client's answers; a question without one is asked again."""
+        for name, answer in answers.items():
+            question = self._questions.pop(name, None)
+            if question is not None:
+                question.answer = answer
+                question.answered.set()
+
+    async def moved(self) -> dict[str, Any] | None:
+        """Wait for the answer, or for questions.
+
+        Returns:
+            The questions as the protocol has them; None where there is the answer, or none will be.
+        """
+        while not self.ended and not self._questions:
+            self._moved = anyio.Event()
+            await self._moved.wait()
+        if self.ended:
+            return None
+        return {
+            name: one.request.model_dump(by_alias=True, mode="json", exclude_none=True)
+            for name, one in self._questions.items()
+        }
+
+    async def _tell(self, progress: float, message: str) -> None:
+        if self.report is not None:
+            await self.report(progress, message)
+
+
+class Exchanges:
+    """The calls that wait for their clients.
+
+    Args:
+        new_id: Gives tokens that nobody can guess.
+    """
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._waiting: dict[str, Exchange] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether no more may wait."""
+        self._waiting = {name: one for name, one in self._waiting.items() if not one.ended}
+        return len(self._waiting) >= MOST_WAITING
+
+    async def begin(self, tasks: TaskGroup, exchange: Exchange, human: Human) -> JsonObject | None:
+        """Begin a call; the rest is as for `go_on`."""
+        tasks.start_soon(exchange.run, human)
+        return await self._wait(exchange)
+
+    async def go_on(self, exchange: Exchange) -> JsonObject | None:
+        """Wait until a call has its answer or needs one of the client.
+
+        Returns:
+            What the client is to be given instead of an answer; None where there is the answer.
+        """
+        return await self._wait(exchange)
+
+    def find(self, token: object, name: str) -> Exchange:
+        """Find the call a request goes on with.
+
+        Raises:
+            RequestRefused: There is none, or it is of another tool.
+        """
+        found = self._waiting.get(token) if isinstance(token, str) else None
+        if found is None or found.call.name != name or found.ended:
+            raise bad_params("`requestState` is none that this server waits for; call anew")
+        del self._waiting[str(token)]
+        return found
+
+    async def _wait(self, exchange: Exchange) -> JsonObject | None:
+        try:
+            questions = await exchange.moved()
+        except BaseException:
+            exchange.cancel()  # the client has gone, or called the call off
+            raise
+        if questions is None:
+            return None
+        token = self._new_id()
+        self._waiting[token] = exchange
+        return {"resultType": "input_required", "inputRequests": questions, "requestState": token}

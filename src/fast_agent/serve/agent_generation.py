@@ -1,0 +1,149 @@
+"""Generations: the live agents that served conversations use, by version of the cards."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import anyio
+
+from fast_agent.errors import FastAgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from anyio.abc import TaskGroup, TaskStatus
+
+    from fast_agent.agent_app import AgentApp
+
+    Start = Callable[[], AbstractAsyncContextManager[AgentApp]]
+
+log = logging.getLogger(__name__)
+
+
+class Generation:
+    """Live agents, and how many conversations use them.
+
+    Args:
+        app: The agents.
+    """
+
+    __slots__ = ("__weakref__", "_unused", "app", "newest", "users")
+
+    def __init__(self, app: AgentApp) -> None:
+        self.app = app
+        self.users = 0
+        self.newest = True
+        self._unused = anyio.Event()
+
+    def take(self) -> Generation:
+        """Use it; every use is followed by a `leave`."""
+        self.users += 1
+        return self
+
+    def leave(self) -> None:
+        """Use it no longer; it ends when nobody does and there is a newer one."""
+        self.users -= 1
+        self._settle()
+
+    def retire(self) -> None:
+        """Give it to no new conversation."""
+        self.newest = False
+        self._settle()
+
+    async def run(self) -> None:
+        """Wait until it is of no use any more."""
+        await self._unused.wait()
+
+    def _settle(self) -> None:
+        if not self.users and not self.newest:
+            self._unused.set()
+
+
+class Generations:
+    """The newest generation, and older ones that conversations began with.
+
+    Args:
+        tasks: Where older generations wait for their end.
+        start: Makes the agents live: `FastAgent.run`.
+        version: The version of the cards now.
+        follow: Whether conversations change to new cards at their next request; else each keeps
+            the cards it began with.
+    """
+
+    def __init__(
+        self, tasks: TaskGroup, start: Start, version: Callable[[], int], *, follow: bool
+    ) -> None:
+        self._tasks = tasks
+        self._start = start
+        self._version = version
+        self._follow = follow
+        self._lock = anyio.Lock()
+        self._newest: Generation | None = None
+        self._version_tried = -1
+        self._running = 0
+        self._ended = anyio.Event()
+
+    @property
+    def current(self) -> Generation:
+        """The newest generation there is, without a look at the cards.
+
+        Raises:
+            RuntimeError: None was started.
+        """
+        if self._newest is None:
+            raise RuntimeError("no generation was started")
+        return self._newest
+
+    async def newest(self) -> Generation:
+        """Give the agents as the cards have them now; where they cannot be made, the last ones."""
+        if self._newest is not None and self._version() == self._version_tried:
+            return self._newest
+        async with self._lock:
+            now = self._version()
+            if self._newest is None:
+                self._newest = await self._begin()
+            elif now != self._version_tried:
+                await self._renew(self._newest)
+            self._version_tried = now
+            return self._newest
+
+    async def aclose(self) -> None:
+        """End the newest generation; every conversation has ended. Waits until none runs."""
+        if self._newest is not None:
+            self._newest.retire()
+        while self._running:
+            self._ended = anyio.Event()
+            await self._ended.wait()
+
+    async def _renew(self, before: Generation) -> None:
+        try:
+            if self._follow:
+                await before.app.refresh()
+            elif before.app.version != self._version():
+                self._newest = await self._begin()
+                before.retire()
+        except FastAgentError as error:
+            log.warning("the agents stay as they were: %s", error.message)
+
+    async def _begin(self) -> Generation:
+        generation: Generation = await self._tasks.start(self._run)
+        return generation
+
+    async def _run(self, *, task_status: TaskStatus[Generation]) -> None:
+        started = False
+        self._running += 1
+        try:
+            async with self._start() as app:
+                generation = Generation(app)
+                started = True
+                task_status.started(generation)
+                await generation.run()
+        except FastAgentError as error:
+            if not started:
+                raise
+            log.warning("agents could not be closed in good order: %s", error.message)
+        finally:
+            self._running -= 1
+            self._ended.set()

@@ -1,0 +1,205 @@
+"""Instance scopes: which conversation a request belongs to."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from anyio import CancelScope
+
+from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_params
+from fast_agent.serve.agent_conversation import Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+    from fast_agent.serve.agent_generation import Generations
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore
+
+InstanceScope: TypeAlias = Literal["shared", "connection", "request"]
+"""Who shares a conversation: all clients, the requests of one connection, or nobody."""
+
+SCOPES: tuple[InstanceScope, ...] = ("shared", "connection", "request")
+
+MOST_OPEN = 64
+"""Most conversations that are kept as sessions and hold agents though nobody uses them."""
+
+
+class ScopeLimits(NamedTuple):
+    """How much is held for clients that may never come back.
+
+    Args:
+        conversations: Most conversations of clients without connections.
+        idle_seconds: How long one of them is held unused.
+    """
+
+    conversations: int = 1000
+    idle_seconds: float = 1800.0
+
+
+class Scopes:
+    """The conversations of a server.
+
+    Args:
+        scope: Who shares one.
+        generations: The agents.
+        store: Where they are kept as sessions; None keeps them in memory only.
+        workspace: The directory the sessions belong to.
+        limits: How many are held, and how long.
+        clock: Seconds that never go back.
+        new_id: Gives ids that nobody can guess.
+    """
+
+    def __init__(
+        self,
+        scope: InstanceScope,
+        generations: Generations,
+        *,
+        store: SessionStore | None,
+        workspace: Path,
+        clock: Callable[[], float],
+        new_id: Callable[[], str],
+        limits: ScopeLimits | None = None,
+    ) -> None:
+        self.scope = scope
+        self._generations = generations
+        # A call of its own is no conversation: nothing goes on from it, so nothing is kept of it.
+        self._store = None if scope == "request" else store
+        self._workspace = workspace
+        self._limits = limits or ScopeLimits()
+        self._clock = clock
+        self._new_id = new_id
+        self._shared: Conversation | None = None
+        self._by_id: OrderedDict[str, Conversation] = OrderedDict()
+        self._open: OrderedDict[Conversation, None] = OrderedDict()
+
+    async def connect(self) -> Conversation | None:
+        """Begin the conversation of a new connection; None where connections have none."""
+        if self.scope != "connection":
+            return None
+        return await self._new()
+
+    async def disconnect(self, conversation: Conversation) -> None:
+        """End the conversation of a connection that has ended."""
+        self._open.pop(conversation, None)
+        with CancelScope(shield=True):
+            await conversation.aclose()
+
+    @asynccontextmanager
+    async def used(self, own: Conversation | None) -> AsyncGenerator[Conversation]:
+        """Use the conversation of a request.
+
+        Args:
+            own: That of the connection or of the session the request names; None where it has none.
+        """
+        if self.scope == "shared":
+            conversation = await self._everybodys()
+        elif own is not None:
+            conversation = own
+        else:
+            conversation = await self._new()
+        conversation.using += 1
+        try:
+            yield conversation
+        finally:
+            conversation.using -= 1
+            conversation.used_at = self._clock()
+            with CancelScope(shield=True):
+                if self.scope != "shared" and own is None:
+                    await conversation.aclose()
+                else:
+                    await self._rest(conversation)
+
+    async def named(self, session_id: object) -> tuple[str, Conversation] | None:
+        """Find the conversation a request without a connection names, or begin one.
+
+        Args:
+            session_id: What the request names; None where it names none.
+
+        Returns:
+            Its id and the conversation; None where the scope knows no sessions.
+
+        Raises:
+            RequestRefused: It names none that is held, or no more can be held.
+        """
+        if self.scope != "connection":
+            return None
+        await self._expire()
+        if session_id is None:
+            await self._make_room()
+            name, conversation = self._new_id(), await self._new()
+            conversation.used_at = self._clock()
+            self._by_id[name] = conversation
+            return name, conversation
+        found = self._by_id.get(session_id) if isinstance(session_id, str) else None
+        if found is None:
+            raise bad_params(
+                "the session named in `_meta` is not held here, or has ended; leave it out to"
+                " begin another"
+            )
+        self._by_id.move_to_end(str(session_id))
+        return str(session_id), found
+
+    async def renew(self, own: Conversation | None) -> None:
+        """Take the newest cards, for a client that asked for them."""
+        newest = await self._generations.newest()
+        if own is not None and not own.using:
+            await own.change_to(newest)
+
+    async def aclose(self) -> None:
+        """End every conversation that is held here."""
+        held = [*self._by_id.values(), *(() if self._shared is None else (self._shared,))]
+        self._by_id.clear()
+        self._open.clear()
+        self._shared = None
+        for conversation in held:
+            await conversation.aclose()
+
+    async def _everybodys(self) -> Conversation:
+        await self._generations.newest()
+        if self._shared is None:
+            self._shared = await self._new()
+        return self._shared
+
+    async def _new(self) -> Conversation:
+        generation = await self._generations.newest()
+        if self._store is None:
+            return Conversation(generation)
+        return Conversation(generation, self._begin, self._store)
+
+    def _begin(self) -> Session:
+        if self._store is None:
+            raise RuntimeError("these conversations are not kept")
+        return self._store.create(cwd=self._workspace)
+
+    async def _rest(self, conversation: Conversation) -> None:
+        """Leave a conversation alone; the one that rests longest is parked where many do."""
+        if not conversation.kept or self.scope == "shared":
+            return
+        self._open.pop(conversation, None)
+        if conversation.is_open and not conversation.using:
+            self._open[conversation] = None
+        while len(self._open) > MOST_OPEN:
+            longest, _ = self._open.popitem(last=False)
+            if not longest.using:
+                await longest.park()
+
+    async def _expire(self) -> None:
+        end = self._clock() - self._limits.idle_seconds
+        old = [name for name, one in self._by_id.items() if not one.using and one.used_at < end]
+        for name in old:
+            await self.disconnect(self._by_id.pop(name))
+
+    async def _make_room(self) -> None:
+        if len(self._by_id) < self._limits.conversations:
+            return
+        for name, one in self._by_id.items():
+            if not one.using:
+                del self._by_id[name]
+                await self.disconnect(one)
+                return
+        most = self._limits.conversations
+        raise RequestRefused(INTERNAL_ERROR, f"there are {most} conversations in use already")

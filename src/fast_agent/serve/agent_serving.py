@@ -1,0 +1,223 @@
+"""Serving agents: from a loaded program to a server that runs until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+
+from fast_agent import __version__
+from fast_agent.errors import FastAgentError
+from fast_agent.resources.service import ServerInfo
+from fast_agent.serve.agent_admin import AdminTools
+from fast_agent.serve.agent_generation import Generations
+from fast_agent.serve.agent_scopes import ScopeLimits, Scopes
+from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, Served
+from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, serve_http
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
+    from pathlib import Path
+    from socket import socket
+
+    from anyio.abc import TaskGroup
+
+    from fast_agent.app import FastAgent
+    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.registry.reload import Reload
+    from fast_agent.serve.agent_scopes import InstanceScope
+    from fast_agent.sessions.store import SessionStore
+
+log = logging.getLogger(__name__)
+
+_CLOSING_SECONDS = 15.0
+"""How long agents and their servers may take to close."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """How agents are served.
+
+    Args:
+        transport: How clients connect.
+        http: Where to listen, and who is let in.
+        scope: Who shares a conversation.
+        description: What clients' models are told of the server.
+        watch: Take changed cards as soon as they change.
+        reload: Offer the tool `reload`.
+        allow_load: Directories below which the tool `load_agents` may load cards; none offers no
+            such tool.
+        trust: Whether cards that clients load may bring code.
+        model: The model of every agent, over their cards.
+        shell: Whether every agent may run commands.
+        child_history: What called agents start with and where their messages go, over the cards.
+        sessions: Where conversations are kept as sessions; None keeps them in memory only.
+        beside: Resources and tools to serve beside the agents.
+        limits: How many conversations are held for clients without connections, and how long.
+        grace_seconds: How long calls may take to end once the server is asked to stop.
+    """
+
+    transport: Literal["http", "stdio"] = "http"
+    http: HttpSettings = field(default_factory=HttpSettings)
+    scope: InstanceScope = "shared"
+    description: str | None = None
+    watch: bool = False
+    reload: bool = False
+    allow_load: tuple[str | Path, ...] = ()
+    trust: bool = False
+    model: str | None = None
+    shell: bool = False
+    child_history: ChildHistory | None = None
+    sessions: SessionStore | None = None
+    beside: Served | None = None
+    limits: ScopeLimits = field(default_factory=ScopeLimits)
+    grace_seconds: float = 10.0
+
+
+def new_session_id() -> str:
+    """Give an id that nobody can guess."""
+    return secrets.token_urlsafe(24)
+
+
+@asynccontextmanager
+async def open_server(
+    program: FastAgent,
+    options: ServeOptions,
+    *,
+    notify: Callable[[str], None] = log.warning,
+    clock: Callable[[], float] = monotonic,
+    new_id: Callable[[], str] = new_session_id,
+) -> AsyncGenerator[AgentServer]:
+    """Make agents live, and hold a server of them open.
+
+    Args:
+        program: The agents, loaded.
+        options: How they are served.
+        notify: Told what a person should know, one line each.
+        clock: Seconds that never go back.
+        new_id: Gives ids that nobody can guess.
+
+    Raises:
+        FastAgentError: The agents or the configuration are wrong.
+    """
+    start = partial(
+        program.run,
+        model=options.model,
+        shell=options.shell,
+        trust_cards=options.trust,
+        child_history=options.child_history,
+        notify=notify,
+        grows=True,
+    )
+    refused: FastAgentError | None = None
+    async with anyio.create_task_group() as tasks:
+        generations = Generations(
+            tasks, start, lambda: program.snapshot.version, follow=options.scope != "connection"
+        )
+        try:
+            await generations.newest()
+        except FastAgentError as error:  # what leaves a task group is a group
+            refused = error
+        else:
+            scopes = Scopes(
+                options.scope,
+                generations,
+                store=options.sessions,
+                workspace=program.workspace,
+                clock=clock,
+                new_id=new_id,
+                limits=options.limits,
+            )
+            server = AgentServer(
+                tasks,
+                generations,
+                scopes,
+                AdminTools(program, options.allow_load, reload=options.reload, trust=options.trust),
+                new_id=new_id,
+                info=ServerInfo(SERVER_NAME, __version__, instructions=options.description),
+                beside=options.beside,
+                grace_seconds=options.grace_seconds,
+            )
+            try:
+                with _watched(program, server, tasks, notify) if options.watch else nullcontext():
+                    yield server
+            finally:
+                with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+                    await scopes.aclose()
+                    await generations.aclose()
+                tasks.cancel_scope.cancel()
+    if refused is not None:
+        raise refused
+
+
+async def serve(
+    program: FastAgent,
+    options: ServeOptions | None = None,
+    *,
+    ready: Callable[[str], None] = log.info,
+    notify: Callable[[str], None] = log.warning,
+) -> None:
+    """Serve agents until the process is told to stop, or a client over stdio leaves.
+
+    Args:
+        program: The agents, loaded.
+        options: How they are served.
+        ready: Told the address once clients may connect; not called over stdio.
+        notify: Told what a person should know, one line each.
+
+    Raises:
+        ConfigError: The address cannot be listened on.
+        FastAgentError: The agents or the configuration are wrong.
+    """
+    options = options or ServeOptions()
+    if options.transport == "stdio":
+        from fast_agent.serve.agent_stdio import own_stdio, stopped_by_signals
+
+        with own_stdio() as edge:
+            async with (
+                stopped_by_signals(),
+                open_server(program, options, notify=notify) as server,
+            ):
+                await edge.serve(server)
+        return
+    listening = open_socket(options.http)
+    with listening:
+        async with open_server(program, options, notify=notify) as server:
+            ready(address_of(options.http, listening))
+            await serve_http(server, options.http, listening)
+
+
+def address_of(settings: HttpSettings, listening: socket) -> str:
+    """Give the address clients connect to."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{listening.getsockname()[1]}{MCP_PATH}"
+
+
+@contextmanager
+def _watched(
+    program: FastAgent, server: AgentServer, tasks: TaskGroup, notify: Callable[[str], None]
+) -> Generator[None]:
+    """Take changed cards soon after they change."""
+    loop = asyncio.get_running_loop()
+
+    def take(done: Reload) -> None:
+        if done.line is not None:
+            notify(done.line)
+        for one in done.problems:
+            notify(f"{one.severity}: {one.path or ''}: {one.message}")
+        if done.changed:
+            tasks.start_soon(server.cards_changed)
+
+    def told(done: Reload) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(take, done)
+
+    with program.watch(told):
+        yield
