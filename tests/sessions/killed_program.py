@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,7 +108,17 @@ def killed(home: Path, last: int, *, after: bool) -> bool:
     return died
 
 
+LATE = (
+    "anyio._backends._asyncio",
+    "fast_agent.runtime.journal",
+    "fast_agent.sessions.collection",
+    "fast_agent.workflows.chain",
+)
+"""What a run imports only when it needs it; imported before, so that each process has it."""
+
 if __name__ == "__main__":
+    for name in LATE:
+        import_module(name)
     for after in (False, True):
         number = 1
         while killed(Path(sys.argv[1]), number, after=after):

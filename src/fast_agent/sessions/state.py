@@ -212,7 +212,7 @@ class SessionState:
 
 def living(
     rows: Iterable[tuple[int, Row]], rewinds: Iterable[tuple[int, int]]
-) -> Iterator[tuple[int, Row]]:
+) -> Iterable[tuple[int, Row]]:
     """Leave out the events that were rewound; titles stay.
 
     Args:
@@ -225,9 +225,12 @@ def living(
         while gaps and gaps[-1][0] >= kept:
             gaps.pop()
         gaps.append((kept, end))
-    if not gaps:
-        yield from rows
-        return
+    return _outside(gaps, rows) if gaps else rows
+
+
+def _outside(
+    gaps: list[tuple[int, int]], rows: Iterable[tuple[int, Row]]
+) -> Iterator[tuple[int, Row]]:
     left = iter((*gaps, (sys.maxsize, sys.maxsize)))
     kept, end = next(left)
     for seq, row in rows:
