@@ -42,6 +42,7 @@ class Ask:
     base: tuple[Message, ...] | None = None
     answers: list[Message] = field(default_factory=list[Message])
     finished: bool = False
+    busy: bool = False
 
     @property
     def text(self) -> str:

@@ -82,6 +82,7 @@ class Episode:
         self._rounds: list[list[Ask]] = []
         self._done = False
         self._begun = False
+        self._speaks = False
         self._spoken = 0
 
     async def play(self, turns: int) -> list[str]:
@@ -197,8 +198,12 @@ class Episode:
 
     async def _speak(self, number: int) -> None:
         """Let a person have a turn with a child meanwhile."""
-        await self._runtime.agent("kid").send(f"{DIRECT} {number}")
-        self._spoken += 1
+        self._speaks = True
+        try:
+            await self._runtime.agent("kid").send(f"{DIRECT} {number}")
+            self._spoken += 1
+        finally:
+            self._speaks = False
 
     async def answer(self, model: EpisodeModel, request: ModelRequest) -> Message:
         """Answer a request as the parent or one of the children."""
@@ -214,6 +219,7 @@ class Episode:
         if ask is None:
             ask = model.ask = self.asks[int(heard.removeprefix("ask "))]
             ask.base = tuple(request.messages)
+            ask.busy = self._speaks
         late = bool(ask.answers)
         await self._wait()
         if ask.way == ("hang late" if late else "hang"):
@@ -318,7 +324,11 @@ class Episode:
                     wanted = self._place_before(ask, before, earlier)
                 texts = [text for _, text, _, _ in wanted if text]
                 seen = [line for one in ask.base for line in one.text.split("\n") if line]
-                if without_direct(seen) != without_direct([*texts, ask.text]):
+                begun, wanted_texts = without_direct(seen), without_direct([*texts, ask.text])
+                # What was merged while a person talks to the child lands behind that turn.
+                if self.source == "child" and ask.busy:
+                    wanted_texts = [*wanted_texts[: len(begun) - 1], ask.text]
+                if begun != wanted_texts:
                     self.problems.append(f"{ask.text} started with {seen}, not with {texts}")
             earlier += asks
 
