@@ -15,9 +15,11 @@ from fast_agent.cards.load_set import check_set
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import ConfigError
+from fast_agent.registry.approvals import CardApprovals
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reloader
+from fast_agent.registry.trust import CardTrust
 from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.tape import Tape
+    from fast_agent.registry.card_code import CardCode
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
@@ -72,6 +75,12 @@ class FastAgent:
         self._registry: Registry | None = None
         self._live_roots: Reloader | None = None
         self._extra_servers: list[ServerSpec] = []
+        self._trust = CardTrust(CardApprovals(home_directory(self._environ)), self._cwd)
+
+    @property
+    def approvals(self) -> CardApprovals:
+        """What a person approved of the code that cards bring."""
+        return self._trust.approvals
 
     @property
     def workspace(self) -> Path:
@@ -171,6 +180,7 @@ class FastAgent:
         servers: Iterable[str] = (),
         receiver: str | None = None,
         multi_card: bool = False,
+        found: Iterable[str | Path] = (),
     ) -> tuple[str, ...]:
         """Load cards in one step, and give one agent more tools and servers.
 
@@ -180,6 +190,8 @@ class FastAgent:
             servers: Names of MCP servers the receiver gets.
             receiver: The agent that gets them; None is the default agent.
             multi_card: Whether a file may hold several cards.
+            found: Those of the paths that were found, not named by a person. What cards from there
+                bring runs only once a person approved it: `fast-agent trust`.
 
         Returns:
             The names of all agents loaded, in load order.
@@ -188,20 +200,23 @@ class FastAgent:
             CardError: With every problem of every card.
             ConfigError: With every problem of the configuration.
         """
-        tools = tuple(tools)
+        cards, tools = tuple(cards), tuple(tools)
+        known = {self._reader.key(path) for path in found}
+        given = {self._reader.key(path) for path in (*cards, *tools)}
+        self._trust.note(given - known, known)
         roots = read_roots(self._reader, (*cards, *tools), multi_card=multi_card)
         try:
             reloader = self._reloader
         except ConfigError as error:
             loads = [root.load for root in roots.values()]
-            found = [problem for load in loads for problem in load.diagnostics]
-            found += check_set(
+            problems = [problem for load in loads for problem in load.diagnostics]
+            problems += check_set(
                 [card for load in loads for card in load.cards],
                 probes=self._plain_probes(),
                 unread=[name for load in loads for name in load.unread],
             )
             raise ConfigError(
-                error.message, hint=error.hint, diagnostics=(*error.diagnostics, *found)
+                error.message, hint=error.hint, diagnostics=(*error.diagnostics, *problems)
             ) from error
         return reloader.load(
             roots,
@@ -209,6 +224,24 @@ class FastAgent:
             servers=tuple(servers),
             receiver=receiver,
         )
+
+    def code_in(self, *paths: str | Path, multi_card: bool = False) -> list[CardCode]:
+        """Look at what the cards of some paths bring that runs on this machine; none is loaded.
+
+        Args:
+            paths: Files and directories.
+            multi_card: Whether a file may hold several cards.
+
+        Returns:
+            One for each card file that brings code, in load order.
+
+        Raises:
+            CardError: A path cannot be read, or brings more than can be looked at.
+        """
+        from fast_agent.registry.card_code import codes_in
+
+        roots = read_roots(self._reader, paths, multi_card=multi_card)
+        return codes_in([root.load for root in roots.values()], self._cwd)
 
     def reload(self) -> Reload:
         """Read again the cards that changed since they were loaded, all or none of them.
@@ -301,6 +334,7 @@ class FastAgent:
             human=human,
             listener=listener,
             trust_cards=trust_cards,
+            code_check=self._trust.check,
             tape=tape,
             journal=journal,
         )
@@ -344,13 +378,14 @@ class FastAgent:
     @property
     def _agents(self) -> Registry:
         if self._registry is None:
-            self._registry = Registry(self.server_names, self.probes())
+            self._registry = Registry(self.server_names, self.probes(), self._trust.permit)
         return self._registry
 
     @property
     def _reloader(self) -> Reloader:
         if self._live_roots is None:
-            self._live_roots = Reloader(self._agents, partial(card_inputs, workspace=self._cwd))
+            inputs = partial(card_inputs, workspace=self._cwd)
+            self._live_roots = Reloader(self._agents, inputs, self._trust)
         return self._live_roots
 
     @property

@@ -151,5 +151,8 @@ class AgentConfig:
     @property
     def brings_code(self) -> bool:
         """Whether running this card runs code or commands that come with it."""
-        commands = any("://" not in server.target for server in self.mcp_connect)
+        # An address has it in its first word; the arguments of a command may be addresses.
+        commands = any(
+            "://" not in server.target.strip().partition(" ")[0] for server in self.mcp_connect
+        )
         return bool(self.function_tools or self.tool_hooks or self.shell or commands)

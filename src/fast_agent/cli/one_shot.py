@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fast_agent.app import FastAgent
-from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
 from fast_agent.cli.faults import Faults
+from fast_agent.cli.loading import load_cards
 from fast_agent.cli.log import show_log
 from fast_agent.cli.report import report_diagnostics, report_note
 from fast_agent.errors import ConfigError, HistoryError, ModelError
@@ -127,22 +127,15 @@ class OneShot:
     def _load(self, program: FastAgent) -> None:
         granted = [name for name in self._servers_named() if name in program.server_names]
         granted += self._add_servers(program)
-        auto_agents = auto_loaded(AGENT_CARDS, program.workspace)
-        auto_tools = auto_loaded(TOOL_CARDS, program.workspace)
-        cards = (*self.cards, *auto_agents)
-        if not cards:
-            program.agent("agent", default=True)
-        program.load(
-            cards=cards,
-            tools=(*self.card_tools, *auto_tools),
+        load_cards(
+            program,
+            cards=self.cards,
+            tools=self.card_tools,
             servers=granted,
             receiver=self.agent,
             multi_card=self.multi_card,
+            trust=self.trust,
         )
-        if not self.trust:
-            from fast_agent.cli.trust import refuse_untrusted
-
-            refuse_untrusted(program, (*auto_agents, *auto_tools))
         if not self.quiet:
             notes = (*program.settings.warnings, *program.snapshot.notes)
             report_diagnostics(note for note in notes if note.severity == "warning")

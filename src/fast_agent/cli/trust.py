@@ -1,50 +1,60 @@
-"""Cards that load by themselves do not run code unless the person says so."""
+"""`fast-agent trust`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.trust_rules import UNTRUSTED_CODE
-from fast_agent.errors import CardError
+import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from fast_agent.app import FastAgent
-    from fast_agent.cards.card import Card
-
-_FIELDS = ("function_tools", "tool_hooks", "shell", "mcp_connect")
 
 
-def refuse_untrusted(program: FastAgent, directories: Iterable[Path]) -> None:
-    """Refuse the code of cards that were found and not named.
+@click.command()
+@click.argument("paths", metavar="[PATH…]", nargs=-1)
+@click.option("--list", "listing", is_flag=True, help="List approvals, and how each stands.")
+@click.option("--revoke", is_flag=True, help="Take approvals back.")
+def command(paths: tuple[str, ...], listing: bool, revoke: bool) -> None:
+    """Approve the code that found cards bring, as it is now.
 
-    Args:
-        program: The loaded program.
-        directories: The directories that loaded by themselves.
-
-    Raises:
-        CardError: With every card that brings code.
+    Cards in .fast-agent/agent-cards/ and .fast-agent/tool-cards/ load by themselves. What they
+    bring (functions, hooks, a shell, a server they start) runs only once it was approved: read the
+    cards and the files they run first. When one of them changes, it has to be approved again.
+    Without PATH, all cards that load by themselves are meant.
     """
-    found: list[Diagnostic] = []
-    for directory in directories:
-        root = str((program.workspace / directory).resolve())
-        cards = program.snapshot.roots.get(root, ())
-        found += [_refusal(card) for card in cards if card.config.brings_code]
-    if found:
-        raise CardError(found[0].message, hint=found[0].hint, diagnostics=found)
+    from fast_agent.app import FastAgent
+    from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+    from fast_agent.diagnostics.visible import visible
+
+    if listing and (revoke or paths):
+        raise click.UsageError("--list stands alone")
+    program = FastAgent(ignore_config=True)
+    here = program.workspace
+    if listing:
+        from fast_agent.cli.trust_list import render_approvals
+
+        click.echo(render_approvals(program), nl=False)
+    elif revoke:
+        places = paths or (str(AGENT_CARDS), str(TOOL_CARDS))
+        meant = [str((here / place).parent.resolve() / Path(place).name) for place in places]
+        known = program.approvals.all()
+        gone = [path for path in known if path in meant or str(Path(path).parent) in meant]
+        for path in program.approvals.revoke(gone):
+            click.echo(visible(f"revoked {path}"))
+    else:
+        found = (*auto_loaded(AGENT_CARDS, here), *auto_loaded(TOOL_CARDS, here))
+        _approve(program, paths or tuple(map(str, found)))
 
 
-def _refusal(card: Card) -> Diagnostic:
-    field = next(name for name in _FIELDS if getattr(card.config, name))
-    span = card.span_of(field, key=True)
-    return Diagnostic(
-        UNTRUSTED_CODE,
-        f"`{card.config.name}` was found, not named, and brings code by `{field}`",
-        card.path,
-        span,
-        hint=f"read it, then name it with `--card {card.path}` or run with `--trust`",
-        source_line=None if span is None else card.source_line(span.start.line),
-    )
+def _approve(program: FastAgent, paths: tuple[str, ...]) -> None:
+    from fast_agent.cli.report import report_note
+    from fast_agent.cli.trust_list import described
+
+    codes = program.code_in(*paths, multi_card=True)
+    if not codes:
+        report_note("no card there brings code, so there is nothing to approve")
+        return
+    program.approvals.approve(codes)
+    for code in codes:
+        click.echo(f"approved {described(code, 'approved')}")

@@ -13,7 +13,7 @@ from fast_agent.registry.additions import Additions, Roots, with_additions
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from fast_agent.cards.card import Card
     from fast_agent.cards.load import CardLoad
@@ -64,10 +64,17 @@ class Registry:
     Args:
         servers: Names of the configured MCP servers.
         probes: Checks of each card by the rooms above the cards.
+        permit: Checks the cards of a whole set at every change; None lets every set pass.
     """
 
-    def __init__(self, servers: Collection[str], probes: Iterable[Probe] = ()) -> None:
+    def __init__(
+        self,
+        servers: Collection[str],
+        probes: Iterable[Probe] = (),
+        permit: Callable[[Sequence[Card]], Iterable[Diagnostic]] | None = None,
+    ) -> None:
         self._servers = servers
+        self._permit = permit
         self._probes = tuple(probes)
         self._snapshot = _EMPTY
         self._probed: dict[int, tuple[Card, tuple[Diagnostic, ...]]] = {}
@@ -185,6 +192,8 @@ class Registry:
         probe = self._probe_again(cards, touched)
         found = check_set(cards, servers=self._servers, probes=(probe,), unread=unread)
         problems.extend((*lost, *found))
+        if self._permit is not None:
+            problems.extend(self._permit(cards))
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
             raise CardError(_headline(errors), hint=errors[0].hint, diagnostics=problems)

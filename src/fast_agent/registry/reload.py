@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.errors import CardError
 from fast_agent.registry.card_inputs import CardInputs
@@ -58,6 +58,19 @@ class Reload:
         return f"AgentCards reloaded: {counts}"
 
 
+class Permits(Protocol):
+    """What decides, besides the cards themselves, whether they are taken in."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The files a change of may decide otherwise."""
+        ...
+
+    def moved(self) -> bool:
+        """Whether it may decide otherwise than when it was last asked."""
+        ...
+
+
 class Reloader:
     """Loads roots into a registry, and brings them up to date.
 
@@ -66,10 +79,14 @@ class Reloader:
     Args:
         registry: Where the agents go.
         inputs_of: Names the files an agent is made from besides its card.
+        permits: What decides of cards too; refused ones are tried again when it moved.
     """
 
-    def __init__(self, registry: Registry, inputs_of: InputsOf) -> None:
+    def __init__(
+        self, registry: Registry, inputs_of: InputsOf, permits: Permits | None = None
+    ) -> None:
         self._registry = registry
+        self._permits = permits
         self._inputs = CardInputs(inputs_of)
         self._roots: dict[str, CardRoot] = {}
         self._taken: dict[str, CardLoad] = {}
@@ -83,8 +100,9 @@ class Reloader:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The files that agents are made from besides their cards."""
-        return self._inputs.paths
+        """The files that decide what agents are, besides their cards."""
+        paths = self._inputs.paths
+        return paths if self._permits is None else (*paths, *self._permits.places)
 
     def load(
         self,
@@ -126,7 +144,8 @@ class Reloader:
             before = self._registry.snapshot
             moved = [root.look() for root in self._roots.values()]
             touched = self._inputs.touched()
-            if not any(moved) and not touched:
+            again = self._permits is not None and self._permits.moved()
+            if not any(moved) and not touched and not again:
                 return Reload(before.version)
             self._waiting |= touched
             loads = {
@@ -134,6 +153,8 @@ class Reloader:
                 for key, root in self._roots.items()
                 if root.load is not self._taken.get(key)
             }
+            if again and not loads and not self._waiting:
+                return Reload(before.version)
             try:
                 self._registry.load(loads, touched=self._waiting)
             except CardError as error:

@@ -507,7 +507,8 @@ class Runtime:
         if self._loader is None:
             from fast_agent.tools.function_loader import FunctionLoader
 
-            self._loader = FunctionLoader(self._surroundings.workspace)
+            around = self._surroundings
+            self._loader = FunctionLoader(around.workspace, check=around.code_check)
         return self._loader
 
     def _may_have_strange_skills(self) -> bool:

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 from fast_agent.text.source import read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    Check = Callable[[Path, str], None]
 
 
 class CodeDirectory:
@@ -31,10 +33,12 @@ class CodeDirectory:
     Args:
         directory: The directory.
         package: A module name nothing else has.
+        check: Told of each file and its text before it is run; it raises for what may not be.
     """
 
-    def __init__(self, directory: Path, package: str) -> None:
+    def __init__(self, directory: Path, package: str, check: Check | None = None) -> None:
         self._directory = directory
+        self._check = check
         self._package = package
         self._lock = RLock()
         self._builtins = {**vars(builtins), "__import__": self._import}
@@ -55,6 +59,7 @@ class CodeDirectory:
             ModuleNotFoundError: There is no such file.
             SourceError: The file cannot be read.
             SyntaxError: It is no Python.
+            CardError: It may not be run.
             BaseException: What its code raises.
         """
         name = ".".join((self._package, *parts))
@@ -66,6 +71,8 @@ class CodeDirectory:
         parent = self.load(*parts[:-1])
         file, is_package = self._file(parts)
         text = read_source(file).text
+        if self._check is not None:
+            self._check(file, text)
         module = ModuleType(name)
         module.__spec__ = ModuleSpec(name, None, origin=str(file), is_package=is_package)
         module.__file__ = str(file)

@@ -14,6 +14,7 @@ from fast_agent.diagnostics.tool_rules import (
     function_error,
     syntax_error,
 )
+from fast_agent.errors import CardError
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.span import Span
 from fast_agent.tools.code_directory import CodeDirectory, forget
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType, TracebackType
 
-    from fast_agent.errors import CardError
     from fast_agent.tools.function_path import FunctionPath
 
 
@@ -38,10 +38,17 @@ class FunctionLoader:
     Args:
         workspace: The directory the program works in.
         threads: Where the synchronous ones of its functions run; None makes threads for them.
+        check: Told of each file and its text before it is run; it raises for what may not be.
     """
 
-    def __init__(self, workspace: Path, threads: WorkerThreads | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        threads: WorkerThreads | None = None,
+        check: Callable[[Path, str], None] | None = None,
+    ) -> None:
         self.workspace = workspace
+        self._check = check
         self.threads = threads or WorkerThreads()
         self._directories: dict[Path, CodeDirectory] = {}
         packages: list[str] = []
@@ -87,6 +94,8 @@ class FunctionLoader:
             raise function_error(FUNCTION_FILE_SYNTAX, msg, hint=problem.hint) from problem
         except SyntaxError as problem:
             raise syntax_error(problem, _shown(path, file, problem.filename)) from problem
+        except CardError:
+            raise
         except (Exception, SystemExit) as problem:
             raise _import_error(path, file, problem) from problem
 
@@ -94,7 +103,7 @@ class FunctionLoader:
         code = self._directories.get(directory)
         if code is None:
             package = f"_card_code_{id(self):x}_{len(self._directories)}"
-            code = self._directories[directory] = CodeDirectory(directory, package)
+            code = self._directories[directory] = CodeDirectory(directory, package, self._check)
             self._packages.append(package)
         return code
 
