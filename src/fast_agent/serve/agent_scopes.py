@@ -189,9 +189,12 @@ class Scopes:
 
     async def _expire(self) -> None:
         end = self._clock() - self._limits.idle_seconds
-        old = [name for name, one in self._by_id.items() if not one.using and one.used_at < end]
-        for name in old:
-            await self.disconnect(self._by_id.pop(name))
+        while self._by_id:
+            name, longest = next(iter(self._by_id.items()))  # they are in the order of their use
+            if longest.using or longest.used_at >= end:
+                return
+            del self._by_id[name]
+            await self.disconnect(longest)
 
     async def _make_room(self) -> None:
         if len(self._by_id) < self._limits.conversations:

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
-import anyio
+from anyio import CancelScope, to_thread
 
 from fast_agent.resources.answer import Answer
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.changes import Change
 from fast_agent.resources.encoding import NOTHING, encode
 from fast_agent.resources.era import MODERN_VERSIONS
+from fast_agent.resources.opening import CAPABILITIES
 from fast_agent.resources.paging import page
-from fast_agent.resources.problem import bad_params, shown
+from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_params, shown
 from fast_agent.resources.provider import Addition
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
 from fast_agent.serve.agent_call import AgentCall
 from fast_agent.serve.agent_client import ServedClient, through_session
+from fast_agent.serve.agent_departure import departure_of
 from fast_agent.serve.agent_exchange import Exchange, Exchanges
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
-from fast_agent.serve.resource_server import ResourceServer, connection_of
+from fast_agent.serve.resource_server import ResourceServer, connection_of, session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from anyio.abc import TaskGroup
-    from mcp.server.connection import Connection
+    from starlette.types import ASGIApp
 
     from fast_agent.resources.provider import ToolAnswer
     from fast_agent.resources.session import Session
@@ -36,8 +39,9 @@ if TYPE_CHECKING:
     from fast_agent.serve.agent_generation import Generation, Generations
     from fast_agent.serve.agent_progress import Report
     from fast_agent.serve.agent_scopes import Scopes
+    from fast_agent.serve.plain_message import PlainMessage
     from fast_agent.serve.resource_server import Context
-    from fast_agent.text.json_value import JsonObject
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 SERVER_NAME = "fast-agent-mcp"
 SESSION_ID = "fast-agent/session"
@@ -60,6 +64,25 @@ class Served(NamedTuple):
 
     catalog: Catalog
     additions: Sequence[Addition] = ()
+
+
+class Begun:
+    """A call that has its conversation.
+
+    Args:
+        call: The call.
+        session_id: The session it belongs to; None where its connection is that.
+
+    Attributes:
+        left: Whether its client has left.
+    """
+
+    __slots__ = ("call", "left", "session_id")
+
+    def __init__(self, call: AgentCall, session_id: str | None) -> None:
+        self.call = call
+        self.session_id = session_id
+        self.left = False
 
 
 class AgentServer(ResourceServer):
@@ -103,6 +126,11 @@ class AgentServer(ResourceServer):
         self._admin = admin
         self._exchanges = Exchanges(new_id)
         self._own: WeakKeyDictionary[Session, Conversation] = WeakKeyDictionary()
+        self._known: WeakSet[Session] = WeakSet()
+        self._mute: WeakSet[Session] = WeakSet()
+        """Clients that opened with a handshake and cannot be asked anything."""
+        self._calls: dict[Session, dict[int | str, CancelScope]] = {}
+        """Calls under way that the SDK does not know of."""
         self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
 
     async def cards_changed(self) -> None:
@@ -115,11 +143,27 @@ class AgentServer(ResourceServer):
             if own is None or own.generation is newest:
                 session.tell(changed)
 
+    def app(self, sdk: ASGIApp, path: str, hosts: Iterable[str] | None) -> ASGIApp:
+        """Put in front of the SDK's application what answers plain requests and calls."""
+        from fast_agent.serve.agent_requests import AgentRequests
+
+        return AgentRequests(sdk, self, path, hosts)
+
+    def notice(self, ctx: Context) -> None:
+        """Take a notification: a call may be called off that never reached the SDK."""
+        if ctx.method != "notifications/cancelled":
+            return
+        session = session_of(connection_of(ctx.session))
+        request_id = (ctx.params or NOTHING).get("requestId")
+        if session is not None and isinstance(request_id, (int, str)):
+            found = self._calls.get(session, {}).get(request_id)
+            if found is not None:
+                found.cancel()
+
     async def answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
         """Answer a request; see `ResourceServer.answer`."""
-        connection = connection_of(ctx.session)
         if ctx.protocol_version not in MODERN_VERSIONS:
-            await self._connected(session, connection)
+            await self._connected(session, ctx, params)
         if ctx.method not in {_CALL, _PROMPT}:
             return await super().answer(session, ctx, params)
         self.service.admit(session, ctx.method, params, served=True)
@@ -127,40 +171,118 @@ class AgentServer(ResourceServer):
             return await self._called(session, ctx, params)
         return await self._prompted(session, params)
 
-    async def _connected(self, session: Session, connection: Connection) -> None:
-        """Begin the conversation of a new connection."""
-        if session in self._own:
-            return
-        conversation = await self.scopes.connect()
-        if conversation is not None:
-            self._own[session] = conversation
-            connection.exit_stack.push_async_callback(self.scopes.disconnect, conversation)
+    async def begin_plainly(
+        self, session: Session, message: PlainMessage, *, modern: bool
+    ) -> Begun | None:
+        """Begin a call that is answered by one JSON body.
+
+        Args:
+            session: The client.
+            message: The call.
+            modern: Whether it speaks the newest protocol.
+
+        Returns:
+            The call; None where it wants more than that, or is none of an agent.
+
+        Raises:
+            ResourceError: It cannot be answered.
+        """
+        params = message.params
+        meta = params.get("_meta", NOTHING)
+        if not isinstance(meta, Mapping) or "progressToken" in meta or "requestState" in params:
+            return None
+        if modern:
+            if _askable(meta.get(CAPABILITIES)):
+                return None
+            session.protocol = MODERN_VERSIONS[-1]
+        elif session not in self._mute:
+            return None
+        name, arguments = params.get("name"), params.get("arguments", NOTHING)
+        if not isinstance(name, str) or not isinstance(arguments, Mapping):
+            return None
+        if name not in self._doors_of(self._own.get(session)) or name in self._admin.names:
+            return None
+        return await self._begun(session, params, name, arguments)
+
+    @contextmanager
+    def open_call(
+        self, session: Session, request_id: int | str, scope: CancelScope
+    ) -> Generator[None]:
+        """Let the client call a call off while it is open."""
+        calls = self._calls.setdefault(session, {})
+        calls[request_id] = scope
+        try:
+            yield
+        finally:
+            if calls.get(request_id) is scope:
+                del calls[request_id]
+            if not calls:
+                self._calls.pop(session, None)
+
+    def sealed(self, answer: Answer, session: Session, begun: Begun) -> Answer:
+        """Add what the protocol wants on the answer of a call."""
+        kind = answer.data.get("resultType")
+        if begun.session_id is not None:
+            answer = answer.with_fields(Answer({"_meta": {SESSION_ID: begun.session_id}}))
+        answer = self.service.seal(answer, session)
+        return answer if kind is None else answer.with_fields(Answer({"resultType": kind}))
+
+    async def _connected(self, session: Session, ctx: Context, params: JsonObject) -> None:
+        """Begin the conversation of a new connection, and see what its client can be asked."""
+        if session not in self._known:
+            self._known.add(session)
+            connection = connection_of(ctx.session)
+            conversation = await self.scopes.connect()
+            if conversation is not None:
+                self._own[session] = conversation
+                connection.exit_stack.push_async_callback(self.scopes.disconnect, conversation)
+            connection.exit_stack.callback(self._disconnected, session)
+            if ctx.method == "initialize" and not _askable(params.get("capabilities")):
+                self._mute.add(session)
+
+    def _disconnected(self, session: Session) -> None:
+        for scope in tuple(self._calls.pop(session, {}).values()):
+            scope.cancel()
 
     async def _called(self, session: Session, ctx: Context, params: JsonObject) -> Answer:
         name = text_of(params, "name")
         arguments = NOTHING if params.get("arguments") is None else object_of(params, "arguments")
         if name in self._admin.names:
             return await self._administered(session, name, arguments)
+        begun = await self._begun(session, params, name, arguments)
+        if begun is None:
+            if any(tool.name == name for tool in self.service.tools()):
+                return await to_thread.run_sync(self.service.call, session, _CALL, params)
+            raise bad_params(f"there is no tool `{shown(name)}`")
+        report = _report_of(ctx)
+        if session.era == "modern":
+            answer = await self._exchanged(begun.call, ctx, params, report)
+        else:
+            answer = await self._streamed(begun.call, ctx, report)
+        return self.sealed(answer, session, begun)
+
+    async def _begun(
+        self, session: Session, params: JsonObject, name: str, arguments: JsonObject
+    ) -> Begun | None:
+        """Begin a call in its conversation; None where there is no agent of this name."""
         held = await self._held(session, params)
         own = self._own.get(session) if held is None else held[1]
         doors = self._doors_of(own)
         if name not in doors:
-            if any(tool.name == name for tool in self.service.tools()):
-                return await anyio.to_thread.run_sync(self.service.call, session, _CALL, params)
-            raise bad_params(f"there is no tool `{shown(name)}`")
+            return None
         call = AgentCall(self.scopes, own, name, doors[name], arguments)
-        report = _report_of(ctx)
-        if session.era == "modern":
-            answer = await self._exchanged(call, ctx, params, report)
-        else:
-            ask = through_session(ctx.session, ctx.request_id)
-            human = ServedClient.of(ask, ctx.session.client_capabilities)
-            answer = Answer((await call.run(report, human)).data)
-        if held is not None:
-            answer = answer.with_fields(Answer({"_meta": {SESSION_ID: held[0]}}))
-        sealed = self.service.seal(answer, session)
-        kind = answer.data.get("resultType")
-        return sealed if kind is None else sealed.with_fields(Answer({"resultType": kind}))
+        return Begun(call, None if held is None else held[0])
+
+    async def _streamed(self, call: AgentCall, ctx: Context, report: Report | None) -> Answer:
+        """Answer a call of a client that can be asked while it waits."""
+        ask = through_session(ctx.session, ctx.request_id)
+        human = ServedClient.of(ask, ctx.session.client_capabilities)
+        with CancelScope() as scope:
+            departure = departure_of(ctx.request)
+            if departure is not None:
+                departure.ends(scope)
+            return Answer((await call.run(report, human)).data)
+        raise RequestRefused(INTERNAL_ERROR, "the client has gone")
 
     async def _exchanged(
         self, call: AgentCall, ctx: Context, params: JsonObject, report: Report | None
@@ -249,6 +371,13 @@ def _listed(method: str, key: str, found: Mapping[str, bytes], params: JsonObjec
     names = sorted(found)
     part = page(method, names, params.get("cursor"), _PAGE)
     return Answer.of_list(key, [found[name] for name in names[part.start : part.end]], part.cursor)
+
+
+def _askable(capabilities: JsonValue) -> bool:
+    """Whether a client with these capabilities can be asked for anything on the way."""
+    if not isinstance(capabilities, Mapping):
+        return True  # nonsense, which the SDK refuses
+    return "elicitation" in capabilities or "sampling" in capabilities
 
 
 def _report_of(ctx: Context) -> Report | None:

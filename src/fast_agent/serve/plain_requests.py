@@ -22,20 +22,24 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from fast_agent.resources.answer import Answer
     from fast_agent.serve.plain_message import PlainMessage
     from fast_agent.serve.resource_server import ResourceServer
-    from fast_agent.text.json_value import JsonObject
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 _LISTS = frozenset({"resources/list", "resources/templates/list"})
 _READ = "resources/read"
 _MODERN = _LISTS | {_READ, "server/discover"}
 _HANDSHAKE = _LISTS | {_READ, "ping"}
+_NAMES: Mapping[str, str] = {_READ: "uri", "tools/call": "name"}
+"""Requests whose headers name one of their parameters."""
+
 _VERSIONS = frozenset(version.encode() for version in MODERN_VERSIONS)
 _JSON = b"application/json"
 _SESSION_ID = b"mcp-session-id"
 
 
-class _Plain(NamedTuple):
+class Plain(NamedTuple):
     """A request that is plain as far as its headers tell, and whose it is."""
 
     headers: Mapping[bytes, bytes]
@@ -69,17 +73,29 @@ class PlainRequests:
             await self._app(scope, receive, send)
             return
         first = await receive()
-        body = self._answer(first, plain)
-        if body is None:
+        message = read_plainly(first)
+        body = None if message is None else self._answer(message, plain)
+        if body is not None:
+            await send_json(body, plain, send)
+        elif message is None or not await self.late(message, plain, receive, send):
             await self._app(scope, _again(first, receive), send)
-            return
-        headers = [(b"content-type", _JSON), (b"content-length", b"%d" % len(body))]
-        if not plain.modern:
-            headers.append((_SESSION_ID, plain.headers[_SESSION_ID]))
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
 
-    def _plain(self, scope: Scope) -> _Plain | None:
+    async def late(self, message: PlainMessage, plain: Plain, receive: Receive, send: Send) -> bool:
+        """Answer what takes its time; see `agent_requests`.
+
+        Args:
+            message: The request.
+            plain: What its headers tell.
+            receive: Tells whether the client is still there.
+            send: Takes the answer.
+
+        Returns:
+            Whether it was answered here; then nothing was left to do.
+        """
+        del message, plain, receive, send
+        return False
+
+    def _plain(self, scope: Scope) -> Plain | None:
         if scope["type"] != "http" or scope["path"] != self._path:
             return None
         given: list[tuple[bytes, bytes]] = scope["headers"]
@@ -97,24 +113,19 @@ class PlainRequests:
             return None
         version = headers.get(b"mcp-protocol-version", b"")
         if version in _VERSIONS:
-            return _Plain(headers, Session(_no_send), modern=True)
+            return Plain(headers, Session(_no_send), modern=True)
         session = self._sessions.find(headers.get(_SESSION_ID, b"").decode("latin-1"))
         if session is None or session.protocol is None or session.protocol.encode() != version:
             return None
-        return _Plain(headers, session, modern=False)
+        return Plain(headers, session, modern=False)
 
     def _lets_in(self, host: bytes | None) -> bool:
         return host is not None and (self._hosts is None or host in self._hosts)
 
-    def _answer(self, first: Message, plain: _Plain) -> bytes | None:
+    def _answer(self, message: PlainMessage, plain: Plain) -> bytes | None:
         """The answer to a plain request, or None where the SDK must look at it."""
-        if first["type"] != "http.request" or first.get("more_body"):
-            return None
-        message = plain_message(first.get("body", b""))
-        if message is None:
-            return None
         if plain.modern:
-            fits = message.method in _MODERN and _as_headers_say(message, plain.headers)
+            fits = message.method in _MODERN and as_headers_say(message, plain.headers)
         else:
             fits = message.method in _HANDSHAKE
         if not fits:
@@ -125,19 +136,41 @@ class PlainRequests:
             return None
         if answer is None:
             return None
-        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(message.id), answer.json)
+        return result_of(message, answer)
 
 
 def _accepts_json(accept: bytes) -> bool:
     return any(kind.strip() == _JSON for kind in accept.split(b","))
 
 
-def _as_headers_say(message: PlainMessage, headers: Mapping[bytes, bytes]) -> bool:
+def read_plainly(first: Message) -> PlainMessage | None:
+    """Read the request of a body that came at once; None where it is not plain."""
+    if first["type"] != "http.request" or first.get("more_body"):
+        return None
+    return plain_message(first.get("body", b""))
+
+
+def result_of(message: PlainMessage, answer: Answer) -> bytes:
+    """Write the response to a request."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(message.id), answer.json)
+
+
+async def send_json(body: bytes, plain: Plain, send: Send) -> None:
+    """Send a response as the whole body."""
+    headers = [(b"content-type", _JSON), (b"content-length", b"%d" % len(body))]
+    if not plain.modern:
+        headers.append((_SESSION_ID, plain.headers[_SESSION_ID]))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def as_headers_say(message: PlainMessage, headers: Mapping[bytes, bytes]) -> bool:
     """Whether a request of the newest protocol is the one that its headers announce."""
     meta = message.params.get("_meta")
     if not isinstance(meta, Mapping) or not isinstance(meta.get(CAPABILITIES), Mapping):
         return False
-    if message.method == _READ and not _names(headers.get(b"mcp-name"), message.params):
+    key = _NAMES.get(message.method)
+    if key is not None and not _names(headers.get(b"mcp-name"), message.params.get(key)):
         return False
     version = meta.get(VERSION)
     return (
@@ -147,14 +180,13 @@ def _as_headers_say(message: PlainMessage, headers: Mapping[bytes, bytes]) -> bo
     )
 
 
-def _names(header: bytes | None, params: JsonObject) -> bool:
-    """Whether a header names what is read, in plain letters."""
-    uri = params.get("uri")
+def _names(header: bytes | None, name: JsonValue) -> bool:
+    """Whether a header names what is read or called, in plain letters."""
     return (
-        isinstance(uri, str)
-        and uri.isascii()
-        and not uri.startswith("=?")
-        and header == uri.encode()
+        isinstance(name, str)
+        and name.isascii()
+        and not name.startswith("=?")
+        and header == name.encode()
     )
 
 

@@ -120,6 +120,7 @@ class ResourceServer:
 
     async def _serve(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         if ctx.request_id is None:
+            self.notice(ctx)
             return await call_next(ctx)
         params = cast("JsonObject", ctx.params or NOTHING)
         session: Session | None = None
@@ -141,6 +142,9 @@ class ResourceServer:
             raise MCPError(INTERNAL_ERROR, "internal error") from None
         return _plain(answer.json) if answer is not None else {}
 
+    def notice(self, ctx: Context) -> None:
+        """Take a notification that the SDK handles too."""
+
     async def answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
         """Answer a request; what follows the protocol in all else is settled.
 
@@ -158,8 +162,7 @@ class ResourceServer:
     def _session_of(self, ctx: Context) -> Session:
         """The session of a client that opened with a handshake."""
         connection = connection_of(ctx.session)
-        known = connection.state.get(_SESSION)
-        session = known if isinstance(known, Session) else self._open(ctx, connection)
+        session = session_of(connection) or self._open(ctx, connection)
         if connection.session_id is not None:
             self.sessions.see(connection.session_id, session)
         return session
@@ -218,6 +221,12 @@ async def _deliver(mailbox: Mailbox, session: ServerSession, scope: anyio.Cancel
 
     with scope:
         await mailbox.deliver(send)
+
+
+def session_of(connection: Connection) -> Session | None:
+    """The session of a connection that was opened by a handshake; None where there is none yet."""
+    known = connection.state.get(_SESSION)
+    return known if isinstance(known, Session) else None
 
 
 def connection_of(session: ServerSession) -> Connection:
