@@ -13,8 +13,8 @@ from weakref import WeakSet
 from anyio import CancelScope
 
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.models.create import ModelFactory
 from fast_agent.models.selection import select_model
+from fast_agent.runtime.belongings import Belongings
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.call_site import CallSite
@@ -24,7 +24,6 @@ from fast_agent.runtime.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.runtime.granted import with_granted
 from fast_agent.runtime.scope import Charges, Scope
 from fast_agent.runtime.surroundings import Surroundings
-from fast_agent.runtime.url_text import UrlTexts, fetch_text
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -35,15 +34,13 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
-    from fast_agent.mcp.pool import ServerPool, ServerReport
+    from fast_agent.mcp.pool import ServerReport
     from fast_agent.mcp.prompts import ServerPrompts
     from fast_agent.mcp.resources import ServerResources
     from fast_agent.messages.message import Message
-    from fast_agent.models.create import Models
     from fast_agent.models.model import Model
     from fast_agent.models.selection import Selection
     from fast_agent.models.usage import Usage
-    from fast_agent.resources.provider import Provider
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
@@ -51,10 +48,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.cumulative import CumulativeTranscript
-    from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.human import Human
-    from fast_agent.tools.resource_tools import ResourceShelf
-    from fast_agent.tools.skill_gate import SkillGate
 
 
 log = getLogger(__name__)
@@ -110,19 +104,15 @@ class Runtime:
         self._chosen: dict[str, str] = {}
         self._meter = Meter("session")
         self._charges = Charges()
-        self._models: Models = ModelFactory(settings, around.environ)
-        urls = UrlTexts(fetch_text, around.monotonic)
-        if tape is not None:
-            from fast_agent.models.cassette_model import TapedModels
-            from fast_agent.runtime.tape import TapedUrls
-
-            self._models = TapedModels(self._models, tape, settings.model_aliases)
-            urls = TapedUrls(fetch_text, around.monotonic, tape)
-        self._loader: FunctionLoader | None = None
-        self._shelf: ResourceShelf | None = None
-        self._pool = self._new_pool(needed=grows)
-        self._gate: SkillGate | None = None
-        gate = around.gate or (self._skill_gate if self._may_have_strange_skills() else None)
+        self._belongings = belongings = Belongings(
+            settings,
+            around,
+            [card.config for card in load_set.cards.values()],
+            charges=self._charges,
+            sampling_model=self._sampling_model,
+            grows=grows,
+        )
+        self._pool, gate = belongings.pool, belongings.gate
         outer = replace(
             outer, meters=(self._meter, *outer.meters), charges=self._charges, cast=None
         )
@@ -136,11 +126,11 @@ class Runtime:
             settings=settings,
             surroundings=replace(around, gate=gate, transcript=self._cast.transcript),
             pool=self._pool,
-            models=self._models,
-            loader=self._function_loader,
-            urls=urls,
+            models=belongings.models,
+            loader=belongings.loader,
+            urls=belongings.urls,
             scope=self._cast.scope,
-            shelf=self._resource_shelf,
+            shelf=belongings.shelf,
             model_of=self.model_of,
             clone=self.clone,
             builders=builders,
@@ -171,10 +161,7 @@ class Runtime:
             with CancelScope(shield=True):
                 problem = await self._close_agents()
         finally:
-            if self._loader is not None:
-                self._loader.close()
-            if self._shelf is not None:
-                self._shelf.close()
+            self._belongings.close()
             await self._stack.__aexit__(exc_type, exc, traceback)
         if problem is not None and exc is None:
             raise problem
@@ -273,11 +260,11 @@ class Runtime:
             FastAgentError: A card cannot be run; everything is as it was.
         """
         load_set = with_granted(load_set, self._surroundings.granted)
-        before = self._load_set, self._workshop, self._blueprints, self._loader
+        before = self._load_set, self._workshop, self._blueprints
         histories = replace(self._workshop.histories, cards=load_set.cards)
         self._load_set = load_set
         self._workshop = replace(self._workshop, cards=load_set.cards, histories=histories)
-        self._loader = None
+        undo = self._belongings.renew_loader()
         known, casts = load_set.cards, tuple(self._casts)
         self._blueprints = {
             name: blueprint
@@ -287,7 +274,8 @@ class Runtime:
         try:
             fresh = [cast.prepare({name for name in changed if name in known}) for cast in casts]
         except BaseException:
-            self._load_set, self._workshop, self._blueprints, self._loader = before
+            self._load_set, self._workshop, self._blueprints = before
+            undo()
             raise
         for cast, agents in zip(casts, fresh, strict=True):
             gone = [name for name in cast.live if name not in known]
@@ -483,60 +471,7 @@ class Runtime:
         Raises:
             ModelError: Steps were left over.
         """
-        self._models.finish()
-
-    def _new_pool(self, *, needed: bool) -> ServerPool | None:
-        """Make the pool of servers, where a card has any; else nothing of MCP is imported."""
-        configs = [card.config for card in self._load_set.cards.values()]
-        if not needed and not any(config.servers or config.mcp_connect for config in configs):
-            return None
-        from fast_agent.mcp.client_side import ClientSide
-        from fast_agent.mcp.pool import ServerPool
-        from fast_agent.mcp.server import from_settings
-        from fast_agent.runtime.agent_sampler import AgentSampler
-
-        around = self._surroundings
-        sampler = AgentSampler(self._sampling_model, self._charges)
-        return ServerPool(
-            (*from_settings(self._settings.mcp), *around.servers),
-            offered=ClientSide(sampler=sampler, approval=around.approval, human=around.human),
-            clock=around.monotonic,
-        )
-
-    def _function_loader(self) -> FunctionLoader:
-        if self._loader is None:
-            from fast_agent.tools.function_loader import FunctionLoader
-
-            around = self._surroundings
-            self._loader = FunctionLoader(around.workspace, check=around.code_check)
-        return self._loader
-
-    def _may_have_strange_skills(self) -> bool:
-        """Whether an agent may come by a skill of a server; a smart one has others run cards."""
-        cards = self._load_set.cards.values()
-        return self._pool is not None or any(card.config.type == "smart" for card in cards)
-
-    def _skill_gate(self) -> SkillGate:
-        if self._gate is None:
-            from fast_agent.config.home import home_directory
-            from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
-            from fast_agent.tools.skill_gate import SkillGate
-
-            around = self._surroundings
-            approvals = SkillApprovals(home_directory(around.environ) / FILE)
-            self._gate = SkillGate(around.human, approvals)
-        return self._gate
-
-    def _resource_shelf(self) -> ResourceShelf:
-        """Give the documents agents may look up, made when one first may."""
-        if self._shelf is None:
-            from fast_agent.resources.catalog import Catalog
-            from fast_agent.resources.internal.provider import InternalProvider
-            from fast_agent.tools.resource_tools import ResourceShelf
-
-            catalog = Catalog((InternalProvider(), *self._guides(), *self._surroundings.providers))
-            self._shelf = ResourceShelf(catalog)
-        return self._shelf
+        self._belongings.models.finish()
 
     def _card(self, name: str) -> Card:
         card = self._load_set.cards.get(name)
@@ -565,19 +500,11 @@ class Runtime:
         config = self._card(agent).config
         if spec is not None:
             workspace = self._surroundings.workspace
-            return self._models.create(spec, agent=agent, directory=workspace)
+            return self._belongings.models.create(spec, agent=agent, directory=workspace)
         own = self.model_of(agent)
-        return self._models.create(
+        return self._belongings.models.create(
             own.text, agent=agent, api_key=config.api_key, directory=own.directory
         )
-
-    def _guides(self) -> tuple[Provider, ...]:
-        """Give the documents of the configuration's `guide`."""
-        from fast_agent.resources.guide.file import configured_guide
-        from fast_agent.resources.guide.provider import GuideProvider
-
-        guide = configured_guide(self._settings)
-        return () if guide is None else (GuideProvider(guide),)
 
     async def _close_agents(self) -> FastAgentError | None:
         """Close every agent; returns the first problem."""

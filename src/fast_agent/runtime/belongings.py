@@ -1,0 +1,147 @@
+"""Belongings: what all agents of a runtime use together, each made when it is first needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.models.create import ModelFactory
+from fast_agent.runtime.url_text import UrlTexts, fetch_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.config.settings import Settings
+    from fast_agent.mcp.pool import ServerPool
+    from fast_agent.models.create import Models
+    from fast_agent.models.model import Model
+    from fast_agent.resources.provider import Provider
+    from fast_agent.runtime.scope import Charges
+    from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.resource_tools import ResourceShelf
+    from fast_agent.tools.skill_gate import SkillGate
+
+
+class Belongings:
+    """Models, pages, servers, functions, documents and the gate of skills.
+
+    Args:
+        settings: The configuration.
+        around: What the program gives.
+        configs: The agents there are at first.
+        charges: Where calls of server tools are entered while they are open.
+        sampling_model: Makes the model that answers a server: (agent, spec or None).
+        grows: Whether cards that come later may bring servers.
+
+    Attributes:
+        models: Makes models.
+        urls: Fetched pages.
+        pool: All MCP servers; None where no card has any.
+        gate: Gives what asks before a skill of a server is used, the same at every call; None
+            where there can be no such skill.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        around: Surroundings,
+        configs: Collection[AgentConfig],
+        *,
+        charges: Charges,
+        sampling_model: Callable[[str, str | None], Model],
+        grows: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._around = around
+        self.models: Models = ModelFactory(settings, around.environ)
+        self.urls = UrlTexts(fetch_text, around.monotonic)
+        if around.tape is not None:
+            from fast_agent.models.cassette_model import TapedModels
+            from fast_agent.runtime.tape import TapedUrls
+
+            self.models = TapedModels(self.models, around.tape, settings.model_aliases)
+            self.urls = TapedUrls(fetch_text, around.monotonic, around.tape)
+        self.pool: ServerPool | None = None
+        if grows or any(config.servers or config.mcp_connect for config in configs):
+            self.pool = self._new_pool(charges, sampling_model)
+        # A smart agent has others run cards, which may have servers.
+        strange = self.pool is not None or any(config.type == "smart" for config in configs)
+        self.gate = around.gate or (self._skill_gate if strange else None)
+        self._loader: FunctionLoader | None = None
+        self._shelf: ResourceShelf | None = None
+        self._gate: SkillGate | None = None
+
+    def loader(self) -> FunctionLoader:
+        """Give what loads functions, the same until `renew_loader`."""
+        if self._loader is None:
+            from fast_agent.tools.function_loader import FunctionLoader
+
+            around = self._around
+            self._loader = FunctionLoader(around.workspace, check=around.code_check)
+        return self._loader
+
+    def renew_loader(self) -> Callable[[], None]:
+        """Have functions loaded from their files as they are now.
+
+        Returns:
+            A function that takes that back.
+        """
+        before, self._loader = self._loader, None
+
+        def undo() -> None:
+            self._loader = before
+
+        return undo
+
+    def shelf(self) -> ResourceShelf:
+        """Give the documents agents may look up, the same at every call."""
+        if self._shelf is None:
+            from fast_agent.resources.catalog import Catalog
+            from fast_agent.resources.internal.provider import InternalProvider
+            from fast_agent.tools.resource_tools import ResourceShelf
+
+            catalog = Catalog((InternalProvider(), *self._guides(), *self._around.providers))
+            self._shelf = ResourceShelf(catalog)
+        return self._shelf
+
+    def close(self) -> None:
+        """Give back what is not a server; safe to call twice."""
+        if self._loader is not None:
+            self._loader.close()
+        if self._shelf is not None:
+            self._shelf.close()
+
+    def _new_pool(
+        self, charges: Charges, sampling_model: Callable[[str, str | None], Model]
+    ) -> ServerPool:
+        from fast_agent.mcp.client_side import ClientSide
+        from fast_agent.mcp.pool import ServerPool
+        from fast_agent.mcp.server import from_settings
+        from fast_agent.runtime.agent_sampler import AgentSampler
+
+        around = self._around
+        sampler = AgentSampler(sampling_model, charges)
+        return ServerPool(
+            (*from_settings(self._settings.mcp), *around.servers),
+            offered=ClientSide(sampler=sampler, approval=around.approval, human=around.human),
+            clock=around.monotonic,
+        )
+
+    def _skill_gate(self) -> SkillGate:
+        if self._gate is None:
+            from fast_agent.config.home import home_directory
+            from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
+            from fast_agent.tools.skill_gate import SkillGate
+
+            approvals = SkillApprovals(home_directory(self._around.environ) / FILE)
+            self._gate = SkillGate(self._around.human, approvals)
+        return self._gate
+
+    def _guides(self) -> tuple[Provider, ...]:
+        """Give the documents of the configuration's `guide`."""
+        from fast_agent.resources.guide.file import configured_guide
+        from fast_agent.resources.guide.provider import GuideProvider
+
+        guide = configured_guide(self._settings)
+        return () if guide is None else (GuideProvider(guide),)
