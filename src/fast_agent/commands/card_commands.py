@@ -23,7 +23,8 @@ async def _card(arguments: Arguments, desk: Desk) -> CommandResult:
     path = arguments.words[0]
     if "://" not in path:
         place = named_path(path, desk)
-        path = str(place) if path.startswith("~") else path
+        elsewhere = desk.workspace != desk.program.workspace
+        path = str(place) if elsewhere or path.startswith("~") else path
     program, receiver = desk.program, desk.agent
     if arguments.has("--tool"):
         loaded: list[str] = []

@@ -38,6 +38,7 @@ class Desk:
         listener: Hears of the events of turns; None is the app's own.
         human: The way to the person; None is the app's own.
         notify: Told what a person should know; one line each.
+        workspace: Where relative paths start; None is the program's own directory.
 
     Attributes:
         agent: The agent that is talked to.
@@ -60,12 +61,14 @@ class Desk:
         listener: Listener | None = None,
         human: Human | None = None,
         notify: Callable[[str], None] = log.warning,
+        workspace: Path | None = None,
     ) -> None:
         self.program = program
         self.app = app
         self.watch = watch
         self.notify = notify
         self.session = session
+        self._workspace = program.workspace if workspace is None else workspace
         self._sessions = sessions
         self._listener = listener
         self._human = human
@@ -77,7 +80,7 @@ class Desk:
     @property
     def workspace(self) -> Path:
         """Where relative paths start."""
-        return self.program.workspace
+        return self._workspace
 
     @property
     def sessions(self) -> SessionStore:
