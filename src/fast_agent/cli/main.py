@@ -21,6 +21,7 @@ COMMANDS = {
     "serve": "Serve agents to MCP clients.",
     "check": "Report every problem of cards, and mend what can be mended.",
     "graph": "Draw who asks whom in a card set, and the most a turn can cost.",
+    "acp": "Offer agents to an editor that speaks the Agent Client Protocol.",
     "test": "Test cards against recordings.",
     "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
     "schema": "Print the JSON Schema of cards or of the configuration.",

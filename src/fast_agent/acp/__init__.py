@@ -1,0 +1,1 @@
+"""ACP: agents in an editor, over the Agent Client Protocol."""

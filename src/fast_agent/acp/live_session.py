@@ -1,0 +1,277 @@
+"""Live session: one conversation of a client, with agents of its own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from fast_agent.acp.modes import modes, options
+from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, Refused, refused
+from fast_agent.commands.command import Command
+from fast_agent.commands.table import COMMANDS, is_command, run_command
+from fast_agent.errors import FastAgentError
+from fast_agent.messages.message import Message
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from fast_agent.acp.peer import Work
+    from fast_agent.acp.updates import Updates
+    from fast_agent.commands.command import CommandResult
+    from fast_agent.commands.desk import Desk
+    from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+STOP_REASONS: Final[Mapping[str, str]] = {
+    "maxTokens": "max_tokens",
+    "maxIterations": "max_turn_requests",
+    "refusal": "refusal",
+    "cancelled": "cancelled",
+}
+_TITLE_LENGTH: Final = 60
+_NOT_HERE: Final = frozenset({"exit"})
+_SESSION_ACTIONS: Final = frozenset({"list", "rename", "delete", "export"})
+
+
+def offered_commands() -> dict[str, Command]:
+    """Give the commands of a session; beginning and leaving one is the client's business."""
+    found = {name: one for name, one in COMMANDS.items() if name not in _NOT_HERE}
+    whole = found["session"]
+    kept = tuple(action for action in whole.actions if action.name in _SESSION_ACTIONS)
+    found["session"] = Command(
+        name="session", summary="list, rename, delete or export kept conversations", actions=kept
+    )
+    return found
+
+
+class LiveSession:
+    """One conversation.
+
+    Args:
+        session_id: Its id.
+        cwd: Its directory.
+        desk: Its agents, and the one that is talked to.
+        updates: Tells the client what happens.
+        changed: Called when cards were loaded or reloaded, for the other sessions.
+        used: Whether something was said in it before.
+
+    Attributes:
+        id: Its id.
+        cwd: Its directory.
+        used: Whether something was said in it.
+        closing: Set when it is to end.
+        closed: Set when it has ended.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        cwd: Path,
+        desk: Desk,
+        updates: Updates,
+        changed: Callable[[], None],
+        *,
+        used: bool,
+    ) -> None:
+        self.id = session_id
+        self.cwd = cwd
+        self.closing = anyio.Event()
+        self.closed = anyio.Event()
+        self._desk = desk
+        self._updates = updates
+        self._changed = changed
+        self.used = self._titled = used
+        self._commands = offered_commands()
+        self._notes: list[str] = []
+        self._turn: anyio.CancelScope | None = None
+        self._idle = anyio.Event()
+        self._idle.set()
+
+    @property
+    def facts(self) -> JsonObject:
+        """What a client is told when it opens the session."""
+        app, agent = self._desk.app, self._desk.agent
+        return {"modes": modes(app, agent), "configOptions": options(app, agent)}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a prompt is being answered."""
+        return self._turn is not None
+
+    def announce(self) -> None:
+        """Tell the client which commands there are."""
+        listed: list[JsonValue] = []
+        for command in self._commands.values():
+            entry: dict[str, JsonValue] = {"name": command.name, "description": command.summary}
+            if command.hint:
+                entry["input"] = {"hint": command.hint}
+            listed.append(entry)
+        self._updates.send(
+            {"sessionUpdate": "available_commands_update", "availableCommands": listed}
+        )
+
+    def note(self, text: str) -> None:
+        """Tell the person something, with the next answer where none is on its way."""
+        if self.busy:
+            self._updates.think(f"{text}\n")
+        else:
+            self._notes.append(text)
+
+    def choose(self, agent: str) -> None:
+        """Talk to another agent.
+
+        Raises:
+            Refused: There is none of that name to talk to.
+        """
+        names = self._desk.app.agent_names()
+        if agent not in names:
+            near = closest(agent, names)
+            hint = f"did you mean `{near}`?" if near else None
+            raise Refused(INVALID_PARAMS, f"there is no mode `{agent}`", hint=hint)
+        if agent != self._desk.agent:
+            self._desk.agent = agent
+            self._tell_of_agents()
+
+    def cancel(self) -> None:
+        """Cancel the prompt that is being answered, if one is."""
+        if self._turn is not None:
+            self._turn.cancel()
+
+    async def stay(self, sessions: dict[str, LiveSession]) -> None:
+        """Stay open until it is to end; then it is among `sessions` no more."""
+        try:
+            await self.closing.wait()
+        finally:
+            del sessions[self.id]
+            with anyio.CancelScope(shield=True):
+                await self._desk.aclose()
+
+    async def close(self) -> None:
+        """End the session, cancelling what runs."""
+        self.cancel()
+        await self._idle.wait()
+        self.closing.set()
+        await self.closed.wait()
+
+    async def refresh(self) -> None:
+        """Take the cards there are now, and tell the client."""
+        before = self._desk.app.version
+        try:
+            await self._desk.refresh()
+        except FastAgentError as error:
+            self.note(f"the agents stay as they were: {error.message}")
+        if self._desk.app.version != before:
+            self._tell_of_agents()
+
+    def take(self, message: Message) -> Work:
+        """Take a prompt; only one at a time is answered.
+
+        Returns:
+            What answers it.
+
+        Raises:
+            Refused: One is being answered.
+        """
+        if self._turn is not None:
+            raise Refused(
+                INVALID_REQUEST,
+                f"session `{self.id}` is answering a prompt",
+                hint="wait for it, or cancel it with `session/cancel`",
+            )
+        self._turn = scope = anyio.CancelScope()
+        self._idle = anyio.Event()
+        return partial(self._answer, message, scope)
+
+    async def _answer(self, message: Message, scope: anyio.CancelScope) -> JsonObject:
+        facts: JsonObject = {"stopReason": "cancelled"}
+        try:
+            with scope:
+                facts = await self._prompt(message)
+        except FastAgentError as error:
+            if not scope.cancel_called:
+                raise refused(error) from error
+        finally:
+            self._updates.end()
+            self._turn = None
+            self._idle.set()
+        return {"stopReason": "cancelled"} if scope.cancel_called else facts
+
+    async def _prompt(self, message: Message) -> JsonObject:
+        self._updates.begin()
+        await self.refresh()
+        for note in self._notes:
+            self._updates.think(f"{note}\n")
+        self._notes.clear()
+        text = message.text
+        if text.lstrip()[:1] in {"/", "@", "#"} and is_command(text, self._desk, self._commands):
+            return await self._command(text)
+        return await self._ask(message)
+
+    async def _command(self, line: str) -> JsonObject:
+        result = await run_command(line, self._desk, self._commands)
+        text = result.text
+        if result.restart:
+            text = "starting again is the editor's business; `/reload` takes changed cards"
+        if text:
+            self._updates.say(text)
+        self._follow(result)
+        if result.ask is None:
+            return {"stopReason": "end_turn"}
+        return await self._ask(Message.user(result.ask.text), result.ask.agent)
+
+    def _follow(self, result: CommandResult) -> None:
+        if result.agent is not None or result.agents_changed:
+            self._tell_of_agents()
+        if result.agents_changed:
+            self._changed()
+
+    async def _ask(self, message: Message, agent: str | None = None) -> JsonObject:
+        desk = self._desk
+        self.used = True
+        result = await desk.instance(agent).generate(message)
+        if agent is None:
+            self._go_on(desk.agent)
+        if not self._titled:
+            self._title(message)
+        return _facts(result)
+
+    def _go_on(self, answered: str) -> None:
+        """Talk to whom the conversation goes on with."""
+        follower = self._desk.app.goes_on_with(answered)
+        if follower != self._desk.agent and follower in self._desk.app.agent_names():
+            self._desk.agent = follower
+            self._tell_of_agents()
+
+    def _title(self, message: Message) -> None:
+        self._titled = True
+        text = " ".join(message.text.split())
+        if text:
+            title = text if len(text) <= _TITLE_LENGTH else f"{text[: _TITLE_LENGTH - 1].rstrip()}…"
+            now = datetime.now(UTC).isoformat()
+            self._updates.send(
+                {"sessionUpdate": "session_info_update", "title": title, "updatedAt": now}
+            )
+
+    def _tell_of_agents(self) -> None:
+        app, agent = self._desk.app, self._desk.agent
+        self._updates.send({"sessionUpdate": "current_mode_update", "currentModeId": agent})
+        self._updates.send(
+            {"sessionUpdate": "config_option_update", "configOptions": options(app, agent)}
+        )
+
+
+def _facts(result: TurnResult) -> JsonObject:
+    usage = result.tree_usage
+    return {
+        "stopReason": STOP_REASONS.get(result.stop_reason, "end_turn"),
+        "usage": {
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "totalTokens": usage.input_tokens + usage.output_tokens,
+        },
+    }

@@ -1,0 +1,210 @@
+"""Opening: making agents live for one session of a client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from fast_agent.acp.files import ClientFiles
+from fast_agent.acp.human import ClientHuman
+from fast_agent.acp.kit import ClientKit
+from fast_agent.acp.permission import ClientPermission
+from fast_agent.acp.replay import replayed
+from fast_agent.acp.updates import Updates
+from fast_agent.errors import FastAgentError, SessionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from anyio.abc import TaskStatus
+
+    from fast_agent.acp.client_side import ClientSide
+    from fast_agent.acp.live_session import LiveSession
+    from fast_agent.acp.peer import Peer
+    from fast_agent.acp.remembered import RememberedPermissions
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.app import FastAgent
+    from fast_agent.commands.desk import Desk
+    from fast_agent.mcp.server import ServerSpec
+    from fast_agent.registry.watch import CardWatch
+    from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore
+
+log = getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRequest:
+    """What a client asks for when it opens a session.
+
+    Args:
+        peer: The client.
+        client: What it offers.
+        cwd: The session's directory.
+        servers: MCP servers its agents get.
+        replay: Tell the client what was said before.
+    """
+
+    peer: Peer
+    client: ClientSide
+    cwd: Path
+    servers: tuple[ServerSpec, ...] = ()
+    replay: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpening:
+    """Opens sessions: each has its own live agents, servers and directory.
+
+    Args:
+        program: The agents, loaded.
+        remembered: What its person allows for good.
+        new_id: Gives ids of sessions that are not kept.
+        agent: The agent to talk to first; None is the default one.
+        model: The model of every agent; None leaves it to cards and configuration.
+        shell: Whether every agent may run commands.
+        trust_cards: Whether cards that a smart agent reaches may run code.
+        store: Where sessions are kept, or None.
+        watch: What watches the cards, or None.
+    """
+
+    program: FastAgent
+    remembered: RememberedPermissions
+    new_id: Callable[[], str]
+    agent: str | None = None
+    model: str | None = None
+    shell: bool = False
+    trust_cards: bool = False
+    store: SessionStore | None = None
+    watch: CardWatch | None = None
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """The names of the MCP servers of the configuration."""
+        return self.program.server_names
+
+    async def live(
+        self,
+        wanted: SessionRequest,
+        session: Session | None,
+        sessions: dict[str, LiveSession],
+        changed: Callable[[], None],
+        *,
+        task_status: TaskStatus[LiveSession],
+    ) -> None:
+        """Make the agents of a session live until it closes.
+
+        Args:
+            wanted: What the client asks for.
+            session: Where the conversation is kept; closed with it. None keeps it nowhere.
+            sessions: All that are open, by id; this one is among them while it is.
+            changed: Called when it loaded cards.
+            task_status: Told when it is open.
+
+        Raises:
+            FastAgentError: Its agents cannot be made live; only before it is open.
+        """
+        from fast_agent.acp.live_session import LiveSession
+
+        opened: LiveSession | None = None
+        notes: list[str] = []
+
+        def note(text: str) -> None:
+            if opened is None:
+                notes.append(text)
+            else:
+                opened.note(text)
+
+        session_id = self.new_id() if session is None else session.id
+        updates = Updates(wanted.peer, session_id, wanted.cwd)
+        used = session is not None and session.last_agent is not None
+        try:
+            if session is not None and wanted.replay:
+                for update in replayed(session.state, wanted.cwd):
+                    updates.send(update)
+            async with self._agents(wanted, session_id, updates, note) as app:
+                desk = self._desk(app, wanted, session, updates, note)
+                opened = LiveSession(session_id, wanted.cwd, desk, updates, changed, used=used)
+                for text in notes:
+                    opened.note(text)
+                sessions[session_id] = opened
+                task_status.started(opened)
+                await opened.stay(sessions)
+        except FastAgentError as error:
+            if opened is None:
+                raise
+            log.warning("session `%s`: %s", session_id, error.message)
+        finally:
+            if session is not None:
+                self._end(session, used=used if opened is None else opened.used)
+            if opened is not None:
+                opened.closed.set()
+
+    def _agents(
+        self,
+        wanted: SessionRequest,
+        session_id: str,
+        updates: Updates,
+        note: Callable[[str], None],
+    ) -> AbstractAsyncContextManager[AgentApp]:
+        peer, client, cwd = wanted.peer, wanted.client, wanted.cwd
+        files = ClientFiles(peer, session_id, cwd, client)
+        timeout = self.program.settings.shell.timeout_seconds
+        kit = ClientKit(peer, session_id, cwd, client, files, updates, timeout)
+        permission = ClientPermission(peer, session_id, cwd, updates, self.remembered, files)
+
+        def around(given: Surroundings) -> Surroundings:
+            return replace(
+                given,
+                workspace=cwd,
+                servers=(*given.servers, *wanted.servers),
+                granted=tuple(spec.name for spec in wanted.servers),
+                kit=kit,
+                permission=permission,
+            )
+
+        return self.program.run(
+            model=self.model,
+            shell=self.shell,
+            human=ClientHuman(peer, session_id, client),
+            notify=note,
+            trust_cards=self.trust_cards,
+            grows=True,
+            adjust=around,
+        )
+
+    def _desk(
+        self,
+        app: AgentApp,
+        wanted: SessionRequest,
+        session: Session | None,
+        updates: Updates,
+        note: Callable[[str], None],
+    ) -> Desk:
+        from fast_agent.commands.desk import Desk
+
+        last = None if session is None else session.last_agent
+        return Desk(
+            self.program,
+            app,
+            agent=last if last in app.agent_names() else self.agent,
+            sessions=self.store,
+            session=session,
+            watch=self.watch,
+            listener=updates.tell,
+            notify=note,
+            workspace=wanted.cwd,
+        )
+
+    def _end(self, session: Session, *, used: bool) -> None:
+        """Close a session; one in which nothing was said is deleted."""
+        session.close()
+        if self.store is not None and not used:
+            try:
+                self.store.delete(session.id)
+            except SessionError as error:
+                log.warning("%s", error.message)

@@ -1,0 +1,172 @@
+"""Permission: the client asks its person before commands run, files change or marked tools act."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio.to_thread import run_sync
+
+from fast_agent.acp.problem import ClientRefused
+from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
+from fast_agent.acp.updates import call_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fast_agent.acp.files import ClientFiles
+    from fast_agent.acp.peer import Peer
+    from fast_agent.acp.remembered import RememberedPermissions, Verdict
+    from fast_agent.acp.updates import Updates
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.permission import PermissionRequest
+
+_KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a verdict is about.
+
+    Args:
+        key: What it is remembered by.
+        said: What the person is told that `always` is about.
+    """
+
+    key: str
+    said: str
+
+
+class ClientPermission:
+    """Asks through the client, one question at a time.
+
+    Args:
+        peer: The client.
+        session_id: The session.
+        cwd: The session's directory; in it, files may be read unasked.
+        updates: Shows that a call goes on.
+        remembered: What was decided for good.
+        files: The client's files, for what a write changes.
+    """
+
+    def __init__(
+        self,
+        peer: Peer,
+        session_id: str,
+        cwd: Path,
+        updates: Updates,
+        remembered: RememberedPermissions,
+        files: ClientFiles,
+    ) -> None:
+        self._peer = peer
+        self._session_id = session_id
+        self._cwd = cwd
+        self._updates = updates
+        self._remembered = remembered
+        self._files = files
+        self._asking = anyio.Lock()
+
+    async def ask(self, request: PermissionRequest) -> str | None:
+        """Ask for permission; see `Permission.ask`."""
+        name, arguments = request.call.name, request.call.arguments
+        own = request.source == "runtime"
+        if own and name == "read_text_file" and self._inside(arguments):
+            return None
+        subject = self._subject(request)
+        place = str(self._cwd)
+        async with self._asking:
+            verdict = await run_sync(self._remembered.verdict, place, subject.key)
+            if verdict is None:
+                chosen = await self._choice(request, subject)
+                if chosen is None:
+                    return "the person did not allow it"
+                verdict = "allow" if chosen.startswith("allow") else "reject"
+                if chosen.endswith("always"):
+                    await run_sync(self._remembered.keep, place, subject.key, verdict)
+        return self._settled(request, verdict)
+
+    def _settled(self, request: PermissionRequest, verdict: Verdict) -> str | None:
+        if verdict == "reject":
+            return "the person does not allow it"
+        shown = call_id(request.context.turn_id, request.call.id)
+        self._updates.send(
+            {"sessionUpdate": "tool_call_update", "toolCallId": shown, "status": "in_progress"}
+        )
+        return None
+
+    async def _choice(self, request: PermissionRequest, subject: Subject) -> str | None:
+        """Ask; gives the kind of the option the person chose, or None."""
+        options: list[JsonValue] = [
+            {"optionId": kind, "name": self._option(kind, subject), "kind": kind} for kind in _KINDS
+        ]
+        params: JsonObject = {
+            "sessionId": self._session_id,
+            "toolCall": await self._shown(request),
+            "options": options,
+        }
+        try:
+            answer = await self._peer.request("session/request_permission", params)
+        except ClientRefused:
+            return None
+        outcome = answer.get("outcome")
+        return chosen_option(outcome if isinstance(outcome, dict) else {}, _KINDS)
+
+    def _option(self, kind: str, subject: Subject) -> str:
+        verb, _, how = kind.partition("_")
+        word = verb.capitalize()
+        return word if how == "once" else f"{word} always: {subject.said}"
+
+    async def _shown(self, request: PermissionRequest) -> JsonObject:
+        call, context = request.call, request.context
+        shown: dict[str, JsonValue] = {
+            "toolCallId": call_id(context.turn_id, call.id),
+            "title": tool_title(call.name, call.arguments),
+            "kind": tool_kind(call.name, request.source),
+            "status": "pending",
+            "rawInput": dict(call.arguments),
+            "locations": locations(call.arguments, self._cwd),
+        }
+        if request.source == "runtime" and call.name == "write_text_file":
+            diff = await self._files.difference(call.arguments)
+            if diff is not None:
+                shown["content"] = [diff]
+        return shown
+
+    def _subject(self, request: PermissionRequest) -> Subject:
+        name, arguments = request.call.name, request.call.arguments
+        where = f"in {self._cwd}"
+        if request.source != "runtime":
+            key = f"{request.source} {name}"
+            return Subject(key, f"every call of `{one_line(name)}` {where}")
+        if name == "execute":
+            command = str(arguments.get("command"))
+            return Subject(f"execute {command}", f"`{one_line(command)}` {where}")
+        if name in {"read_text_file", "write_text_file"}:
+            if self._inside(arguments) and not self._hidden(arguments):
+                return Subject(f"{name} *", f"files {where}")
+            path = str(self._files.resolve(arguments.get("path")))
+            return Subject(f"{name} {path}", one_line(path))
+        return Subject(f"runtime {name}", f"every call of `{one_line(name)}` {where}")
+
+    def _inside(self, arguments: Mapping[str, JsonValue]) -> bool:
+        path = self._files.resolve(arguments.get("path"))
+        return path is not None and path.is_relative_to(os.path.realpath(self._cwd))
+
+    def _hidden(self, arguments: Mapping[str, JsonValue]) -> bool:
+        """Whether a path leads where programs keep what they run or trust, such as `.git`."""
+        path = self._files.resolve(arguments.get("path"))
+        if path is None:
+            return True
+        inner = path.relative_to(os.path.realpath(self._cwd))
+        return any(part.startswith(".") for part in inner.parts)
+
+
+def chosen_option(outcome: Mapping[str, JsonValue], offered: tuple[str, ...]) -> str | None:
+    """Read the option of an answer; None where none of those offered was chosen."""
+    chosen = outcome.get("optionId")
+    if outcome.get("outcome") != "selected" or not isinstance(chosen, str):
+        return None
+    return chosen if chosen in offered else None

@@ -1,0 +1,290 @@
+"""Server: the agent's side of a connection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from logging import getLogger
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.to_thread import run_sync
+
+from fast_agent import __version__
+from fast_agent.acp.client_side import ClientSide, read_client_side
+from fast_agent.acp.params import child, directory, optional_text, text, wrong
+from fast_agent.acp.problem import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    Refused,
+    refused,
+)
+from fast_agent.errors import FastAgentError, SessionError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from anyio.abc import TaskGroup
+
+    from fast_agent.acp.live_session import LiveSession
+    from fast_agent.acp.opening import SessionOpening, SessionRequest
+    from fast_agent.acp.peer import Peer, Work
+    from fast_agent.registry.reload import Reload
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore, SessionSummary
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+PROTOCOL_VERSION: Final = 1
+"""The version of the protocol this speaks."""
+
+MOST_SESSIONS: Final = 1_000
+"""Most sessions that are open at once."""
+
+_PAGE: Final = 100
+
+log = getLogger(__name__)
+
+
+class AcpServer:
+    """Answers one client.
+
+    Args:
+        peer: The client.
+        opening: Opens sessions.
+    """
+
+    def __init__(self, peer: Peer, opening: SessionOpening) -> None:
+        self._peer = peer
+        self._opening = opening
+        self._store = opening.store
+        self._client: ClientSide | None = None
+        self._sessions: dict[str, LiveSession] = {}
+        self._tasks: TaskGroup | None = None
+        self._methods: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
+            "session/new": self._new,
+            "session/load": partial(self._open, replay=True),
+            "session/resume": partial(self._open, replay=False),
+            "session/fork": self._fork,
+            "session/list": self._list,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "session/set_mode": self._set_mode,
+            "session/set_config_option": self._set_option,
+            "authenticate": self._authenticate,
+        }
+
+    async def serve(self) -> None:
+        """Answer until the client is gone; then every session is closed."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
+                await self._peer.serve(self)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    for session in tuple(self._sessions.values()):
+                        await session.close()
+                tasks.cancel_scope.cancel()
+
+    def accept(self, method: str, params: JsonObject) -> Work:
+        """Take a request; see `Side.accept`."""
+        if method == "initialize":
+            return partial(self._initialize, params)
+        if self._client is None:
+            raise Refused(INVALID_REQUEST, "`initialize` comes first")
+        if method == "session/prompt":
+            from fast_agent.acp.prompt_content import read_prompt
+
+            return self._session(params).take(read_prompt(params))
+        work = self._methods.get(method)
+        if work is None:
+            raise Refused(METHOD_NOT_FOUND, f"there is no method `{method}`")
+        return partial(work, params)
+
+    def notice(self, method: str, params: JsonObject) -> None:
+        """Take a notification; see `Side.notice`."""
+        if method == "session/cancel":
+            session = self._sessions.get(text(params, "sessionId"))
+            if session is not None:
+                session.cancel()
+
+    def reloaded(self, done: Reload) -> None:
+        """Take the cards there are now in every session, and tell of them."""
+        line = done.line
+        for session in self._sessions.values():
+            if line is not None:
+                session.note(line)
+            for problem in done.problems:
+                session.note(f"{problem.path or 'cards'}: {problem.message}")
+        self._refresh_all()
+
+    def _refresh_all(self) -> None:
+        if self._tasks is not None:
+            for session in self._sessions.values():
+                self._tasks.start_soon(session.refresh)
+
+    async def _initialize(self, params: JsonObject) -> JsonObject:
+        wanted = params.get("protocolVersion")
+        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 0:
+            raise wrong("protocolVersion", "must be a whole number")
+        if self._sessions:
+            raise Refused(INVALID_REQUEST, "the connection is initialized already")
+        self._client = read_client_side(child(params, "clientCapabilities"))
+        here: JsonObject = {}
+        able: dict[str, JsonValue] = {"close": here}
+        if self._store is not None:
+            able |= {"list": here, "resume": here, "fork": here, "delete": here}
+        return {
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentCapabilities": {
+                "loadSession": self._store is not None,
+                "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
+                "mcpCapabilities": {"http": True, "sse": False},
+                "sessionCapabilities": able,
+            },
+            "agentInfo": {"name": "fast-agent", "title": "fast-agent", "version": __version__},
+            "authMethods": [],
+        }
+
+    async def _authenticate(self, params: JsonObject) -> JsonObject:
+        method = text(params, "methodId")
+        raise Refused(INVALID_PARAMS, f"there is no authentication method `{method}`")
+
+    async def _new(self, params: JsonObject) -> JsonObject:
+        wanted = self._wanted(params)
+        session = None
+        if self._store is not None:
+            session = await self._kept(partial(self._store.create, cwd=wanted.cwd))
+        live = await self._live(session, wanted)
+        return {"sessionId": live.id, **live.facts}
+
+    async def _open(self, params: JsonObject, *, replay: bool) -> JsonObject:
+        wanted = self._wanted(params, replay=replay)
+        store, session_id = self._kept_in(), text(params, "sessionId")
+        await self._end(session_id)
+        session = await self._kept(partial(store.open, session_id))
+        live = await self._live(session, wanted)
+        return live.facts
+
+    async def _fork(self, params: JsonObject) -> JsonObject:
+        wanted = self._wanted(params)
+        store, session_id = self._kept_in(), text(params, "sessionId")
+        session = await self._kept(partial(store.fork, session_id))
+        live = await self._live(session, wanted)
+        return {"sessionId": live.id, **live.facts}
+
+    async def _list(self, params: JsonObject) -> JsonObject:
+        store = self._kept_in()
+        cwd, cursor = optional_text(params, "cwd"), optional_text(params, "cursor") or "0"
+        if not (cursor.isascii() and cursor.isdecimal()) or len(cursor) > 9:
+            raise wrong("cursor", "was not given by this agent")
+        found = [
+            one
+            for one in await run_sync(store.list)
+            if one.problem is None and one.turns and one.cwd and cwd in {None, one.cwd}
+        ]
+        first = int(cursor)
+        page: list[JsonValue] = [_info(one) for one in found[first : first + _PAGE]]
+        if first + _PAGE < len(found):
+            return {"sessions": page, "nextCursor": str(first + _PAGE)}
+        return {"sessions": page}
+
+    async def _close(self, params: JsonObject) -> JsonObject:
+        await self._session(params).close()
+        return {}
+
+    async def _delete(self, params: JsonObject) -> JsonObject:
+        store, session_id = self._kept_in(), text(params, "sessionId")
+        await self._end(session_id)
+        try:
+            await run_sync(store.delete, session_id)
+        except SessionError as error:
+            raise refused(error, NOT_FOUND) from error
+        return {}
+
+    async def _set_mode(self, params: JsonObject) -> JsonObject:
+        self._session(params).choose(text(params, "modeId"))
+        return {}
+
+    async def _set_option(self, params: JsonObject) -> JsonObject:
+        from fast_agent.acp.modes import OPTION
+
+        session, option = self._session(params), text(params, "configId")
+        if option != OPTION:
+            raise Refused(INVALID_PARAMS, f"there is no option `{option}`")
+        session.choose(text(params, "value"))
+        return {"configOptions": session.facts["configOptions"]}
+
+    def _wanted(self, params: JsonObject, *, replay: bool = False) -> SessionRequest:
+        if self._client is None:
+            raise Refused(INVALID_REQUEST, "`initialize` comes first")
+        if len(self._sessions) >= MOST_SESSIONS:
+            msg = f"{MOST_SESSIONS:,} sessions are open"
+            raise Refused(INVALID_REQUEST, msg, hint="close one with `session/close`")
+        cwd = directory(params, "cwd")
+        from fast_agent.acp.opening import SessionRequest
+
+        wanted = SessionRequest(peer=self._peer, client=self._client, cwd=cwd, replay=replay)
+        if not params.get("mcpServers"):
+            return wanted
+        from fast_agent.acp.given_servers import read_servers
+
+        taken = self._opening.server_names
+        return replace(wanted, servers=tuple(read_servers(params, cwd=cwd, taken=taken)))
+
+    async def _kept(self, open_it: Callable[[], Session]) -> Session:
+        """Open a session of the store, in a worker thread: it waits for the disk."""
+        try:
+            return await run_sync(open_it)
+        except SessionError as error:
+            raise refused(error, NOT_FOUND) from error
+
+    async def _live(self, session: Session | None, wanted: SessionRequest) -> LiveSession:
+        if self._tasks is None:
+            raise Refused(INVALID_REQUEST, "the connection is closed")
+        start = partial(self._opening.live, wanted, session, self._sessions, self._refresh_all)
+        try:
+            live: LiveSession = await self._tasks.start(start)
+        except FastAgentError as error:
+            raise refused(error) from error
+        self._tasks.start_soon(_announce, live)
+        return live
+
+    def _session(self, params: JsonObject) -> LiveSession:
+        session_id = text(params, "sessionId")
+        session = self._sessions.get(session_id)
+        if session is None:
+            hint = "open one with `session/new` or `session/load`"
+            raise Refused(NOT_FOUND, f"there is no open session `{session_id}`", hint=hint)
+        return session
+
+    async def _end(self, session_id: str) -> None:
+        """Close a session that is open here.
+
+        Raises:
+            Refused: It is answering a prompt.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+        if session.busy:
+            raise Refused(INVALID_REQUEST, f"session `{session_id}` is answering a prompt")
+        await session.close()
+
+    def _kept_in(self) -> SessionStore:
+        if self._store is None:
+            raise Refused(METHOD_NOT_FOUND, "sessions are not kept here")
+        return self._store
+
+
+async def _announce(session: LiveSession) -> None:
+    """Tell of commands, after the answer that names the session."""
+    session.announce()
+
+
+def _info(one: SessionSummary) -> JsonObject:
+    changed = datetime.fromtimestamp(one.changed, UTC).isoformat()
+    info: JsonObject = {"sessionId": one.id, "cwd": one.cwd, "updatedAt": changed}
+    return {**info, "title": one.title} if one.title else info

@@ -1,0 +1,75 @@
+"""Standard input and output as a connection to the client that started this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from asyncio import get_running_loop
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+
+from fast_agent.acp.peer import Peer
+from fast_agent.acp.server import AcpServer
+
+if TYPE_CHECKING:
+    from fast_agent.acp.opening import SessionOpening
+    from fast_agent.registry.reload import Reload
+
+
+def serve_stdio(opening: SessionOpening, *, watch: bool = False) -> None:
+    """Serve the client until it hangs up, or SIGTERM or SIGINT comes.
+
+    What anything else prints meanwhile goes to standard error, since standard output carries
+    messages only.
+
+    Args:
+        opening: Opens sessions.
+        watch: Take changed cards as soon as they change.
+    """
+    own_input, own_output = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    anyio.run(partial(serve, opening, own_input, own_output, watch=watch))
+
+
+async def serve(
+    opening: SessionOpening, input_fd: int, output_fd: int, *, watch: bool = False
+) -> None:
+    """Serve a client over two descriptors until it hangs up, or a signal comes.
+
+    Args:
+        opening: Opens sessions.
+        input_fd: Where messages come from.
+        output_fd: Where messages go.
+        watch: Take changed cards as soon as they change.
+    """
+    loop = get_running_loop()
+    server: AcpServer | None = None
+
+    def told(done: Reload) -> None:
+        """Pass a reload on from the watcher's thread."""
+        if server is not None:
+            loop.call_soon_threadsafe(server.reloaded, done)
+
+    with ExitStack() as stack:
+        if watch:
+            cards = stack.enter_context(opening.program.watch(told))
+            opening = replace(opening, watch=cards)
+        server = AcpServer(Peer(input_fd, output_fd), opening)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_end_at_signal, tasks.cancel_scope)
+            await server.serve()
+            tasks.cancel_scope.cancel()
+
+
+async def _end_at_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return

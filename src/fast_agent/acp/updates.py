@@ -1,0 +1,244 @@
+"""Updates: what happens in a turn, as the client is told of it.
+
+What the agent that is talked to says is streamed. What agents below it do is shown as tool calls:
+the call that asked for them, and the calls they make themselves; a part of a workflow has a call of
+its own, which holds its answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.acp.plan import PlanView
+from fast_agent.acp.prompt_content import block_to_wire, text_block, tool_content
+from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
+from fast_agent.resources.encoding import encode
+from fast_agent.runtime.events import (
+    ChildStarted,
+    ModelAnswered,
+    ModelRequested,
+    TextStreamed,
+    ThinkingStreamed,
+    ToolFinished,
+    ToolProgressed,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+    WorkflowAdvanced,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.acp.peer import Peer
+    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import ToolResult
+    from fast_agent.runtime.events import Event, Origin
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+_CHUNK = (
+    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,'
+    b'"update":{"sessionUpdate":"%b","content":{"type":"text","text":%b}}}}'
+)
+
+
+class Updates:
+    """Tells a client what happens in a session.
+
+    Args:
+        peer: The client.
+        session_id: The session.
+        cwd: Where relative paths of calls start.
+    """
+
+    def __init__(self, peer: Peer, session_id: str, cwd: Path) -> None:
+        self._peer = peer
+        self._session_id = session_id
+        self._encoded_id = encode(session_id)
+        self._cwd = cwd
+        self._open: dict[str, str] = {}
+        self._hidden: set[str] = set()
+        self._held: set[str] = set()
+        self._plan = PlanView()
+        self._planner: str | None = None
+        self._said = False
+
+    def send(self, update: JsonObject) -> None:
+        """Send an update."""
+        params: JsonObject = {"sessionId": self._session_id, "update": update}
+        self._peer.notify("session/update", params)
+
+    def say(self, text: str) -> None:
+        """Send a piece of the answer."""
+        self._chunk(b"agent_message_chunk", text)
+
+    def think(self, text: str) -> None:
+        """Send something that is not part of the answer."""
+        self._chunk(b"agent_thought_chunk", text)
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self._plan, self._planner = PlanView(), None
+        self._said = False
+
+    def end(self) -> None:
+        """End a turn: calls that are open never end."""
+        for call_id in self._open:
+            self.send({"sessionUpdate": "tool_call_update", "toolCallId": call_id,
+                       "status": "failed"})  # fmt: skip
+        self._open.clear()
+        self._hidden.clear()
+        self._held.clear()
+
+    def hold(self, call_id: str, content: list[JsonValue]) -> None:
+        """Show something of a call while it runs, such as a terminal, and keep it there."""
+        self._held.add(call_id)
+        self.send({"sessionUpdate": "tool_call_update", "toolCallId": call_id,
+                   "status": "in_progress", "content": content})  # fmt: skip
+
+    def tell(self, event: Event) -> None:
+        """Take an event; the listener of the session's turns."""
+        match event:
+            case TextStreamed(origin, text) if origin.parent_call_id is None:
+                self._said = True
+                self.say(text)
+            case ThinkingStreamed(origin, text) if origin.parent_call_id is None:
+                self.think(text)
+            case ModelRequested(origin) if origin.parent_call_id is None:
+                self._said = False
+            case ModelAnswered(origin, message) if origin.parent_call_id is None:
+                if not self._said and message.text:
+                    self.say(message.text)
+                self._said = True
+            case ToolStarted() | ToolProgressed() | ToolFinished():
+                self._tell_of_call(event)
+            case TurnStarted() | TurnFinished() | ChildStarted():
+                self._tell_of_turn(event)
+            case WorkflowAdvanced(origin, kind, facts):
+                self._tell_of_plan(origin, kind, facts)
+            case Warned(origin, message):
+                self.think(f"{origin.agent}: {message}\n")
+            case _:
+                pass
+
+    def _tell_of_call(self, event: ToolStarted | ToolProgressed | ToolFinished) -> None:
+        origin = event.origin
+        if origin.parent_call_id in self._hidden:
+            if isinstance(event, ToolStarted):
+                self._hidden.add(event.call.id)
+            return
+        match event:
+            case ToolStarted(_, call, source):
+                agent = None if origin.parent_call_id is None else origin.agent
+                self._begin_call(
+                    call_id(origin.turn_id, call.id),
+                    call.id,
+                    tool_title(call.name, call.arguments, agent=agent),
+                    tool_kind(call.name, source),
+                    {
+                        "rawInput": dict(call.arguments),
+                        "locations": locations(call.arguments, self._cwd),
+                    },
+                )
+            case ToolProgressed(_, called, progress, total, message):
+                self._progressed(call_id(origin.turn_id, called), progress, total, message)
+            case ToolFinished(_, call, result):
+                shown = call_id(origin.turn_id, call.id)
+                if shown not in self._open:  # its tool was not found
+                    title = tool_title(call.name, call.arguments)
+                    self._begin_call(shown, call.id, title, "other", {})
+                self._end_call(shown, result)
+
+    def _begin_call(
+        self, shown: str, inner: str, title: str, kind: str, more: dict[str, JsonValue]
+    ) -> None:
+        self._open[shown] = inner
+        update: dict[str, JsonValue] = {
+            "sessionUpdate": "tool_call",
+            "toolCallId": shown,
+            "title": title,
+            "kind": kind,
+            "status": "in_progress",
+        }
+        self.send({**update, **more})
+
+    def _progressed(
+        self, shown: str, progress: float, total: float | None, message: str | None
+    ) -> None:
+        if shown not in self._open or shown in self._held:
+            return
+        counted = "" if total is None else f"{progress:g}/{total:g}"
+        text = " ".join(part for part in (counted, message and one_line(message)) if part)
+        if text:
+            content: list[JsonValue] = [{"type": "content", "content": text_block(text)}]
+            self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown,
+                       "content": content})  # fmt: skip
+
+    def _end_call(self, shown: str, result: ToolResult) -> None:
+        self._open.pop(shown, None)
+        update: dict[str, JsonValue] = {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": shown,
+            "status": "failed" if result.is_error else "completed",
+        }
+        if shown not in self._held or result.is_error:
+            update["content"] = tool_content(result.content)
+        if result.structured is not None:
+            update["rawOutput"] = result.structured
+        self.send(update)
+
+    def _tell_of_turn(self, event: TurnStarted | TurnFinished | ChildStarted) -> None:
+        origin, parent = event.origin, event.origin.parent_call_id
+        if isinstance(event, ChildStarted):
+            if event.instance > event.max_display_instances:
+                self._hidden.add(event.call_id)
+            return
+        if parent is None:
+            if isinstance(event, TurnFinished) and not self._said and event.message is not None:
+                self._say_all(event.message.content)
+            return
+        if parent in self._hidden or parent in self._open.values():
+            return  # the call that asked for it is shown
+        if isinstance(event, TurnStarted):
+            self._begin_call(origin.turn_id, origin.turn_id, origin.agent, "think", {})
+        elif origin.turn_id in self._open:
+            self._end_part(event)
+
+    def _end_part(self, event: TurnFinished) -> None:
+        """End the call that stands for a part of a workflow."""
+        shown = event.origin.turn_id
+        del self._open[shown]
+        content = () if event.message is None else event.message.content
+        told = tool_content(content)
+        if event.error is not None:
+            told.append({"type": "content", "content": text_block(event.error)})
+        status = "completed" if event.message is not None else "failed"
+        self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown, "status": status,
+                   "content": told})  # fmt: skip
+
+    def _say_all(self, content: tuple[Content, ...]) -> None:
+        for block in content:
+            wire = block_to_wire(block)
+            if wire is not None:
+                self.send({"sessionUpdate": "agent_message_chunk", "content": wire})
+
+    def _tell_of_plan(self, origin: Origin, kind: str, facts: JsonObject) -> None:
+        if self._planner not in {None, origin.turn_id}:
+            return  # a plan within a plan
+        update: JsonObject | None = None
+        if kind == "plan":
+            self._planner = origin.turn_id
+            update = self._plan.planned(facts)
+        elif kind == "task":
+            update = self._plan.moved(facts)
+        if update is not None:
+            self.send(update)
+
+    def _chunk(self, kind: bytes, text: str) -> None:
+        self._peer.send_raw(_CHUNK % (self._encoded_id, kind, encode(text)))
+
+
+def call_id(turn_id: str, call: str) -> str:
+    """Name a call of a turn; ids of calls are unique within one turn's history only."""
+    return f"{turn_id}:{call}"

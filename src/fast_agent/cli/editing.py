@@ -1,0 +1,133 @@
+"""One run of `fast-agent acp`: load, then serve an editor or write the cards."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from fast_agent.app import FastAgent
+from fast_agent.cli.faults import Faults
+from fast_agent.cli.loading import load_cards
+from fast_agent.cli.log import show_log
+from fast_agent.cli.report import report_diagnostics
+from fast_agent.errors import ConfigError, ModelError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Editing:
+    """The options of `fast-agent acp`, and what it does with them."""
+
+    cards: tuple[str, ...]
+    card_tools: tuple[str, ...]
+    multi_card: bool
+    agent: str | None
+    model: str | None
+    servers: tuple[str, ...]
+    shell: bool
+    watch: bool
+    no_session: bool
+    trust: bool
+    config_path: Path | None
+    dump: Path | None
+    dump_yaml: Path | None
+    dump_agent: str | None
+    dump_agent_path: Path | None
+    dump_agent_yaml: bool
+    quiet: bool
+
+    def run(self) -> None:
+        """Do it.
+
+        Raises:
+            FastAgentError: Something was wrong; nothing was served.
+            click.UsageError: The options do not go together.
+        """
+        if bool(self.dump_agent) != bool(self.dump_agent_path):
+            raise click.UsageError("--dump-agent and --dump-agent-path go together")
+        if self.dump_agent_yaml and not self.dump_agent:
+            raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
+        show_log(quiet=self.quiet)
+        program = FastAgent(config_path=self.config_path)
+        with Faults() as faults:
+            with faults.kept():
+                self._load(program)
+            with faults.kept():
+                self._check_model(program)
+        if self.dump or self.dump_yaml or self.dump_agent:
+            from fast_agent.cli.dump import dump_agents
+
+            dump_agents(program, self)
+        else:
+            self._serve(program)
+
+    def _load(self, program: FastAgent) -> None:
+        load_cards(
+            program,
+            cards=self.cards,
+            tools=self.card_tools,
+            servers=self._servers(program),
+            receiver=self.agent,
+            multi_card=self.multi_card,
+            trust=self.trust,
+        )
+        if not program.names():
+            raise ConfigError(
+                "there is no agent to talk to", hint="load a card without `tool_only`"
+            )
+        if self.agent is not None and self.agent not in program.names():
+            near = closest(self.agent, program.names())
+            hint = f"did you mean `{near}`?" if near else None
+            raise ConfigError(f"there is no agent `{self.agent}` to talk to", hint=hint)
+        if not self.quiet:
+            notes = (*program.settings.warnings, *program.snapshot.notes)
+            report_diagnostics(note for note in notes if note.severity == "warning")
+
+    def _servers(self, program: FastAgent) -> list[str]:
+        named = [name.strip() for names in self.servers for name in names.split(",")]
+        for name in named:
+            if name and name not in program.server_names:
+                near = closest(name, program.server_names)
+                raise ConfigError(
+                    f"--servers names `{name}`, which the configuration does not define",
+                    hint=f"did you mean `{near}`?" if near else "define it under `mcp.servers`",
+                )
+        return [name for name in named if name]
+
+    def _check_model(self, program: FastAgent) -> None:
+        if self.model is None:
+            return
+        from fast_agent.models.check import check_model
+
+        problems = check_model(
+            self.model, program.settings, os.environ, directory=program.workspace, ready=False
+        )
+        if problems:
+            first = problems[0]
+            raise ModelError(first.message, hint=first.hint, diagnostics=problems)
+
+    def _serve(self, program: FastAgent) -> None:
+        from fast_agent.acp.opening import SessionOpening
+        from fast_agent.acp.remembered import FILE, RememberedPermissions
+        from fast_agent.acp.stdio import serve_stdio
+        from fast_agent.config.home import home_directory
+        from fast_agent.sessions.store import SessionStore
+
+        home = home_directory(os.environ)
+        opening = SessionOpening(
+            program=program,
+            remembered=RememberedPermissions(home / FILE),
+            new_id=lambda: f"memory-{os.urandom(8).hex()}",
+            agent=self.agent,
+            model=self.model,
+            shell=self.shell,
+            trust_cards=self.trust,
+            store=None if self.no_session else SessionStore(home),
+        )
+        serve_stdio(opening, watch=self.watch)
