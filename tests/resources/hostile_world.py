@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from typing import Self
 
 PROGRAM = Path(sys.executable).with_name("fast-agent")
-HELLO = {
+HELLO: dict[str, Any] = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
+}
+META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
 }
 WRONG = {-32602, -32002}
 """Codes of a request that names what is not there or cannot be."""
@@ -31,9 +35,9 @@ SECRET = "the secret outside"
 
 
 class Server:
-    """The server as a process, and one client of it."""
+    """The server as a process, and one client of it, of the newest protocol or the one before."""
 
-    def __init__(self, *arguments: str | Path, cwd: Path) -> None:
+    def __init__(self, *arguments: str | Path, cwd: Path, modern: bool = False) -> None:
         command = (PROGRAM, "resources", "serve", *arguments)
         self.process = subprocess.Popen(
             command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -45,10 +49,12 @@ class Server:
         self._clock = threading.Timer(60, self.process.kill)
         self._clock.start()
         self._number = 0
+        self._meta = {"_meta": META} if modern else {}
 
     def __enter__(self) -> Self:
-        self.ask("initialize", HELLO)
-        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        if not self._meta:
+            self.ask("initialize", HELLO)
+            self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,15 +97,21 @@ class Server:
         self.seen.append(line)
         return json.loads(line)
 
-    def call(self, method: str, params: object = None) -> dict[str, Any]:
-        """Ask, pass over notifications, and give the whole answer."""
+    def request(self, method: str, params: dict[str, Any] | None = None) -> int:
+        """Send a request; gives its id."""
         self._number += 1
-        self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params or {}})
-        while (answer := self.receive()).get("id") != self._number:
+        asked = {**(params or {}), **self._meta}
+        self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": asked})
+        return self._number
+
+    def call(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ask, pass over notifications, and give the whole answer."""
+        number = self.request(method, params)
+        while (answer := self.receive()).get("id") != number:
             assert "method" in answer
         return answer
 
-    def ask(self, method: str, params: object = None) -> dict[str, Any]:
+    def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         answer = self.call(method, params)
         assert "result" in answer, answer
         return answer["result"]
@@ -108,7 +120,18 @@ class Server:
         return self.ask("resources/read", {"uri": uri})["contents"][0]["text"]
 
     def listed(self) -> set[str]:
-        return {one["uri"] for one in self.ask("resources/list")["resources"]}
+        return {one["uri"] for one in self.all("resources/list", "resources")}
+
+    def all(self, method: str, field: str) -> list[dict[str, Any]]:
+        """Give all pages of a list."""
+        found: list[dict[str, Any]] = []
+        cursor: dict[str, Any] = {}
+        while True:
+            page = self.ask(method, cursor)
+            found += page[field]
+            if "nextCursor" not in page:
+                return found
+            cursor = {"cursor": page["nextCursor"]}
 
 
 def add(root: Path, name: str, head: str | None = None, body: str = "Body.\n") -> Path:
@@ -132,10 +155,10 @@ def make_world(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def serving(world: Path) -> Generator[Server]:
+def serving(world: Path, *, modern: bool = False) -> Generator[Server]:
     """Serve a world; afterwards nothing that was said holds its path or its secret."""
     roots = ("--skills", "skills", "--guide", "guide", "--internal")
-    with Server(*roots, cwd=world) as server:
+    with Server(*roots, cwd=world, modern=modern) as server:
         yield server
         assert "Does sound." in server.read("skill://sound/SKILL.md")
         assert server.read("guide://document/notes/a.md") == "# A\n"

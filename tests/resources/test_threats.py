@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import socket
+import stat
 import subprocess
 import threading
 import time
@@ -31,6 +34,8 @@ def plant(folder: Path, secret: Path) -> None:
     (folder / "round").symlink_to(folder)
     (folder / "null.md").symlink_to("/dev/zero")
     os.mkfifo(folder / "pipe")
+    with contextlib.suppress(PermissionError):  # not everybody may make one
+        os.mknod(folder / "zero.md", stat.S_IFCHR | 0o644, os.makedev(1, 5))
     (folder / ".env").write_text(SECRET)
     here = Path.cwd()
     os.chdir(folder)  # the name of a socket is bounded
@@ -50,10 +55,44 @@ def test_what_is_no_file_is_not_served(world: Path) -> None:
         assert [one["path"] for one in manifest["files"]] == ["SKILL.md", "references/REF.md"]
         documents = {uri for uri in server.listed() if uri.startswith("guide://document/")}
         assert documents == {"guide://document/notes/a.md"}
-        for name in ("link.md", "linked/secret.md", "round/SKILL.md", "null.md", "pipe", "socket"):
+        for name in (
+            "link.md",
+            "linked/secret.md",
+            "round/SKILL.md",
+            "null.md",
+            "zero.md",
+            "pipe",
+            "socket",
+        ):
             for base in ("skill://sound", "guide://document/notes"):
                 answer = server.call("resources/read", {"uri": f"{base}/{name}"})
                 assert answer["error"]["code"] in WRONG
+
+
+@pytest.mark.spec("T-3")
+def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(world: Path) -> None:
+    piped = add(world / "skills", "piped")
+    (piped / "notes.md").write_text("notes")
+    (world / "guide/notes/b.md").write_text("b")
+    headless = world / "skills/headless"
+    headless.mkdir()
+    os.mkfifo(headless / "SKILL.md")
+    files = {
+        "skill://piped/notes.md": piped / "notes.md",
+        "guide://document/notes/b.md": world / "guide/notes/b.md",
+        "skill://piped/SKILL.md": piped / "SKILL.md",
+    }
+    with serving(world) as server:
+        assert files.keys() <= server.listed() | {"skill://piped/notes.md"}
+        assert "skill://headless/SKILL.md" not in server.listed()
+        for uri, file in files.items():
+            assert server.read(uri) == file.read_text()
+            file.unlink()
+            os.mkfifo(file)
+        for uri in files:
+            assert server.call("resources/read", {"uri": uri})["error"]["code"] in {*WRONG, -32603}
+        server.call("resources/read", {"uri": "skill://piped/_manifest"})
+        assert "skill://sound/SKILL.md" in server.listed()
 
 
 @pytest.mark.spec("T-2")
@@ -112,14 +151,23 @@ def test_trees_without_end_cost_only_themselves(world: Path) -> None:
     for _ in range(60):
         deep = deep / "d"
         deep.mkdir()
+    with (world / "guide/notes/heavy.md").open("wb") as file:
+        file.truncate(1 << 40)
     with serving(world) as server:
         listed = server.listed()
         assert "skill://sound/SKILL.md" in listed
         assert "skill://crowd/SKILL.md" not in listed
-        begun = time.monotonic()
-        answer = server.call("resources/read", {"uri": "skill://heavy/hole.bin"})
-        assert "error" in answer
-        assert time.monotonic() - begun < 5
+        assert "guide://document/notes/heavy.md" in listed
+        assert server.call("resources/read", {"uri": "skill://heavy/hole.bin"})["error"]
+        answer = server.call("resources/read", {"uri": "guide://document/notes/heavy.md"})
+        assert f"{1 << 40} bytes, more than the limit of {1 << 20}" in answer["error"]["message"]
+        whole = server.read("guide://category/notes")
+        assert "guide://document/notes/a.md" in whole
+        assert f"{1 << 40} bytes" in whole
+    told = server.errors
+    assert re.search(r"crowd: .* 601 files; 512 ", told), told
+    assert re.search(r"heavy: .* 1,099,511,\d+,\d+ bytes; 16,777,216 ", told), told
+    assert re.search(r"deep/.*: .* too deep", told), told
 
 
 @pytest.mark.spec("T-5")
@@ -138,13 +186,15 @@ def test_trees_without_end_cost_only_themselves(world: Path) -> None:
 )
 def test_yaml_that_floods_or_runs_costs_only_its_skill(world: Path, head: str) -> None:
     add(world / "skills", "bomb", head)
-    (world / "guide/notes/bomb.md").write_text(f"---\n{head}---\nBody.\n")
-    begun = time.monotonic()
+    document = f"---\n{head}---\nBody.\n"
+    (world / "guide/notes/bomb.md").write_text(document)
     with serving(world) as server:
         listed = server.listed()
         assert "skill://sound/SKILL.md" in listed
         assert "skill://bomb/SKILL.md" not in listed
-    assert time.monotonic() - begun < 20
+        # A document is text, whatever its frontmatter is.
+        assert server.read("guide://document/notes/bomb.md") == document
+    assert "bomb/SKILL.md" in server.errors
     assert not list(world.rglob("owned"))
 
 
@@ -189,7 +239,14 @@ def test_names_that_are_one_elsewhere_are_not_both_served(world: Path) -> None:
     cased = add(world / "skills", "cased")
     (cased / "Read.md").write_text("one")
     (cased / "READ.md").write_text("two")
+    notes = world / "guide/notes"
+    (notes / "caf\u00e9.md").write_text("composed")
+    (notes / "cafe\u0301.md").write_text("decomposed")
     with serving(world) as server:
         heads = {uri for uri in server.listed() if uri.endswith("/SKILL.md")}
         assert "skill://sound/SKILL.md" in heads
         assert not {"skill://twice/SKILL.md", "skill://cased/SKILL.md"} & heads
+        documents = [uri for uri in server.listed() if uri.startswith("guide://document/notes/caf")]
+        assert documents == ["guide://document/notes/caf%C3%A9.md"]
+    told = [line for line in server.errors.splitlines() if "caf" in line or "READ.md" in line]
+    assert [any(name in line for line in told) for name in ("twice", "cased")] == [True] * 2

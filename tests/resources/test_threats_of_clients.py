@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING
 
 import pytest
@@ -109,8 +110,61 @@ def test_a_flood_of_subscriptions_is_refused_and_the_server_goes_on(world: Path)
         assert told["params"]["uri"] == "skill://sound/none-5.md"
 
 
+@pytest.mark.spec("T-9")
+def test_a_flood_of_streams_is_refused_and_the_server_goes_on(world: Path) -> None:
+    uri = "guide://document/notes/later.md"
+    with serving(world, modern=True) as server:
+        codes: list[int] = []
+        for number in range(200):
+            wanted = uri if number == 0 else f"skill://sound/none-{number}.md"
+            asked = {"notifications": {"resourceSubscriptions": [wanted] * 50}}
+            opened = server.request("subscriptions/listen", asked)
+            told = server.receive()
+            if "error" in told:
+                assert told["id"] == opened
+                codes.append(told["error"]["code"])
+            else:
+                assert told["method"] == "notifications/subscriptions/acknowledged"
+        assert len(codes) == 200 - 64
+        assert set(codes) == {-32603}
+        many = [f"skill://sound/more-{number}.md" for number in range(2000)]
+        asked = {"notifications": {"resourceSubscriptions": many}}
+        assert server.call("subscriptions/listen", asked)["error"]
+        (world / "guide/notes/later.md").write_text("here")
+        told = server.receive()
+        assert told["method"] == "notifications/resources/updated"
+        assert told["params"]["uri"] == uri
+
+
 @pytest.mark.spec("T-10")
-@pytest.mark.parametrize("method", ["resources/list", "resources/templates/list", "skills/list"])
+def test_forged_and_borrowed_cursors_are_refused(world: Path) -> None:
+    for number in range(2100):
+        (world / f"guide/notes/{number:04}.md").touch()
+    with serving(world) as server:
+        page = server.ask("resources/list")
+        cursor = page["nextCursor"]
+        listed = {one["uri"] for one in page["resources"]}
+        rest = server.ask("resources/list", {"cursor": cursor})["resources"]
+        assert not listed & {one["uri"] for one in rest}
+        for method in ("resources/templates/list", "skills/list", "tools/list"):
+            assert server.call(method, {"cursor": cursor})["error"]["code"] == -32602, method
+        sealed = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        forged = [
+            sealed[:4] + b"skill://a",
+            bytes(4) + sealed[4:],
+            sealed[:-1] + bytes([sealed[-1] ^ 1]),
+            sealed + b"x",
+        ]
+        wrong = [urlsafe_b64encode(one).decode().rstrip("=") for one in forged]
+        for text in (*wrong, cursor + "=", cursor + "A", cursor[:-1], f" {cursor}", cursor * 2):
+            answer = server.call("resources/list", {"cursor": text})
+            assert answer["error"]["code"] == -32602, text
+
+
+@pytest.mark.spec("T-10")
+@pytest.mark.parametrize(
+    "method", ["resources/list", "resources/templates/list", "skills/list", "tools/list"]
+)
 def test_bad_cursors_are_refused(world: Path, method: str) -> None:
     with serving(world) as server:
         for cursor in (*CURSORS, *STRANGE):

@@ -8,7 +8,7 @@ import json
 import socket
 import subprocess
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -63,13 +63,12 @@ def test_one_client_cannot_cost_another_its_answers(world: Path) -> None:
         nuisance = threading.Thread(target=make_trouble, args=(port, done))
         nuisance.start()
         try:
-            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-            status, headers, _ = post(port, json.dumps(hello).encode(), {})
-            assert status == 200
-            session = {"mcp-session-id": headers["mcp-session-id"]}
+            session = open_session(port)
             for number in range(40):
-                ask = {"jsonrpc": "2.0", "id": number, "method": "resources/read", "params": SOUND}
-                status, _, body = post(port, json.dumps(ask).encode(), session)
+                asked = {"jsonrpc": "2.0", "id": number, "method": "resources/read"}
+                status, _, body = post(
+                    port, json.dumps({**asked, "params": SOUND}).encode(), session
+                )
                 assert status == 200
                 answer = json.loads(body)
                 assert answer["id"] == number
@@ -78,6 +77,58 @@ def test_one_client_cannot_cost_another_its_answers(world: Path) -> None:
         finally:
             done.set()
             nuisance.join()
+
+
+@pytest.mark.spec("T-9", "T-13")
+def test_a_client_that_floods_subscriptions_costs_another_nothing(world: Path) -> None:
+    with serving_http(world) as port:
+        greedy, other = open_session(port), open_session(port)
+        codes = subscribe(port, greedy, 1003)
+        assert codes == [None] * 1000 + [-32602] * 3
+        assert "result" in ask(port, other, "resources/subscribe", SOUND)
+        told = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        told.request("GET", "/mcp", headers={**other, "Accept": "text/event-stream"})
+        stream = told.getresponse()
+        head = world / "skills/sound/SKILL.md"
+        head.write_text(head.read_text() + "More.\n")
+        lines = iter(stream.readline, b"")
+        data = next(line for line in lines if b"resources/updated" in line)
+        assert json.loads(data.removeprefix(b"data: "))["params"] == SOUND
+        told.close()
+        assert "More." in str(ask(port, other, "resources/read", SOUND)["result"])
+        assert "result" in ask(port, greedy, "resources/read", SOUND)
+
+
+def open_session(port: int) -> dict[str, str]:
+    """Begin as a client of the protocol before the newest; gives the headers of its requests."""
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    status, headers, _ = post(port, json.dumps(hello).encode(), {})
+    assert status == 200
+    session = {
+        "mcp-session-id": headers["mcp-session-id"],
+        "MCP-Protocol-Version": HELLO["protocolVersion"],
+    }
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert post(port, json.dumps(ready).encode(), session)[0] == 202
+    return session
+
+
+def subscribe(port: int, session: dict[str, str], count: int) -> list[int | None]:
+    """Subscribe to so many URIs; gives the code of each error."""
+    codes: list[int | None] = []
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    with contextlib.closing(connection):
+        for number in range(count):
+            params = {"uri": f"skill://sound/{number}.md"}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": params}
+            answer = post_over(connection, json.dumps(message).encode(), session)[2]
+            codes.append(json.loads(answer).get("error", {}).get("code"))
+    return codes
+
+
+def ask(port: int, session: dict[str, str], method: str, params: dict[str, str]) -> dict[str, Any]:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return json.loads(post(port, json.dumps(message).encode(), session)[2])
 
 
 @pytest.mark.spec("T-14")
@@ -100,19 +151,19 @@ def test_pages_of_other_origins_do_not_reach_a_local_server(world: Path) -> None
 
 def post(port: int, body: bytes, more: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": "2025-11-25",
-            **more,
-        }
-        connection.request("POST", "/mcp", body, headers)
-        answer = connection.getresponse()
-        return (
-            answer.status,
-            {name.lower(): text for name, text in answer.getheaders()},
-            answer.read(),
-        )
-    finally:
-        connection.close()
+    with contextlib.closing(connection):
+        return post_over(connection, body, more)
+
+
+def post_over(
+    connection: http.client.HTTPConnection, body: bytes, more: dict[str, str]
+) -> tuple[int, dict[str, str], bytes]:
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-11-25",
+        **more,
+    }
+    connection.request("POST", "/mcp", body, headers)
+    answer = connection.getresponse()
+    return answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read()
