@@ -70,6 +70,9 @@ class Generations:
         version: The version of the cards now.
         follow: Whether conversations change to new cards at their next request; else each keeps
             the cards it began with.
+
+    Attributes:
+        running: How many generations are live.
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class Generations:
         self._lock = anyio.Lock()
         self._newest: Generation | None = None
         self._version_tried = -1
-        self._running = 0
+        self.running = 0
         self._ended = anyio.Event()
 
     @property
@@ -113,7 +116,7 @@ class Generations:
         """End the newest generation; every conversation has ended. Waits until none runs."""
         if self._newest is not None:
             self._newest.retire()
-        while self._running:
+        while self.running:
             self._ended = anyio.Event()
             await self._ended.wait()
 
@@ -133,7 +136,7 @@ class Generations:
 
     async def _run(self, *, task_status: TaskStatus[Generation]) -> None:
         started = False
-        self._running += 1
+        self.running += 1
         try:
             async with self._start() as app:
                 generation = Generation(app)
@@ -145,5 +148,5 @@ class Generations:
                 raise
             log.warning("agents could not be closed in good order: %s", error.message)
         finally:
-            self._running -= 1
+            self.running -= 1
             self._ended.set()

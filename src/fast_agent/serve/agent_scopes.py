@@ -12,7 +12,7 @@ from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_par
 from fast_agent.serve.agent_conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterator
     from pathlib import Path
 
     from fast_agent.serve.agent_generation import Generations
@@ -73,8 +73,34 @@ class Scopes:
         self._clock = clock
         self._new_id = new_id
         self._shared: Conversation | None = None
+        self._in_use = 0
+        self._taken = 0
         self._by_id: OrderedDict[str, Conversation] = OrderedDict()
         self._open: OrderedDict[Conversation, None] = OrderedDict()
+
+    @property
+    def in_use(self) -> int:
+        """How many requests use a conversation now."""
+        return self._in_use
+
+    @property
+    def taken(self) -> int:
+        """How many requests have used one so far."""
+        return self._taken
+
+    @property
+    def generations(self) -> int:
+        """How many versions of the cards are live."""
+        return self._generations.running
+
+    def held(self) -> Iterator[Conversation]:
+        """Give the conversations of clients without connections, the longest unused first."""
+        yield from self._by_id.values()
+
+    @property
+    def version(self) -> int:
+        """The version of the cards that new conversations begin with."""
+        return self._generations.current.app.version
 
     async def connect(self) -> Conversation | None:
         """Begin the conversation of a new connection; None where connections have none."""
@@ -102,10 +128,13 @@ class Scopes:
         else:
             conversation = await self._new()
         conversation.using += 1
+        self._in_use += 1
+        self._taken += 1
         try:
             yield conversation
         finally:
             conversation.using -= 1
+            self._in_use -= 1
             conversation.used_at = self._clock()
             with CancelScope(shield=True):
                 if self.scope != "shared" and own is None:

@@ -50,6 +50,7 @@ SESSION_ID = "fast-agent/session"
 _PAGE = 100
 _CALL = "tools/call"
 _PROMPT = "prompts/get"
+_OF_AGENTS = frozenset({_CALL, _PROMPT, "tools/list", "prompts/list"})
 _LISTS_CHANGED: JsonObject = {"listChanged": True}
 _CAPABILITIES: JsonObject = {"tools": _LISTS_CHANGED, "prompts": _LISTS_CHANGED}
 
@@ -125,6 +126,7 @@ class AgentServer(ResourceServer):
         self._generations = generations
         self._admin = admin
         self._exchanges = Exchanges(new_id)
+        self._loaded: Callable[[], None] = _nothing
         self._own: WeakKeyDictionary[Session, Conversation] = WeakKeyDictionary()
         self._known: WeakSet[Session] = WeakSet()
         self._mute: WeakSet[Session] = WeakSet()
@@ -132,6 +134,10 @@ class AgentServer(ResourceServer):
         self._calls: dict[Session, dict[int | str, CancelScope]] = {}
         """Calls under way that the SDK does not know of."""
         self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
+
+    def when_loaded(self, then: Callable[[], None]) -> None:
+        """Have something done after a client loaded cards, such as watching them too."""
+        self._loaded = then
 
     async def cards_changed(self) -> None:
         """Take the cards there are now, and tell clients that tools and prompts are other ones."""
@@ -164,6 +170,8 @@ class AgentServer(ResourceServer):
         """Answer a request; see `ResourceServer.answer`."""
         if ctx.protocol_version not in MODERN_VERSIONS:
             await self._connected(session, ctx, params)
+        if ctx.method in _OF_AGENTS and session not in self._own:
+            await self._generations.newest()
         if ctx.method not in {_CALL, _PROMPT}:
             return await super().answer(session, ctx, params)
         self.service.admit(session, ctx.method, params, served=True)
@@ -200,7 +208,10 @@ class AgentServer(ResourceServer):
         name, arguments = params.get("name"), params.get("arguments", NOTHING)
         if not isinstance(name, str) or not isinstance(arguments, Mapping):
             return None
-        if name not in self._doors_of(self._own.get(session)) or name in self._admin.names:
+        own = self._own.get(session)
+        if own is None:
+            await self._generations.newest()
+        if name not in self._doors_of(own) or name in self._admin.names:
             return None
         return await self._begun(session, params, name, arguments)
 
@@ -311,6 +322,7 @@ class AgentServer(ResourceServer):
     async def _administered(self, session: Session, name: str, arguments: JsonObject) -> Answer:
         answer: ToolAnswer = await self._admin.call(name, arguments)
         if not answer.is_error:
+            self._loaded()
             await self.scopes.renew(self._own.get(session))
             await self.cards_changed()
         return self.service.seal(Answer(answer.data), session)
@@ -371,6 +383,10 @@ def _listed(method: str, key: str, found: Mapping[str, bytes], params: JsonObjec
     names = sorted(found)
     part = page(method, names, params.get("cursor"), _PAGE)
     return Answer.of_list(key, [found[name] for name in names[part.start : part.end]], part.cursor)
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _askable(capabilities: JsonValue) -> bool:

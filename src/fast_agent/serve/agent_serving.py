@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -23,11 +23,9 @@ from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, Served
 from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, serve_http
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
     from socket import socket
-
-    from anyio.abc import TaskGroup
 
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import ChildHistory
@@ -146,7 +144,8 @@ async def open_server(
                 grace_seconds=options.grace_seconds,
             )
             try:
-                with _watched(program, server, tasks, notify) if options.watch else nullcontext():
+                watched = _watched(program, server, notify) if options.watch else nullcontext()
+                async with watched:
                     yield server
             finally:
                 with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
@@ -200,12 +199,13 @@ def address_of(settings: HttpSettings, listening: socket) -> str:
     return f"http://{host}:{listening.getsockname()[1]}{MCP_PATH}"
 
 
-@contextmanager
-def _watched(
-    program: FastAgent, server: AgentServer, tasks: TaskGroup, notify: Callable[[str], None]
-) -> Generator[None]:
+@asynccontextmanager
+async def _watched(
+    program: FastAgent, server: AgentServer, notify: Callable[[str], None]
+) -> AsyncGenerator[None]:
     """Take changed cards soon after they change."""
     loop = asyncio.get_running_loop()
+    changed = [anyio.Event()]
 
     def take(done: Reload) -> None:
         if done.line is not None:
@@ -213,11 +213,21 @@ def _watched(
         for one in done.problems:
             notify(f"{one.severity}: {one.path or ''}: {one.message}")
         if done.changed:
-            tasks.start_soon(server.cards_changed)
+            changed[0].set()
 
     def told(done: Reload) -> None:
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(take, done)
 
-    with program.watch(told):
-        yield
+    async def follow() -> None:
+        while True:
+            await changed[0].wait()
+            changed[0] = anyio.Event()
+            await server.cards_changed()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow)
+        with program.watch(told) as watch:
+            server.when_loaded(watch.look_after)
+            yield
+        tasks.cancel_scope.cancel()
