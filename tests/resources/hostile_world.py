@@ -34,7 +34,37 @@ WRONG = {-32602, -32002}
 SECRET = "the secret outside"
 
 
-class Server:
+class Asking:
+    """Any way to ask a server."""
+
+    def call(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Give the whole answer to a request."""
+        raise NotImplementedError
+
+    def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        answer = self.call(method, params)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def read(self, uri: str) -> str:
+        return self.ask("resources/read", {"uri": uri})["contents"][0]["text"]
+
+    def listed(self) -> set[str]:
+        return {one["uri"] for one in self.all("resources/list", "resources")}
+
+    def all(self, method: str, field: str) -> list[dict[str, Any]]:
+        """Give all pages of a list."""
+        found: list[dict[str, Any]] = []
+        cursor: dict[str, Any] = {}
+        while True:
+            page = self.ask(method, cursor)
+            found += page[field]
+            if "nextCursor" not in page:
+                return found
+            cursor = {"cursor": page["nextCursor"]}
+
+
+class Server(Asking):
     """The server as a process, and one client of it, of the newest protocol or the one before."""
 
     def __init__(self, *arguments: str | Path, cwd: Path, modern: bool = False) -> None:
@@ -105,33 +135,11 @@ class Server:
         return self._number
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Ask, pass over notifications, and give the whole answer."""
+        """Ask, and pass over notifications until the answer comes."""
         number = self.request(method, params)
         while (answer := self.receive()).get("id") != number:
             assert "method" in answer
         return answer
-
-    def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        answer = self.call(method, params)
-        assert "result" in answer, answer
-        return answer["result"]
-
-    def read(self, uri: str) -> str:
-        return self.ask("resources/read", {"uri": uri})["contents"][0]["text"]
-
-    def listed(self) -> set[str]:
-        return {one["uri"] for one in self.all("resources/list", "resources")}
-
-    def all(self, method: str, field: str) -> list[dict[str, Any]]:
-        """Give all pages of a list."""
-        found: list[dict[str, Any]] = []
-        cursor: dict[str, Any] = {}
-        while True:
-            page = self.ask(method, cursor)
-            found += page[field]
-            if "nextCursor" not in page:
-                return found
-            cursor = {"cursor": page["nextCursor"]}
 
 
 def add(root: Path, name: str, head: str | None = None, body: str = "Body.\n") -> Path:
