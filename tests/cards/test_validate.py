@@ -330,6 +330,24 @@ def test_a_wrong_field(field: str, code: str, at: str, fix: str | None) -> None:
     assert not found.message.endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("fields", "at"),
+    [
+        ("k: 4\nmax_samples: 3", "3"),
+        ("k: 51", "51"),
+        ("max_samples: 2", "2"),
+        ("k: 3\nmax_samples: 3", None),
+        ("k: auto\nmax_samples: 1", None),
+    ],
+)
+def test_a_vote_that_cannot_be_won(fields: str, at: str | None) -> None:
+    _, found = check(f"type: MAKER\nworker: a\n{fields}\n")
+    assert [told(one) for one in found] == ([] if at is None else [("FA103", at)])
+    if found:
+        assert "votes ahead" in found[0].message
+        assert "`max_samples`" in (found[0].hint or "")
+
+
 @pytest.mark.spec("CARDS-3")
 @pytest.mark.parametrize(
     "field",

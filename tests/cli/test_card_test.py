@@ -92,7 +92,7 @@ def test_a_replay_of_something_else_is_refused(run: Run) -> None:
         ('{"cassette": 1}\n{"kind": "wish", "gave": 1}\n', "an entry of kind 'wish'"),
         ('{"cassette": 1}\n[]\n', "it holds no object"),
         ('{"cassette": 1}\n{"kin\n', "line 2"),
-        ("\udcff\n", "line 1"),
+        ("\udcff\n", "line 1 of the recording `run.jsonl` cannot be used: not UTF-8 text"),
     ],
 )
 @pytest.mark.spec("REPLAY-7")
@@ -224,6 +224,8 @@ def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
         ("cases: [", ["FA921"], "writer.test.yaml:1"),
         ("[]", ["FA923"], "the test file must be"),
         ("{}", ["FA923"], "the test file lacks `cases`"),
+        ("", ["FA923"], "the test file is empty"),
+        ("# nothing yet\n", ["FA923"], "the test file is empty"),
         ("cases: []", ["FA923"], "the test file has no cases"),
         ("case: []", ["FA922", "FA923"], "did you mean `cases`?"),
         ("cases: [{name: a}]", ["FA923"], "`cases[0]` lacks `messages`"),

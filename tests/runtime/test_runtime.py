@@ -123,12 +123,13 @@ async def test_an_unknown_agent_is_an_error_with_a_suggestion(new_runtime: NewRu
         with pytest.raises(RunError, match="there is no agent `alicia`") as caught:
             runtime.agent("alicia")
         assert caught.value.hint == "did you mean `alice`?"
+        with pytest.raises(RunError) as caught:
+            runtime.agent("someone")
+        assert caught.value.hint == "there are `alice`"
 
 
 @pytest.mark.parametrize("kind", ["chain", "parallel", "router", "MAKER"])
-async def test_a_type_without_a_builder_is_named(
-    new_runtime: NewRuntime, kind: CardType
-) -> None:
+async def test_a_type_without_a_builder_is_named(new_runtime: NewRuntime, kind: CardType) -> None:
     async with new_runtime(agent(type=kind)) as runtime:
         expected = f"of type `{kind}`; only cards of type `agent`, `smart` can"
         with pytest.raises(RunError, match=expected):

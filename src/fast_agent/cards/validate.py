@@ -73,6 +73,7 @@ _OWN_CHECK = frozenset({"type", "name", "instruction", "schema_version"})
 _PLACEHOLDER_INSTRUCTION = "You are a helpful agent."
 _TEXT = converter(FIELD_NAMED["name"].kind)
 _VERSION = FIELD_NAMED["schema_version"]
+_VOTE = {name: FIELD_NAMED[name] for name in ("k", "max_samples")}
 
 
 def validate_card(
@@ -100,6 +101,8 @@ def validate_card(
         _check_schema_version(values["schema_version"], findings)
     if "history_mode" in arguments:
         _history_mode(arguments, findings)
+    if card_type == "MAKER":
+        _check_vote(arguments, findings)
     if origin.remote is not None:
         check_remote(arguments, findings)
     _check_required(arguments, values, card_type, findings)
@@ -344,6 +347,19 @@ def _history_mode(arguments: dict[str, Any], findings: Findings) -> None:
     )
     arguments["history_source"] = source
     arguments["history_merge_target"] = target
+
+
+def _check_vote(arguments: Mapping[str, Any], findings: Findings) -> None:
+    """See that a vote can be won: each answer brings its own kind one vote further at most."""
+    k: object = arguments.get("k", _VOTE["k"].default)
+    most = cast("int", arguments.get("max_samples", _VOTE["max_samples"].default))
+    if isinstance(k, int) and k > most:
+        findings.add(
+            rules.BAD_VALUE,
+            f"no answer can get {k} votes ahead (`k`) in {most} answers (`max_samples`)",
+            ("max_samples" if "max_samples" in arguments else "k",),
+            hint=f"raise `max_samples` well above {k}",
+        )
 
 
 def _check_required(

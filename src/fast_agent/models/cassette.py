@@ -106,6 +106,7 @@ def read_cassette(path: Path, shown: str | None = None) -> Cassette:
             _take(cassette, number, value)
         except (ValueError, KeyError, TypeError, JsonTextError) as error:
             reason = f"has no `{error.args[0]}`" if isinstance(error, KeyError) else str(error)
+            reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else reason
             message = f"line {number} of the recording `{shown}` cannot be used: {reason}"
             raise RunError(message, hint=_RECORD) from error
     if not lines:

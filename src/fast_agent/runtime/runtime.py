@@ -477,7 +477,7 @@ class Runtime:
         card = self._load_set.cards.get(name)
         if card is None:
             near = closest(name, self._load_set.cards)
-            hint = f"did you mean `{near}`?" if near else None
+            hint = f"did you mean `{near}`?" if near else _those(self._load_set.cards)
             raise RunError(f"there is no agent `{name}`", hint=hint)
         return card
 
@@ -514,3 +514,10 @@ class Runtime:
         for agent in self._former:
             await agent.aclose()
         return first
+
+
+def _those(names: Collection[str], most: int = 8) -> str | None:
+    """Say which agents there are, the first of them where they are many."""
+    shown = ", ".join(f"`{name}`" for name in tuple(names)[:most])
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"there are {shown}{more}" if names else None

@@ -188,6 +188,8 @@ CASE_FILE: Final = Record(
 )
 """What a test file holds."""
 
+_EMPTY: Final = "write `cases:` and below it a list, each with a `name` and a `message`"
+
 _RULES: Final = ReadingRules(
     whole="the test file",
     unknown_key=UNKNOWN_TEST_KEY,
@@ -208,6 +210,10 @@ def read_case_file(path: Path, shown: str) -> CaseFile:
         ConfigError: It cannot be read, or something in it is wrong; with every problem.
     """
     layer = _open(path, shown)
+    if layer.document.value is None:
+        raise _refusal(
+            [layer.place(()).problem(WRONG_TEST_VALUE, "the test file is empty", _EMPTY)]
+        )
     reader = Reader(layer, path.parent, None, _RULES)
     tree = reader.tree(CASE_FILE, layer.document.value)
     if reader.problems:
