@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.errors import ToolError
 from fast_agent.mcp.content import bounded, from_sdk
-from fast_agent.mcp.untrusted import NAME_LIMIT, one_line
+from fast_agent.mcp.offers import ServerOffers
 from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listed import ListedPrompt
-    from fast_agent.tools.filter import ServerFilter
 
 
-class ServerPrompts:
-    """The prompts of one server, filtered for one agent.
-
-    Args:
-        connection: The server.
-        allowed: The agent's filters. They hold when a prompt is used as much as when it is listed.
-    """
-
-    def __init__(self, connection: Connection, allowed: ServerFilter) -> None:
-        self._connection = connection
-        self._allowed = allowed
-
-    @property
-    def server_name(self) -> str:
-        """The server's name."""
-        return self._connection.name
+class ServerPrompts(ServerOffers):
+    """The prompts of one server, filtered for one agent."""
 
     async def prompts(self) -> tuple[ListedPrompt, ...]:
         """Give the prompts the agent may use.
@@ -61,16 +44,11 @@ class ServerPrompts:
             ToolError: The filters do not allow it, or the server does not give it.
         """
         if not self._allows(name):
-            raise ToolError(
-                f"the prompt `{one_line(name, NAME_LIMIT)}` of server `{self.server_name}` "
-                "is not open to this agent",
-                hint="its card's `prompts` filter does not allow it",
-            )
-        result = await self._connection.request(
+            raise self._closed("prompt", name)
+        result = await self._ask(
             "prompts/get",
-            lambda client, _call: client.get_prompt(name, dict(arguments or {})),
-            repeatable=True,
-            agent_name=agent_name,
+            lambda client: client.get_prompt(name, dict(arguments or {})),
+            agent_name,
         )
         limit = self._connection.spec.result_limit
         return tuple(

@@ -6,32 +6,17 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.content import bounded, from_sdk
+from fast_agent.mcp.offers import ServerOffers
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.messages.content import EmbeddedResource
 
 if TYPE_CHECKING:
-    from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listed import ListedResource, ListedTemplate
     from fast_agent.messages.content import Content
-    from fast_agent.tools.filter import ServerFilter
 
 
-class ServerResources:
-    """The resources of one server, filtered for one agent.
-
-    Args:
-        connection: The server.
-        allowed: The agent's filters. They hold when a resource is read as much as when listed.
-    """
-
-    def __init__(self, connection: Connection, allowed: ServerFilter) -> None:
-        self._connection = connection
-        self._allowed = allowed
-
-    @property
-    def server_name(self) -> str:
-        """The server's name."""
-        return self._connection.name
+class ServerResources(ServerOffers):
+    """The resources of one server, filtered for one agent."""
 
     async def resources(self) -> tuple[ListedResource, ...]:
         """Give the resources the agent may read.
@@ -66,16 +51,9 @@ class ServerResources:
             ToolError: The filters do not allow it, or the server does not give it.
         """
         if not self._allows(uri):
-            raise ToolError(
-                f"the resource `{one_line(uri)}` of server `{self.server_name}` "
-                "is not open to this agent",
-                hint="its card's `resources` filter does not allow it",
-            )
-        result = await self._connection.request(
-            "resources/read",
-            lambda client, _call: client.read_resource(uri),
-            repeatable=True,
-            agent_name=agent_name,
+            raise self._closed("resource", uri)
+        result = await self._ask(
+            "resources/read", lambda client: client.read_resource(uri), agent_name
         )
         from mcp import types
 
