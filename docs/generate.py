@@ -31,7 +31,7 @@ from fast_agent.cards.kinds import (
     Whole,
 )
 from fast_agent.cards.schema import schema
-from fast_agent.cli.main import COMMANDS, cli
+from fast_agent.cli.command_table import COMMANDS, cli
 from fast_agent.config.fields import SETTINGS
 from fast_agent.config.schema import config_schema
 from fast_agent.diagnostics.rulebook import docs_page

@@ -7,7 +7,25 @@ from importlib import import_module
 import click
 
 from fast_agent import __version__
-from fast_agent.cli.main import COMMANDS
+
+COMMANDS = {
+    "go": "Run an agent from cards, or without any.",
+    "serve": "Serve agents to MCP clients.",
+    "check": "Report every problem of cards, and mend what can be mended.",
+    "graph": "Draw who asks whom in a card set, and the most a turn can cost.",
+    "acp": "Offer agents to an editor that speaks the Agent Client Protocol.",
+    "test": "Test cards against recordings.",
+    "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
+    "schema": "Print the JSON Schema of cards or of the configuration.",
+    "explain": "Print the page of a rule, such as FA101.",
+    "session": "List, show, export, fork, rewind and delete conversations that were kept.",
+    "trust": "Approve the code that cards which load by themselves bring.",
+    "models": "List models; fetch and remove local ones.",
+    "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
+    "new": "Write a starter set of cards.",
+    "version": "Print the version.",
+}
+"""The commands in the order of the help, each with its one-line summary."""
 
 
 class CommandTable(click.Group):
