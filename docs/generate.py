@@ -32,6 +32,7 @@ from fast_agent.cards.kinds import (
 )
 from fast_agent.cards.schema import schema
 from fast_agent.cli.command_table import COMMANDS, cli
+from fast_agent.commands.reference import reference_page
 from fast_agent.config.fields import SETTINGS
 from fast_agent.config.schema import config_schema
 from fast_agent.diagnostics.rulebook import docs_page
@@ -181,6 +182,7 @@ def pages() -> dict[str, str]:
         "configuration.md": NOTE + config_page(),
         "commands.md": NOTE + cli_page(),
         "rules.md": NOTE + docs_page(),
+        "slash-commands.md": NOTE + reference_page(),
         "card.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
         "configuration.schema.json": json.dumps(config_schema(), indent=2, ensure_ascii=False)
         + "\n",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.cards.agent_config import HISTORIES
+from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.commands.attaching import attach
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.told import fenced, listed, short
@@ -12,6 +14,8 @@ from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.commands.arguments import Arguments
@@ -109,14 +113,29 @@ def _history(value: str | None) -> str | None:
 
 
 async def _model(arguments: Arguments, desk: Desk) -> CommandResult:
-    spec = arguments.word()
-    if spec is None:
-        agent = desk.thinker()
-        return CommandResult(text=f"`{agent.name}` asks `{short(agent.model_name)}`")
-    wanted = None if spec == "default" else spec
-    await desk.app.choose_model(desk.agent, wanted)
-    agent = desk.thinker()
-    return CommandResult(text=f"`{agent.name}` asks `{short(agent.model_name)}` from now on")
+    name, spec = desk.agent, arguments.word()
+    config = desk.app.load_set.cards[name].config
+    if "model" not in FIELDS_OF[config.type]:
+        raise RunError(
+            f"agent `{name}` is of type `{config.type}`, and asks no model itself",
+            hint="`/agents` lists its members; `/agent NAME` goes to one",
+        )
+    if spec is not None:
+        await desk.app.choose_model(name, None if spec == "default" else spec)
+    selection = desk.app.runtime.model_of(name)
+    said = f"`{name}` asks `{short(selection.text)}`, {_CHOSEN_BY[selection.source]}"
+    return CommandResult(text=said)
+
+
+_CHOSEN_BY: Mapping[str, str] = MappingProxyType(
+    {
+        "flag": "as was asked for",
+        "card": "as its card says",
+        "configuration": "as the configuration says",
+        "environment": "as the environment says",
+        "fallback": "as nothing names another",
+    }
+)
 
 
 async def _system(arguments: Arguments, desk: Desk) -> CommandResult:

@@ -17,6 +17,7 @@ HISTORY_WITHOUT_CHILD = "FA210"
 REPEATED_NAME = "FA211"
 ATTACHED_AGENT_GONE = "FA212"
 HISTORY_WITHOUT_FILE = "FA213"
+CALLS_NO_AGENTS = "FA214"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -333,6 +334,29 @@ Right:
 # helper.yaml
 name: helper
 instruction: Help.
+```
+""",
+    ),
+    Rule(
+        CALLS_NO_AGENTS,
+        "calls-no-agents",
+        "warning",
+        """
+While a program was started, agents were given as tools to one of a type that calls none: a chain,
+a parallel, an evaluator-optimizer or a MAKER has others do the work, and has no tools itself. The
+cards are loaded, and nothing calls them. It happens where the default agent is such a workflow and
+there are cards in `.fast-agent/tool-cards/`, or `--card-tool` was given.
+
+Wrong, when `essay` is a chain and the default agent:
+
+```sh
+fast-agent go --card essay.md --card writer.md --card-tool lookup.md --message hello
+```
+
+Right: give them to an agent that calls others.
+
+```sh
+fast-agent go --card essay.md --card writer.md --card-tool lookup.md --agent writer --message hello
 ```
 """,
     ),

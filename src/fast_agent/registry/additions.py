@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.card import Card
+from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.set_rules import ATTACHED_AGENT_GONE
+from fast_agent.diagnostics.set_rules import ATTACHED_AGENT_GONE, CALLS_NO_AGENTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -81,6 +82,9 @@ def with_additions(
             continue
         lost.extend(_gone(card, own, names))
         given = [one for one in _agents_of(own, roots) if one in names and one != name]
+        if given and not calls_agents(card.config):
+            lost.append(_workless(card))
+            given = []
         config = own.over(card.config, given)
         if config is not card.config:
             known = before.get(name)
@@ -93,6 +97,22 @@ def _agents_of(own: Additions, roots: Roots) -> Iterable[str]:
     yield from own.agents
     for root in own.roots:
         yield from (card.config.name for card in roots.get(root, ()))
+
+
+def calls_agents(config: AgentConfig) -> bool:
+    """Whether an agent of this type can be given others to call."""
+    return "agents" in FIELDS_OF[config.type]
+
+
+def _workless(card: Card) -> Diagnostic:
+    config = card.config
+    return Diagnostic(
+        CALLS_NO_AGENTS,
+        f"`{config.name}` is of type `{config.type}`, and calls none of the agents given to it",
+        card.path,
+        severity="warning",
+        hint="give them to another agent with `--agent NAME`",
+    )
 
 
 def _gone(card: Card, own: Additions, names: Collection[str]) -> Iterable[Diagnostic]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.cards.load_set import LoadSet, check_set, default_card
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import CardError
-from fast_agent.registry.additions import Additions, Roots, with_additions
+from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Registry:
         sound = not any(problem.severity == "error" for problem in problems)
         if sound and (tools or servers):
             if receiver is not None:
-                _see_that_there_is(receiver, roots)
+                _see_that_it_calls(receiver, roots, tools)
             _give(roots, tools, servers, receiver, added)
         unread = tuple(name for load in loads.values() for name in load.unread)
         self._swap(roots, added, problems, unread, touched)
@@ -161,8 +161,9 @@ class Registry:
         """
         before = self._snapshot
         wanted = tuple(dict.fromkeys(agents))
-        for name in (receiver, *wanted):
+        for name in wanted:
             _see_that_there_is(name, before.roots)
+        _see_that_it_calls(receiver, before.roots, wanted)
         has = before.load_set.cards[receiver].config.agents
         new = tuple(name for name in wanted if name != receiver and name not in has)
         if new:
@@ -309,6 +310,16 @@ def _see_that_there_is(name: str, roots: Roots) -> None:
         near = closest(name, names)
         hint = f"did you mean `{near}`?" if near else "load its card too, or correct the name"
         raise CardError(f"there is no agent `{name}`", hint=hint)
+
+
+def _see_that_it_calls(name: str, roots: Roots, tools: Collection[str]) -> None:
+    _see_that_there_is(name, roots)
+    config = next(card.config for card in _cards(roots) if card.config.name == name)
+    if tools and not calls_agents(config):
+        raise CardError(
+            f"agent `{name}` is of type `{config.type}`, which has no tools of its own",
+            hint="give them to an agent that calls others",
+        )
 
 
 def _give(

@@ -1,0 +1,91 @@
+"""A directory of cards, a program that loaded them, and a desk at it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fast_agent.app import FastAgent
+from fast_agent.commands.desk import Desk
+from fast_agent.commands.table import run_command
+from fast_agent.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from fast_agent.commands.command import CommandResult
+    from fast_agent.mcp.server import ServerSpec
+
+
+class DeskWorld:
+    """Cards of the offline model, and a shell that runs lines."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "work"
+        self.directory.mkdir()
+        self.home = directory / "home"
+        self.program = FastAgent(
+            cwd=self.directory, environ={"FAST_AGENT_HOME": str(self.home), "HOME": str(self.home)}
+        )
+        self.sessions = SessionStore(self.home)
+        self.told: list[str] = []
+
+    def write(self, name: str, text: str = "Hi.", /, **fields: object) -> Path:
+        if "type" not in fields:
+            fields = {"model": "passthrough", **fields}
+        lines = "".join(f"{key}: {value}\n" for key, value in fields.items())
+        path = self.directory / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\n{lines}---\n{text}\n", encoding="utf-8")
+        return path
+
+    @asynccontextmanager
+    async def sat(
+        self, *, kept: bool = False, servers: tuple[ServerSpec, ...] = ()
+    ) -> AsyncGenerator[Shell]:
+        """Load the directory and sit down; `kept` in a session."""
+        for server in servers:
+            self.program.add_server(server)
+        self.program.load_agents(self.directory)
+        async with self.program.run(grows=True) as app:
+            session = self.sessions.create(cwd=self.directory) if kept else None
+            desk = Desk(
+                self.program,
+                app,
+                sessions=self.sessions if kept else None,
+                session=session,
+                notify=self.told.append,
+            )
+            try:
+                yield Shell(desk)
+            finally:
+                await desk.aclose()
+
+
+class Shell:
+    """A shell without a screen: `await shell("/agents")`."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    async def run(self, line: str) -> CommandResult:
+        return await run_command(line, self.desk)
+
+    async def __call__(self, line: str) -> str:
+        """Run a line that is to succeed, or send one that is a message."""
+        if line[0] not in "/@#":
+            return await self.desk.instance().send(line)
+        result = await run_command(line, self.desk)
+        assert not result.failed, result.text
+        return result.text
+
+    async def refused(self, line: str) -> str:
+        """Run a line that is to fail."""
+        result = await run_command(line, self.desk)
+        assert result.failed, result.text
+        return result.text
+
+    async def tools(self) -> list[str]:
+        table = await self.desk.thinker().setup.tools.table()
+        return list(table)

@@ -1,0 +1,245 @@
+"""Cards loaded while agents are live, as agents and as tools, and reloaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.commands.desk_world import DeskWorld
+
+pytestmark = pytest.mark.anyio
+
+CALL = '***CALL_TOOL agent__{} {{"message": "hi"}}'
+
+
+@pytest.mark.spec("CMD-2")
+async def test_a_card_is_loaded_and_talked_to(world: DeskWorld) -> None:
+    world.write("ann")
+    world.write("more/bob", description="Bobs.")
+    async with world.sat() as shell:
+        result = await shell.run("/card more/bob.md")
+        assert (result.text, result.agents_changed) == ("loaded `bob`", True)
+        assert await shell.tools() == []
+        assert "`bob`: agent; Bobs." in await shell("/agents")
+        assert (await shell.run("/agent bob")).agent == "bob"
+        assert await shell("hello") == "hello"
+
+
+@pytest.mark.spec("CMD-2")
+async def test_a_card_is_loaded_as_a_tool_through_agents(world: DeskWorld) -> None:
+    world.write("ann")
+    world.write("more/bob", tool_only="true")
+    async with world.sat() as shell:
+        text = await shell("/card more --tool")
+        assert text == "loaded `bob`\n`bob` is a tool of `ann` now"
+        assert shell.desk.instance().config.agents == ("bob",)
+        assert await shell(CALL.format("bob")) == "hi"
+        assert "bob`:" not in await shell("/agents")
+
+
+@pytest.mark.spec("CMD-3")
+async def test_the_agent_that_is_talked_to_is_never_its_own_tool(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    world.write("bob")
+    async with world.sat() as shell:
+        text = await shell("/card . --tool")
+        assert "`ann` is the agent that is talked to, and no tool of its own" in text
+        assert "`bob` is a tool of `ann` now" in text
+        assert await shell.tools() == ["agent__bob"]
+        await shell("/agent ann --tool")
+        assert await shell.tools() == ["agent__bob"]
+        await shell("/agent bob")
+        assert await shell.tools() == []
+
+
+@pytest.mark.spec("CMD-3")
+async def test_agents_that_would_call_each_other_are_refused_whole(world: DeskWorld) -> None:
+    world.write("ann", default="true", agents="[bob]")
+    world.write("bob")
+    async with world.sat() as shell:
+        await shell("@bob")
+        assert "FA202" in await shell.refused("/agent ann --tool")
+        assert await shell.tools() == []
+        assert await shell("still here") == "still here"
+
+
+@pytest.mark.spec("CMD-4")
+async def test_a_tool_there_is_already_is_told_and_not_given_twice(world: DeskWorld) -> None:
+    world.write("ann", default="true", agents="[bob]")
+    world.write("bob")
+    async with world.sat() as shell:
+        assert await shell("/agent bob --tool") == "`bob` was a tool of `ann` already"
+        assert "`bob` was a tool of `ann` already" in await shell("/card bob.md --tool")
+        assert await shell.tools() == ["agent__bob"]
+
+
+@pytest.mark.spec("CMD-4")
+async def test_no_function_stands_in_the_way_of_an_agent(world: DeskWorld) -> None:
+    (world.directory / "tools.py").write_text(
+        "from fast_agent.tools.function import tool\n"
+        '@tool(name="agent__bob")\n'
+        "def mine(message: str) -> str:\n"
+        '    return "the function"\n'
+    )
+    world.write("ann", default="true", function_tools='["tools.py:mine"]')
+    world.write("bob")
+    async with world.sat() as shell:
+        assert await shell("/agent bob --tool") == "`bob` is a tool of `ann` now"
+        function, agent = await shell.tools()
+        assert (agent, function[:11]) == ("agent__bob", "agent__bob_")
+        assert await shell(CALL.format("bob")) == "hi"
+        assert await shell(CALL.replace("agent__{}", function).format()) == "the function"
+
+
+@pytest.mark.spec("CMD-5")
+async def test_tools_given_at_run_time_are_there_after_reloads(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    world.write("bob")
+    world.write("more/cid")
+    async with world.sat() as shell:
+        await shell("/agent bob --tool")
+        await shell("/card more --tool")
+        world.write("ann", "Changed.", default="true")
+        world.write("more/cid", "Changed.")
+        world.write("more/dan")
+        assert (await shell("/reload")).startswith("AgentCards reloaded: +1 ~2 -0")
+        # A directory that was attached is attached whole, with what comes later.
+        assert await shell.tools() == ["agent__bob", "agent__cid", "agent__dan"]
+        assert await shell(CALL.format("bob")) == "hi"
+        assert shell.desk.instance().config.instruction == "Changed."
+
+
+@pytest.mark.spec("CMD-5")
+async def test_tools_that_are_gone_are_told_and_come_back(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    bob = world.write("bob")
+    async with world.sat() as shell:
+        await shell("/agent bob --tool")
+        bob.unlink()
+        told = await shell("/reload")
+        assert "AgentCards reloaded: +0 ~1 -1" in told
+        assert "`bob`, given to `ann` as a tool, is not there any more" in told
+        assert await shell.tools() == []
+        world.write("bob")
+        await shell("/reload")
+        assert await shell.tools() == ["agent__bob"]
+
+
+@pytest.mark.spec("CMD-5")
+async def test_tools_given_at_run_time_are_there_under_a_watch(world: DeskWorld) -> None:
+    import queue
+
+    told: queue.Queue[object] = queue.Queue()
+    world.write("ann", default="true")
+    world.write("more/bob")
+    async with world.sat() as shell:
+        with world.program.watch(told.put) as watch:
+            shell.desk.watch = watch
+            await shell("/card more --tool")
+            world.write("more/bob", "Changed.")
+            assert getattr(told.get(timeout=10), "updated", None) == ("bob",)
+            world.write("ann", "Changed.", default="true")
+            assert getattr(told.get(timeout=10), "updated", None) == ("ann",)
+        assert not await shell.desk.refresh()
+        assert await shell.tools() == ["agent__bob"]
+        assert await shell(CALL.format("bob")) == "hi"
+
+
+@pytest.mark.spec("CMD-6")
+async def test_what_is_given_so_begins_anew_each_time_unless_the_card_says_otherwise(
+    world: DeskWorld,
+) -> None:
+    world.write("ann", default="true")
+    world.write("bob")
+    async with world.sat() as shell:
+        await shell("/agent bob --tool")
+        await shell(CALL.format("bob"))
+        assert len(shell.desk.instance("bob").history) == 0
+        world.write("ann", default="true", history_merge_target="child")
+        await shell("/reload")
+        await shell(CALL.format("bob"))
+        assert [one.text for one in shell.desk.instance("bob").history] == ["hi", "hi"]
+
+
+@pytest.mark.spec("CMD-4")
+async def test_what_has_no_tools_is_given_none(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    world.write("talk", type="chain", sequence="[ann]")
+    world.write("more/bob")
+    async with world.sat() as shell:
+        await shell("@talk")
+        for line in ("/agent ann --tool", "/card more --tool"):
+            assert "is of type `chain`, which has no tools of its own" in await shell.refused(line)
+        assert "bob" not in shell.desk.app
+        assert "bob" not in world.program.load_set.cards
+
+
+@pytest.mark.spec("CMD-9")
+async def test_a_reload_tells_what_changed_and_what_is_wrong(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    async with world.sat() as shell:
+        assert await shell("/reload") == "AgentCards are as they were"
+        world.write("bob")
+        assert await shell("/reload") == "AgentCards reloaded: +1 ~0 -0"
+        world.write("bob", agents="[nobody]")
+        told = await shell.refused("/reload")
+        assert "AgentCards not reloaded: 1 error; the agents stay as they were" in told
+        assert "FA201" in told
+        assert "bob.md" in told
+        assert await shell("still here") == "still here"
+
+
+@pytest.mark.spec("CMD-9")
+async def test_when_its_agent_is_gone_the_default_one_is_talked_to(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    bob = world.write("bob")
+    async with world.sat() as shell:
+        await shell("@bob")
+        bob.unlink()
+        result = await shell.run("/reload")
+        assert result.agent == shell.desk.agent == "ann"
+        assert "its agent is gone; talking to `ann`" in result.text
+
+
+async def test_cards_that_cannot_be_loaded_are_told_and_nothing_changes(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    (world.directory / "bad").mkdir()
+    (world.directory / "bad/bob.md").write_text("---\nmodell: x\n---\nHi.\n")
+    async with world.sat() as shell:
+        assert "FA131" in await shell.refused("/card nowhere.md --tool")
+        told = await shell.refused("/card bad")
+        assert "modell" in told
+        assert "did you mean" in told
+        assert "no path" in await shell.refused('/card "a\0b"')
+        assert "PATH|URL is missing" in await shell.refused("/card --tool")
+        assert list(world.program.load_set.cards) == ["ann"]
+
+
+async def test_a_card_from_an_address_is_loaded(world: DeskWorld) -> None:
+    import threading
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"---\nname: bob\nmodel: passthrough\n---\nHi.\n")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Be quiet."""
+
+    world.write("ann", default="true")
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        async with world.sat() as shell:
+            address = f"http://127.0.0.1:{server.server_port}/bob.md"
+            assert "`bob` is a tool of `ann` now" in await shell(f"/card {address} --tool")
+            assert await shell(CALL.format("bob")) == "hi"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
