@@ -22,6 +22,7 @@ from fast_agent.resources.service import ResourceService, ServerInfo, object_of,
 from fast_agent.serve.agent_call import AgentCall
 from fast_agent.serve.agent_client import ServedClient, through_session
 from fast_agent.serve.agent_departure import departure_of
+from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_exchange import Exchange, Exchanges
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
 from fast_agent.serve.resource_server import ResourceServer, connection_of, session_of
@@ -125,6 +126,7 @@ class AgentServer(ResourceServer):
         self._tasks = tasks
         self._generations = generations
         self._admin = admin
+        self._drain = Drain(lambda: scopes.in_use > 0, grace_seconds)
         self._exchanges = Exchanges(new_id)
         self._loaded: Callable[[], None] = _nothing
         self._own: WeakKeyDictionary[Session, Conversation] = WeakKeyDictionary()
@@ -134,6 +136,10 @@ class AgentServer(ResourceServer):
         self._calls: dict[Session, dict[int | str, CancelScope]] = {}
         """Calls under way that the SDK does not know of."""
         self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
+
+    def stop(self, then: Callable[[], None]) -> None:
+        """Take the word to stop: calls under way are answered, new ones are refused."""
+        self._drain.begin(then)
 
     def when_loaded(self, then: Callable[[], None]) -> None:
         """Have something done after a client loaded cards, such as watching them too."""
@@ -276,6 +282,8 @@ class AgentServer(ResourceServer):
         self, session: Session, params: JsonObject, name: str, arguments: JsonObject
     ) -> Begun | None:
         """Begin a call in its conversation; None where there is no agent of this name."""
+        if self._drain.begun:
+            raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params)
         own = self._own.get(session) if held is None else held[1]
         doors = self._doors_of(own)

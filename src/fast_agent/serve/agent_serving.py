@@ -181,7 +181,7 @@ async def serve(
 
         with own_stdio() as edge:
             async with (
-                stopped_by_signals(),
+                stopped_by_signals(edge),
                 open_server(program, options, notify=notify) as server,
             ):
                 await edge.serve(server)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import asynccontextmanager, contextmanager
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import anyio
 import mcp_types as types
-from anyio import to_thread
+from anyio.lowlevel import checkpoint
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
@@ -19,7 +18,7 @@ from fast_agent.resources.problem import INVALID_REQUEST, PARSE_ERROR
 from fast_agent.resources.stdio import LONGEST_LINE, Lines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 _CHUNK = 1 << 16
+_PIECE = 4096
+"""What a pipe that takes anything takes without a wait."""
 
 
 class StdioEdge:
@@ -43,12 +44,13 @@ class StdioEdge:
     def __init__(self, input_fd: int, output_fd: int) -> None:
         self._input = input_fd
         self._output = output_fd
-        self._lock = Lock()
+        self._writing = anyio.Lock()
+        self._reading = anyio.CancelScope()
         self._open = 0
         self._idle = anyio.Event()
 
     async def serve(self, server: AgentServer) -> None:
-        """Answer until the input ends; calls under way then have `grace_seconds` to end."""
+        """Answer until the input ends or `stop`; calls then have `grace_seconds` to end."""
         incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
@@ -58,14 +60,19 @@ class StdioEdge:
             await server.sdk.run(read_stream, write_stream, options)
             tasks.cancel_scope.cancel()
 
+    def stop(self) -> None:
+        """Read no more."""
+        self._reading.cancel()
+
     async def _read_all(self, incoming: Incoming, grace_seconds: float) -> None:
-        lines = Lines()
         async with incoming:
-            while chunk := await self._chunk():
-                for line in lines.feed(chunk):
+            with self._reading:
+                lines = Lines()
+                while chunk := await self._chunk():
+                    for line in lines.feed(chunk):
+                        await self._take(line, incoming)
+                for line in lines.end():
                     await self._take(line, incoming)
-            for line in lines.end():
-                await self._take(line, incoming)
             with anyio.move_on_after(grace_seconds):
                 while self._open:
                     self._idle = anyio.Event()
@@ -73,7 +80,8 @@ class StdioEdge:
 
     async def _chunk(self) -> bytes:
         try:
-            return await to_thread.run_sync(os.read, self._input, _CHUNK, abandon_on_cancel=True)
+            await _ready(anyio.wait_readable, self._input)
+            return os.read(self._input, _CHUNK)
         except OSError:
             return b""
 
@@ -111,23 +119,31 @@ class StdioEdge:
             async for one in outgoing:
                 message = one.message
                 data = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-                await to_thread.run_sync(self._write, data)
+                await self._write(data)
                 if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                     self._settled()
 
     async def _refuse(self, code: int, message: str) -> None:
         error: JsonObject = {"code": code, "message": message}
-        data = encode({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n"
-        await to_thread.run_sync(self._write, data)
+        await self._write(encode({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n")
 
-    def _write(self, data: bytes) -> None:
-        with self._lock:
+    async def _write(self, data: bytes) -> None:
+        async with self._writing:
             view = memoryview(data)
             try:
                 while view:
-                    view = view[os.write(self._output, view) :]
+                    await _ready(anyio.wait_writable, self._output)
+                    view = view[os.write(self._output, view[:_PIECE]) :]
             except OSError:
-                return  # the client has gone; its input ends too
+                self.stop()  # the client has gone
+
+
+async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    """Wait until a descriptor can be used; a file can be at any time."""
+    try:
+        await wait(descriptor)
+    except PermissionError:
+        await checkpoint()
 
 
 @contextmanager
@@ -141,23 +157,23 @@ def own_stdio() -> Generator[StdioEdge]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    try:
-        yield StdioEdge(own_input, own_output)
-    finally:
-        # A thread may still read the input, so its descriptor stays taken.
-        os.dup2(own_output, 1)
-        os.close(own_output)
+    yield StdioEdge(own_input, own_output)
+    os.dup2(own_output, 1)
+    os.close(own_output)
+    os.close(own_input)
 
 
 @asynccontextmanager
-async def stopped_by_signals() -> AsyncGenerator[None]:
-    """End what runs inside when SIGTERM or SIGINT comes."""
+async def stopped_by_signals(edge: StdioEdge) -> AsyncGenerator[None]:
+    """Stop reading when SIGTERM or SIGINT comes, and end all at the second."""
     async with anyio.create_task_group() as tasks:
 
         async def wait() -> None:
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                async for _ in signals:
-                    tasks.cancel_scope.cancel()
+                await anext(signals)
+                edge.stop()
+                await anext(signals)
+                tasks.cancel_scope.cancel()
 
         tasks.start_soon(wait)
         yield

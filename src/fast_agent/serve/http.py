@@ -7,6 +7,7 @@ import ipaddress
 import signal
 import socket
 from contextlib import contextmanager
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -190,7 +191,7 @@ async def serve_http(
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             server.end_streams()
-            super().handle_exit(sig, frame)
+            server.stop(partial(super().handle_exit, sig, frame))
 
     config = uvicorn.Config(
         http_app(server, settings, listening.getsockname()[1]),

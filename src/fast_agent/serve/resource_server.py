@@ -29,7 +29,7 @@ from fast_agent.serve.mailbox import Mailbox
 from fast_agent.serve.open_sessions import OpenSessions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from anyio.abc import TaskGroup
     from mcp.server.connection import Connection
@@ -112,6 +112,14 @@ class ResourceServer:
         from fast_agent.serve.plain_requests import PlainRequests
 
         return PlainRequests(sdk, self, path, hosts)
+
+    def stop(self, then: Callable[[], None]) -> None:
+        """Take the word to stop; for a signal's handler.
+
+        Args:
+            then: Ends the server.
+        """
+        then()
 
     def end_streams(self) -> None:
         """Let every open `subscriptions/listen` stream end with its result."""

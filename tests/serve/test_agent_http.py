@@ -1,0 +1,290 @@
+"""`fast-agent serve` over HTTP as it runs: plain clients, rude ones, and the end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp.client import Client
+from tests.serve.agent_process import (
+    HandshakeClient,
+    ServedAgents,
+    answer_in,
+    call,
+    message,
+)
+from tests.serve.served import ACCEPT, HELLO, META
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+SLOW = 30.0
+QUICKLY = 10.0
+
+
+def write_cards(directory: Path) -> Path:
+    cards = directory / "cards"
+    cards.mkdir()
+    for name, model in (
+        ("ann", "passthrough"),
+        ("slow", "slow?seconds=30"),
+        ("brief", "slow?seconds=1"),
+    ):
+        (cards / f"{name}.md").write_text(f"---\nmodel: {model}\nhuman_input: true\n---\nHi.\n")
+    return directory
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedAgents]:
+    directory = write_cards(tmp_path_factory.mktemp("shared"))
+    with ServedAgents(directory, "--no-session") as server:
+        yield server
+        code, err = server.stop()
+        assert code == 0
+        assert "Traceback" not in err
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServedAgents]:
+    directory = write_cards(tmp_path_factory.mktemp("apart"))
+    with ServedAgents(directory, "--instance-scope", "connection") as server:
+        yield server
+
+
+@pytest.mark.spec("SERVE-12")
+def test_plain_calls_and_streamed_ones_say_the_same(apart: ServedAgents) -> None:
+    client = apart.open()
+    plain = client.call("ann", "hello")
+    streamed = client.call("ann", "hello", progressToken=7)
+    askable = apart.open({"elicitation": {}}).call("ann", "hello")
+    assert plain == streamed == askable
+    assert plain["content"] == [{"type": "text", "text": "hello"}]
+    modern = apart.modern_call("ann", "hello")
+    assert modern["structuredContent"] == plain["structuredContent"]
+    assert (modern["resultType"], modern["isError"]) == ("complete", False)
+    again = apart.modern_call(
+        "ann", "hello", **{"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    )
+    assert again["structuredContent"] == plain["structuredContent"]
+
+
+@pytest.mark.spec("SCOPE-3", "SCOPE-4")
+def test_nobody_sees_what_others_said(apart: ServedAgents) -> None:
+    one, two = apart.open(), apart.open()
+    one.call("ann", "secret")
+    history = {"name": "ann_history"}
+    assert two.send("prompts/get", history)["result"]["messages"] == []
+    assert len(one.send("prompts/get", history)["result"]["messages"]) == 2
+    stranger = dict(two.headers)
+    two.headers["Mcp-Session-Id"] = "0" * 32
+    assert two.post(message("tools/call", call("ann", "x"), 1))[0] == 404
+    two.headers = stranger
+    answer = apart.modern_call("ann", "x", **{"fast-agent/session": one.headers["Mcp-Session-Id"]})
+    assert answer["error"]["code"] == -32602
+    assert "has ended" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_the_sdk_client_is_asked_and_told(served: ServedAgents, mode: str) -> None:
+    steps: list[float] = []
+
+    async def answer(context: object, params: Any) -> types.ElicitResult:
+        del context, params
+        return types.ElicitResult(action="accept", content={"text": "blue"})
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        del total, message
+        steps.append(progress)
+
+    async def main() -> None:
+        async with Client(served.url, mode=mode, elicitation_callback=answer) as client:
+            question = '***CALL_TOOL request_human_input {"message": "Which?"}'
+            given = await client.call_tool("ann", {"message": question}, progress_callback=hear)
+            assert given.structured_content is not None
+            assert given.structured_content["text"] == "blue"
+
+    anyio.run(main)
+    assert steps
+    assert steps == sorted(steps)
+
+
+@pytest.mark.spec("SERVE-13")
+@pytest.mark.parametrize(
+    ("body", "code"), [(b"{", -32700), (b"[]", -32600), (b'"x"', -32600), (b"\xff", -32700)]
+)
+def test_what_is_no_request_is_refused(served: ServedAgents, body: bytes, code: int) -> None:
+    status, answer = served.post(body, {"MCP-Protocol-Version": "2026-07-28"})
+    assert (status, answer["error"]["code"]) == (400, code)
+
+
+@pytest.mark.spec("SERVE-13")
+def test_unknown_versions_are_refused_or_answered_with_a_known_one(served: ServedAgents) -> None:
+    old = {**META, "io.modelcontextprotocol/protocolVersion": "1999-01-01"}
+    body = message("tools/call", call("ann", "x", **old), 1)
+    headers = {"Mcp-Method": "tools/call", "Mcp-Name": "ann"}
+    status, answer = served.post(body, {"MCP-Protocol-Version": "1999-01-01", **headers})
+    assert (status, answer["error"]["code"]) == (400, -32022)
+    assert answer["error"]["data"]["supported"] == ["2026-07-28"]
+    hello = message("initialize", {**HELLO, "protocolVersion": "1999-01-01"}, 1)
+    status, text = served.post(hello)
+    assert status == 200
+    found: Any = answer_in(text) if isinstance(text, bytes) else text
+    assert found["result"]["protocolVersion"] == "2025-11-25"
+
+
+@pytest.mark.spec("SERVE-13")
+def test_100_mb_are_not_taken(served: ServedAgents) -> None:
+    size = 100 << 20
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: {size}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in ACCEPT.items()) + "\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=QUICKLY) as one:
+        one.sendall(head.encode())
+        chunk, answer = b" " * (1 << 20), b""
+        try:
+            for _ in range(100):
+                one.sendall(chunk)
+        except OSError:
+            pass  # the server has closed the connection
+        try:
+            answer = one.recv(1 << 16)
+        except OSError:
+            answer = b"HTTP/1.1 413 "
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    status = f"/proc/{served.process.pid}/status"
+    with open(status) as lines:  # noqa: PTH123 - it is no file of a disk
+        peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    assert peak < 250_000, "the body was held in memory"
+    assert served.open().call("ann", "still here")["isError"] is False
+
+
+@pytest.mark.spec("SERVE-6")
+@pytest.mark.parametrize("way", ["plain", "streamed", "modern", "modern streamed"])
+def test_a_call_ends_when_its_client_leaves(served: ServedAgents, way: str) -> None:
+    token: dict[str, Any] = {"progressToken": 1} if "streamed" in way else {}
+    headers = dict(ACCEPT)
+    if way.startswith("modern"):
+        token |= META
+        headers |= {
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "slow",
+        }
+    else:
+        headers = served.open().headers
+    body = message("tools/call", call("slow", "hello", **token), 5)
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: {len(body)}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
+    start = time.monotonic()
+    with socket.create_connection(("127.0.0.1", served.port), timeout=QUICKLY) as one:
+        one.sendall(head.encode() + body)
+        time.sleep(0.3)
+    # The next call on the same history waits for the one before it.
+    client = served.open()
+    done = threading.Event()
+
+    def next_call() -> None:
+        client.send("tools/call", call("slow", "next"), 6)
+        done.set()
+
+    threading.Thread(target=next_call, daemon=True).start()
+    time.sleep(0.3)
+    cancel(served, client, 6)
+    assert done.wait(QUICKLY)
+    assert time.monotonic() - start < SLOW / 2
+
+
+def cancel(served: ServedAgents, client: Any, request_id: int) -> None:
+    other = ServedAgents.connect(served)
+    body = message("notifications/cancelled", {"requestId": request_id}, None)
+    other.request("POST", "/mcp", body, client.headers)
+    assert other.getresponse().status == 202
+    other.close()
+
+
+@pytest.mark.spec("SERVE-6")
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_call_that_is_called_off_is_answered_so(served: ServedAgents, streamed: bool) -> None:
+    client = served.open()
+    token: dict[str, Any] = {"progressToken": 1} if streamed else {}
+    answers: list[Any] = []
+    body = message("tools/call", call("slow", "hello", **token), 9)
+    thread = threading.Thread(target=lambda: answers.append(client.post(body)))
+    thread.start()
+    time.sleep(0.3)
+    cancel(served, client, 9)
+    thread.join(QUICKLY)
+    assert answers
+    assert answer_in(answers[0][1])["error"]["code"] == -32800
+
+
+@pytest.mark.spec("SERVE-14")
+def test_a_token_is_asked_for(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-of-some-length\n")
+    with ServedAgents(write_cards(tmp_path), "--token-file", str(token)) as server:
+        body = message("initialize", HELLO, 1)
+        assert server.post(body)[0] == 401
+        assert server.post(body, {"Authorization": "Bearer wrong-wrong-wrong-wrong"})[0] == 401
+        assert server.post(body, {"Authorization": "Bearer a-token-of-some-length"})[0] == 200
+        assert server.post(body, {"Host": "evil.example"})[0] == 401
+
+
+@pytest.mark.spec("SERVE-14")
+def test_strange_hosts_and_origins_are_refused(served: ServedAgents) -> None:
+    body = message("initialize", HELLO, 1)
+    assert served.post(body, {"Host": "evil.example"})[0] == 421
+    assert served.post(body, {"Origin": "http://evil.example"})[0] == 403
+
+
+@pytest.mark.spec("SERVE-15")
+def test_calls_under_way_are_answered_before_the_end(tmp_path: Path) -> None:
+    with ServedAgents(write_cards(tmp_path), "--instance-scope", "connection") as server:
+        answers: list[str] = []
+
+        def ask(client: HandshakeClient) -> None:
+            answers.append(client.call("brief", "hello")["content"][0]["text"])
+
+        clients = server.open(), server.open({"elicitation": {}})
+        threads = [threading.Thread(target=ask, args=(one,)) for one in clients]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.4)
+        server.process.send_signal(signal.SIGTERM)
+        for thread in threads:
+            thread.join(QUICKLY)
+        assert answers == ["hello", "hello"]
+        assert server.process.wait(QUICKLY) == 0
+
+
+@pytest.mark.spec("SERVE-13")
+def test_a_thousand_sessions_are_served_and_one_more_is_refused(tmp_path: Path) -> None:
+    directory = write_cards(tmp_path)
+    with ServedAgents(directory, "--instance-scope", "connection") as server, ExitStack() as stack:
+        connection = server.connect()
+        stack.callback(connection.close)
+        hello = message("initialize", HELLO, 1)
+        sessions: list[str] = []
+        for _ in range(1000):
+            connection.request("POST", "/mcp", hello, ACCEPT)
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == 200
+            sessions.append(answer.headers["mcp-session-id"])
+        assert len(set(sessions)) == 1000
+        connection.request("POST", "/mcp", hello, ACCEPT)
+        answer = connection.getresponse()
+        assert (answer.status, b"Too many" in answer.read()) == (503, True)
+        for number in (0, 999):
+            headers = {**ACCEPT, "Mcp-Session-Id": sessions[number]}
+            headers["MCP-Protocol-Version"] = "2025-11-25"
+            connection.request("POST", "/mcp", message("tools/call", call("ann", "hi"), 2), headers)
+            answer = connection.getresponse()
+            assert answer_in(answer.read())["result"]["isError"] is False

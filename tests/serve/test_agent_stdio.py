@@ -1,0 +1,146 @@
+"""`fast-agent serve --transport stdio` as a host starts it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from tests.serve.agent_process import PROGRAM, call, environ_in
+from tests.serve.served import HELLO
+
+from fast_agent.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    cards = tmp_path / "cards"
+    cards.mkdir()
+    (cards / "ann.md").write_text("---\nmodel: passthrough\nhuman_input: true\n---\nHi.\n")
+    (cards / "brief.md").write_text("---\nmodel: slow?seconds=0.5\n---\nHi.\n")
+    return tmp_path
+
+
+def command(*options: str) -> list[str]:
+    return [str(PROGRAM), "serve", "--card", "cards", "--transport", "stdio", *options]
+
+
+def started(directory: Path, *options: str) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command(*options),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=directory,
+        env=environ_in(directory),
+    )
+
+
+def line(method: str, params: dict[str, Any], request_id: int | None) -> bytes:
+    one: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(one if request_id is None else {**one, "id": request_id}).encode() + b"\n"
+
+
+OPENING = line("initialize", HELLO, 1) + line("notifications/initialized", {}, None)
+
+
+@pytest.mark.spec("SERVE-16")
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_sdk_client_starts_it_and_is_asked(directory: Path, mode: str) -> None:
+    async def answer(context: object, params: Any) -> types.ElicitResult:
+        del context, params
+        return types.ElicitResult(action="accept", content={"text": "blue"})
+
+    async def main() -> None:
+        first, *rest = command("--instance-scope", "connection")
+        server = StdioServerParameters(
+            command=first, args=rest, cwd=directory, env=environ_in(directory)
+        )
+        async with Client(server, mode=mode, elicitation_callback=answer) as client:
+            assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
+            question = '***CALL_TOOL request_human_input {"message": "Which?"}'
+            given = await client.call_tool("ann", {"message": question})
+            assert given.structured_content is not None
+            assert given.structured_content["text"] == "blue"
+
+    anyio.run(main)
+    assert len(SessionStore(directory / "home").list()) == 1
+
+
+@pytest.mark.spec("SERVE-16", "SERVE-13")
+def test_what_came_before_the_end_of_input_is_answered(directory: Path) -> None:
+    given = b"".join(
+        [
+            OPENING,
+            b"{nonsense\n",
+            b'{"jsonrpc":"1.0"}\n',
+            b"x" * (5 << 20) + b"\n",
+            line("tools/call", call("brief", "hello"), 2),
+        ]
+    )
+    with started(directory, "--no-session") as process:
+        out, err = process.communicate(given, timeout=20)
+    assert process.returncode == 0, err
+    answers = [json.loads(one) for one in out.splitlines()]
+    by_id = {one["id"]: one for one in answers if one.get("id") is not None}
+    assert by_id[1]["result"]["protocolVersion"] == "2025-11-25"
+    assert by_id[2]["result"]["content"][0]["text"] == "hello"
+    codes = [one["error"]["code"] for one in answers if one.get("id") is None]
+    assert codes == [-32700, -32600, -32600]
+    assert b"Traceback" not in err
+
+
+@pytest.mark.spec("SERVE-15")
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_calls_under_way_are_answered_before_the_end(directory: Path, sent: int) -> None:
+    with started(directory) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(OPENING + line("tools/call", call("brief", "hello"), 2))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        time.sleep(0.2)
+        process.send_signal(sent)
+        assert json.loads(process.stdout.readline())["result"]["isError"] is False
+        assert process.wait(10) == 0
+
+
+@pytest.mark.spec("SERVE-6")
+def test_a_client_that_stops_reading_ends_it(directory: Path) -> None:
+    with started(directory) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(OPENING + line("tools/list", {}, 2))
+        process.stdin.flush()
+        assert process.wait(20) == 0
+
+
+def test_wrong_use_is_said_before_anything_runs(directory: Path) -> None:
+    for options, words, status in (
+        (("--token-file", "x"), b"--token-file is for --transport http", 2),
+        (("--allow-load", "nowhere"), b"`nowhere`, which is no directory", 1),
+        (("--model", "nonsense.model"), b"nonsense", 1),
+        (("--dump-agent", "ann"), b"go together", 2),
+    ):
+        done = subprocess.run(
+            command(*options),
+            input=b"",
+            capture_output=True,
+            cwd=directory,
+            env=environ_in(directory),
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (status, b"")
+        assert words in done.stderr
