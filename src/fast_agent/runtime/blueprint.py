@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
+    from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.messages.content import Content
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent_tool import AgentTool
     from fast_agent.runtime.child_history import ChildHistories
     from fast_agent.runtime.placeholder import Template
+    from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.runtime.url_text import UrlTexts
@@ -101,7 +103,7 @@ class Workshop:
         scope: Where turns stand that nothing else started.
         model_of: Says which model a card's agent asks.
         clone: Makes an instance of a card by name: (name, messages or None).
-        builders: How cards are built, by type.
+        inner: Makes a runtime of other cards, which are built as these are.
         shelf: Gives the documents agents may look up, the same at every call.
         histories: Draws the routes between histories of parents and children.
         gate: Gives what asks before a skill of a server is used, the same at every call; None
@@ -118,10 +120,25 @@ class Workshop:
     scope: Scope
     model_of: Callable[[str], Selection]
     clone: Callable[[str, Iterable[Message] | None], Agent]
-    builders: Mapping[str, Builder]
+    inner: MakeRuntime
     shelf: Callable[[], ResourceShelf]
     histories: ChildHistories
     gate: Callable[[], SkillGate] | None = None
+
+
+class MakeRuntime(Protocol):
+    """Makes a runtime of a load-set, as `Runtime` is made."""
+
+    def __call__(
+        self,
+        load_set: LoadSet,
+        settings: Settings,
+        surroundings: Surroundings | None = None,
+        *,
+        scope: Scope | None = None,
+    ) -> Runtime:
+        """Make it; nothing is open before it is entered."""
+        ...
 
 
 Builder: TypeAlias = Callable[["Card", Workshop], Blueprint]

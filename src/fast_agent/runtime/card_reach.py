@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.runtime.blueprint import Builder
+    from fast_agent.runtime.blueprint import MakeRuntime
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
@@ -41,14 +41,12 @@ class CardReach:
     Args:
         settings: The configuration.
         around: What the program gives.
-        builders: How cards are built, by type.
+        inner: Makes a runtime of the cards that are reached.
     """
 
-    def __init__(
-        self, settings: Settings, around: Surroundings, builders: Mapping[str, Builder]
-    ) -> None:
+    def __init__(self, settings: Settings, around: Surroundings, inner: MakeRuntime) -> None:
         self._settings = settings
-        self._builders = builders
+        self._inner = inner
         self._around = around
         self.home = home_directory(around.environ)
         places = (around.workspace, self.home / AGENT_CARDS, self.home / TOOL_CARDS)
@@ -160,8 +158,6 @@ class CardReach:
                 hint = "cards that a model reaches see no environment variables"
                 raise CardError(error.message, hint=hint, diagnostics=error.diagnostics) from error
             raise
-        from fast_agent.runtime.runtime import Runtime
-
         inside = replace(
             around,
             shell=around.shell and around.trust_cards,
@@ -169,9 +165,7 @@ class CardReach:
             granted=(),
         )
         load_set = registry.snapshot.load_set
-        async with Runtime(
-            load_set, self._settings, inside, builders=self._builders, scope=scope
-        ) as runtime:
+        async with self._inner(load_set, self._settings, inside, scope=scope) as runtime:
             yield runtime
 
     def _load(self, path: Path, environ: Mapping[str, str]) -> CardLoad:

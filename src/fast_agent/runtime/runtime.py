@@ -133,7 +133,7 @@ class Runtime:
             shelf=belongings.shelf,
             model_of=self.model_of,
             clone=self.clone,
-            builders=builders,
+            inner=partial(Runtime, builders=builders),
             histories=ChildHistories(
                 cards=load_set.cards,
                 workspace=around.workspace,

@@ -33,7 +33,7 @@ def smart_blueprint(card: Card, workshop: Workshop) -> Blueprint:
         FastAgentError: As for a card of type `agent`.
     """
     config = card.config
-    reach = CardReach(workshop.settings, workshop.surroundings, workshop.builders)
+    reach = CardReach(workshop.settings, workshop.surroundings, workshop.inner)
     crew = Crew(config, reach.max_depth)
     return LlmBlueprint(
         replace(card, config=replace(config, resource_tools=True)),
