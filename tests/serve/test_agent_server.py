@@ -188,7 +188,8 @@ async def test_cards_are_loaded_below_allowed_directories_only(world: AgentWorld
             assert refused.is_error
             assert "may be loaded" in text_of(refused)
         refused = await client.call_tool("load_agents", {"path": "code.md"})
-        assert "brings code" in text_of(refused)
+        assert "brings code by `shell`" in text_of(refused)
+        assert str(world.directory) not in text_of(refused)
         loaded = await client.call_tool("load_agents", {"path": "bob.md"})
         assert loaded.structured_content == {"agents": ["bob"]}
         assert await ask(client, "bob", "hello") == "hello"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from fast_agent.cards.load import load_cards
 from fast_agent.errors import CardError
 from fast_agent.resources.provider import ServedTool, ToolAnswer
 from fast_agent.serve.agent_tools import answer_of_problem, without_paths
@@ -39,7 +38,7 @@ class AdminTools:
         program: The agents.
         roots: The directories cards may be loaded from; none offers no loading.
         reload: Whether reading the cards again is offered.
-        trust: Whether cards that are loaded may bring code.
+        trust: Whether code that loaded cards bring is run though nobody approved it.
     """
 
     def __init__(
@@ -82,9 +81,9 @@ class AdminTools:
             return ToolAnswer.of_text("the one argument is `path`, a text", is_error=True)
         try:
             found = self._within(path)
-            if not self._trust:
-                self._refuse_code(found)
-            names = self._program.load_agents(found)
+            # What code they bring runs only where the operator approved it.
+            unread = () if self._trust else (found,)
+            names = list(self._program.load(cards=(found,), found=unread))
         except CardError as error:
             return answer_of_problem(error)
         text = "loaded " + ", ".join(f"`{name}`" for name in names)
@@ -116,12 +115,3 @@ class AdminTools:
             f"there are no cards at `{path}` that may be loaded",
             hint="give a path below a directory that the server allows",
         )
-
-    def _refuse_code(self, path: Path) -> None:
-        load = load_cards([path], cwd=self._program.workspace)
-        for card in load.cards:
-            if card.config.brings_code:
-                raise CardError(
-                    f"`{card.config.name}` brings code, which a client may not load",
-                    hint="the operator may load it with `--card`, or allow code with `--trust`",
-                )
