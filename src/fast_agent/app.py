@@ -7,6 +7,7 @@ import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.serve.agent_serving import ServeOptions
     from fast_agent.tools.human import Human
 
 log = logging.getLogger(__name__)
@@ -350,6 +352,21 @@ class FastAgent:
         ) as runtime:
             yield AgentApp(runtime, lambda: self.snapshot, self.settings, surroundings, notify)
             runtime.finish_scripts()
+
+    async def serve(self, options: ServeOptions | None = None) -> None:
+        """Serve the agents to MCP clients, as `fast-agent serve` does: `await fast.serve()`.
+
+        Args:
+            options: How; None serves over HTTP at 127.0.0.1:8000, in one conversation, and keeps
+                no session.
+
+        Raises:
+            ConfigError: The address cannot be listened on, or the configuration is wrong.
+            FastAgentError: The agents are wrong.
+        """
+        # Serving stands on this module, so it is looked up here instead of imported.
+        serving = import_module("fast_agent.serve.agent_serving")
+        await serving.serve(self, options)
 
     def names(self) -> list[str]:
         """Name the agents a person can talk to, in load order."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
+from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from tests.serve.agent_world import AgentWorld, ask, connected, heard, text_of, told, until
+
+from fast_agent.errors import ConfigError
+from fast_agent.serve.agent_serving import ServeOptions, serve
+from fast_agent.serve.http import HttpSettings
 
 pytestmark = pytest.mark.anyio
 ERAS = ("legacy", "2026-07-28")
@@ -254,3 +261,22 @@ async def test_an_agent_named_as_a_tool_of_the_server_is_left_out(
         assert names == ["ann", "reload"]
         assert text_of(await client.call_tool("reload", {})) == "nothing changed"
     assert "agent `reload` is not offered" in caplog.text
+
+
+async def test_a_program_serves_its_agents(world: AgentWorld) -> None:
+    world.card("ann")
+    world.program.load_agents(world.directory)
+    addresses: list[str] = []
+    options = ServeOptions(http=HttpSettings(port=0))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(serve, world.program, options, ready=addresses.append))
+        await until(lambda: bool(addresses))
+        async with Client(addresses[0]) as client:
+            assert await ask(client, "ann", "hello") == "hello"
+        tasks.cancel_scope.cancel()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        settings = HttpSettings(port=taken.getsockname()[1])
+        with pytest.raises(ConfigError, match="cannot be listened on"):
+            await world.program.serve(ServeOptions(http=settings))
