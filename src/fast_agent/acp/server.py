@@ -63,6 +63,8 @@ class AcpServer:
         self._client: ClientSide | None = None
         self._sessions: dict[str, LiveSession] = {}
         self._tasks: TaskGroup | None = None
+        self._reloads: list[Reload] = []
+        self._reloaded = anyio.Event()
         self._methods: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             "session/new": self._new,
             "session/load": partial(self._open, replay=True),
@@ -80,6 +82,7 @@ class AcpServer:
         """Answer until the client is gone; then every session is closed."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
+            tasks.start_soon(self._take_reloads)
             try:
                 await self._peer.serve(self)
             finally:
@@ -111,14 +114,19 @@ class AcpServer:
                 session.cancel()
 
     def reloaded(self, done: Reload) -> None:
-        """Take the cards there are now in every session, and tell of them."""
-        line = done.line
-        for session in self._sessions.values():
-            if line is not None:
-                session.note(line)
-            for problem in done.problems:
-                session.note(f"{problem.path or 'cards'}: {problem.message}")
-        self._refresh_all()
+        """Hear of a reload; soon every session takes the cards there are now, and tells of them."""
+        self._reloads.append(done)
+        self._reloaded.set()
+
+    async def _take_reloads(self) -> None:
+        while True:
+            await self._reloaded.wait()
+            self._reloaded = anyio.Event()
+            reloads, self._reloads = self._reloads, []
+            for done in reloads:
+                for session in self._sessions.values():
+                    _tell_of_reload(session, done)
+            self._refresh_all()
 
     def _refresh_all(self) -> None:
         if self._tasks is not None:
@@ -282,6 +290,13 @@ class AcpServer:
 async def _announce(session: LiveSession) -> None:
     """Tell of commands, after the answer that names the session."""
     session.announce()
+
+
+def _tell_of_reload(session: LiveSession, done: Reload) -> None:
+    if done.line is not None:
+        session.note(done.line)
+    for problem in done.problems:
+        session.note(f"{problem.path or 'cards'}: {problem.message}")
 
 
 def _info(one: SessionSummary) -> JsonObject:

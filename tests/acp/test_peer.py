@@ -1,0 +1,163 @@
+"""Peer: messages in both directions, whatever the other side does."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from fast_agent.acp.peer import MOST_UNREAD, Peer
+from fast_agent.acp.problem import ClientRefused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from fast_agent.acp.peer import Work
+    from fast_agent.text.json_value import JsonObject
+
+pytestmark = pytest.mark.anyio
+
+
+class Side:
+    """Answers `ask` with what the client answers, and notes what it hears."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.heard: list[str] = []
+
+    def accept(self, method: str, params: JsonObject) -> Work:
+        async def work() -> JsonObject:
+            if method == "fail":
+                raise RuntimeError("broken")
+            return await self.peer.request("question", params)
+
+        return work
+
+    def notice(self, method: str, params: JsonObject) -> None:
+        self.heard.append(method)
+
+
+@asynccontextmanager
+async def connection() -> AsyncGenerator[tuple[Side, int, int]]:
+    there, here = os.pipe(), os.pipe()
+    peer = Peer(there[0], here[1])
+    side = Side(peer)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(peer.serve, side)
+            await anyio.lowlevel.checkpoint()
+            yield side, there[1], here[0]
+    finally:
+        for descriptor in (there[0], here[0], here[1]):
+            os.close(descriptor)
+
+
+async def message(descriptor: int) -> Any:
+    line = b""
+    while not line.endswith(b"\n"):
+        await anyio.wait_readable(descriptor)
+        line += os.read(descriptor, 1)
+    return json.loads(line)
+
+
+def send(descriptor: int, **fields: Any) -> None:
+    os.write(descriptor, json.dumps({"jsonrpc": "2.0", **fields}).encode() + b"\n")
+
+
+async def test_questions_are_asked_back_and_answered() -> None:
+    async with connection() as (_, out, into):
+        send(out, id="a", method="ask", params={"what": 1})
+        question = await message(into)
+        assert (question["method"], question["params"]) == ("question", {"what": 1})
+        send(out, id=question["id"], result={"answer": 2})
+        assert await message(into) == {"jsonrpc": "2.0", "id": "a", "result": {"answer": 2}}
+        os.close(out)
+
+
+async def test_an_error_of_the_client_is_told_to_who_asked() -> None:
+    async with connection() as (side, out, into):
+
+        async def ask() -> None:
+            with pytest.raises(ClientRefused, match="not today") as raised:
+                await side.peer.request("question", {})
+            assert raised.value.code == -1
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            question = await message(into)
+            send(out, id=question["id"], error={"code": -1, "message": "not today"})
+        os.close(out)
+
+
+@pytest.mark.spec("ACP-21")
+async def test_what_breaks_is_one_error_and_not_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    async with connection() as (side, out, into):
+        send(out, id=1, method="fail")
+        answered = await message(into)
+        assert answered["error"] == {"code": -32603, "message": "internal error"}
+        send(out, method="hello")
+        send(out, id=2, method="ask")
+        assert (await message(into))["method"] == "question"
+        assert side.heard == ["hello"]
+        send(out, id=2, method="ask")
+        assert "is running" in (await message(into))["error"]["message"]
+        os.close(out)
+    assert "RuntimeError: broken" in caplog.text
+
+
+@pytest.mark.spec("ACP-22")
+async def test_who_waits_for_a_client_that_leaves_is_told() -> None:
+    async with connection() as (side, out, into):
+
+        async def ask() -> None:
+            with pytest.raises(ClientRefused, match="gone"):
+                await side.peer.request("question", {})
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await message(into)
+            os.close(out)
+        with pytest.raises(ClientRefused, match="gone"):
+            await side.peer.request("question", {})
+
+
+@pytest.mark.spec("ACP-21")
+async def test_a_client_that_never_reads_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    with anyio.fail_after(20):
+        async with connection() as (side, out, _):
+            text = "x" * (1 << 20)
+            for _ in range(MOST_UNREAD // len(text) + 1):
+                side.peer.notify("told", {"text": text})
+                await anyio.lowlevel.checkpoint()
+    os.close(out)
+    assert "does not read" in caplog.text
+
+
+async def test_a_client_that_stops_listening_is_left() -> None:
+    there, here = os.pipe(), os.pipe()
+    peer = Peer(there[0], here[1])
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(peer.serve, Side(peer))
+            await anyio.lowlevel.checkpoint()
+            os.close(here[0])
+            peer.notify("told", {})
+    for descriptor in (there[0], there[1], here[1]):
+        os.close(descriptor)
+
+
+async def test_messages_may_come_from_a_file(tmp_path: Any) -> None:
+    path = tmp_path / "messages"
+    path.write_text('{"jsonrpc":"2.0","method":"one"}\n{"jsonrpc":"2.0","method":"two"}')
+    into, out = os.pipe()
+    with path.open("rb") as file:
+        peer = Peer(file.fileno(), out)
+        side = Side(peer)
+        await peer.serve(side)
+    assert side.heard == ["one", "two"]
+    os.close(into)
+    os.close(out)

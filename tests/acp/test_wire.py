@@ -1,0 +1,219 @@
+"""The wire: versions, bad messages, and ends of a connection, with a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from acp import PROTOCOL_VERSION
+from acp.schema import InitializeResponse
+from tests.acp.raw_client import RawClient
+
+from fast_agent.messages.validity import check_validity
+from fast_agent.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
+    """One process that outlives everything these tests send it."""
+    with RawClient(tmp_path_factory.mktemp("wire"), "--model", "passthrough") as client:
+        refused = client.ask(0, "session/new", cwd="/", mcpServers=[])
+        assert refused["error"]["message"] == "`initialize` comes first"
+        client.initialize()
+        yield client
+        assert client.prompt("last", client.open(), "hello")["result"]["stopReason"] == "end_turn"
+        assert client.end()[0] == 0
+
+
+@pytest.mark.spec("ACP-1")
+@pytest.mark.parametrize("wanted", [0, 1, 2, 65535])
+def test_the_version_is_negotiated(client: RawClient, wanted: int) -> None:
+    answered = client.ask(1, "initialize", protocolVersion=wanted)
+    told = InitializeResponse.model_validate(answered["result"])
+    assert told.protocol_version == PROTOCOL_VERSION == 1
+    assert told.agent_info is not None
+    assert told.agent_info.name == "fast-agent"
+    assert told.agent_capabilities is not None
+    assert told.agent_capabilities.load_session
+
+
+@pytest.mark.spec("ACP-1")
+@pytest.mark.parametrize("wanted", [None, "1", 1.5, True, -1, [1]])
+def test_a_version_that_is_none_is_refused(client: RawClient, wanted: Any) -> None:
+    assert client.ask(1, "initialize", protocolVersion=wanted)["error"]["code"] == -32602
+
+
+@pytest.mark.spec("ACP-21")
+@pytest.mark.parametrize(
+    ("line", "code", "number"),
+    [
+        (b"{", -32700, None),
+        (b"\xff\xfe", -32700, None),
+        (b"NaN", -32700, None),
+        (b"[" * 100_000, -32700, None),
+        (b"[]", -32600, None),
+        (b"1", -32600, None),
+        (b'{"jsonrpc":"1.0","id":5,"method":"x"}', -32600, 5),
+        (b'{"jsonrpc":"2.0","id":null,"method":"x"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"x"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":6,"method":7}', -32600, 6),
+        (b'{"jsonrpc":"2.0","id":6,"method":"x","params":[]}', -32600, 6),
+        (b'{"jsonrpc":"2.0","id":"a","method":"session/nothing"}', -32601, "a"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"session/prompt"}', -32602, 7),
+        (b'{"jsonrpc":"2.0","id":8,"method":"session/new","params":{"cwd":3}}', -32602, 8),
+        (b'{"jsonrpc":"2.0","id":9,"method":"authenticate","params":{"methodId":"x"}}', -32602, 9),
+    ],
+)
+def test_a_bad_message_is_an_error(
+    client: RawClient, line: bytes, code: int, number: object
+) -> None:
+    client.write(line + b"\n")
+    answered = client.read()
+    assert (answered["error"]["code"], answered["id"]) == (code, number)
+
+
+@pytest.mark.spec("ACP-21")
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "text"},
+        {"type": "image", "data": 1, "mimeType": "image/png"},
+        {"type": "resource", "resource": {}},
+        {"type": "hologram"},
+        {},
+        "text",
+    ],
+)
+def test_a_block_that_is_wrong_is_an_error(client: RawClient, block: Any) -> None:
+    session = client.open()
+    answered = client.ask(3, "session/prompt", sessionId=session, prompt=[block])
+    assert answered["error"]["code"] == -32602
+    assert "prompt[0]" in answered["error"]["message"]
+
+
+@pytest.mark.spec("ACP-21")
+def test_a_session_that_is_not_open_is_an_error(client: RawClient) -> None:
+    answered = client.prompt(4, "nowhere", "hello")
+    assert answered["error"]["code"] == -32002
+    assert "session/new" in answered["error"]["data"]["hint"]
+    note = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "nowhere"}}
+    client.write(json.dumps(note).encode() + b"\n")
+    client.write(b'{"jsonrpc":"2.0","method":"session/cancel","params":{}}\n')
+    client.write(b'{"jsonrpc":"2.0","id":99,"result":{}}\n')
+
+
+@pytest.mark.spec("ACP-21")
+def test_a_hundred_megabytes_are_refused_and_not_kept(client: RawClient) -> None:
+    client.write(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"')
+    for _ in range(100):
+        client.write(b"x" * (1 << 20))
+    client.write(b'"}}\n')
+    answered = client.read()
+    assert answered["error"]["code"] == -32600
+    assert "longer than" in answered["error"]["message"]
+    with open(f"/proc/{client.process.pid}/status") as status:  # noqa: PTH123
+        peak = next(line for line in status if line.startswith("VmHWM"))
+    assert int(peak.split()[1]) < 300 * 1024
+
+
+def test_odd_text_is_answered(client: RawClient) -> None:
+    answered = client.prompt(5, client.open(), "\ud800 \u2028 \0")
+    assert answered["result"]["stopReason"] == "end_turn"
+
+
+def test_a_request_is_cancelled_by_its_id(tmp_path: Path) -> None:
+    with RawClient(tmp_path, "--model", "slow?seconds=60") as client:
+        client.initialize()
+        block = {"type": "text", "text": "hello"}
+        client.begin(7, "session/prompt", sessionId=client.open(), prompt=[block])
+        client.write(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}\n')
+        assert client.answer(7)["error"]["code"] == -32800
+        assert client.end() == (0, "")
+
+
+@pytest.mark.spec("ACP-22")
+def test_a_client_that_hangs_up_in_the_middle_leaves_a_valid_history(tmp_path: Path) -> None:
+    with RawClient(tmp_path, "--model", "slow?seconds=60", "--shell") as client:
+        client.initialize()
+        session = client.open()
+        block = {"type": "text", "text": "hello"}
+        client.begin(7, "session/prompt", sessionId=session, prompt=[block])
+        client.ask(8, "session/list")
+        began = time.monotonic()
+        assert client.end() == (0, "")
+        assert time.monotonic() - began < 10
+    _, state = SessionStore(client.home).read(session)
+    history = state.history("agent") or []
+    assert [message.role for message in history] == ["user", "assistant"]
+    assert check_validity(history) == []
+
+
+@pytest.mark.spec("ACP-22")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with RawClient(tmp_path, "--model", "slow?seconds=60") as client:
+        client.initialize()
+        session = client.open()
+        block = {"type": "text", "text": "hello"}
+        client.begin(7, "session/prompt", sessionId=session, prompt=[block])
+        client.ask(8, "session/list")
+        client.process.send_signal(number)
+        assert client.process.wait(10) == 0
+    assert check_validity(SessionStore(client.home).read(session)[1].history("agent") or []) == []
+
+
+@pytest.mark.spec("ACP-22")
+def test_a_killed_agent_loses_nothing_it_answered(tmp_path: Path) -> None:
+    with RawClient(tmp_path, "--model", "passthrough") as client:
+        client.initialize()
+        session = client.open()
+        for number in range(3):
+            client.prompt(number + 1, session, f"message {number}")
+        client.process.kill()
+        client.process.wait()
+    with RawClient(tmp_path, "--model", "passthrough") as client:
+        client.initialize()
+        client.begin(1, "session/load", sessionId=session, cwd=str(client.cwd), mcpServers=[])
+        said = ""
+        while "id" not in (message := client.read()):
+            update = message["params"]["update"]
+            if update["sessionUpdate"] == "user_message_chunk":
+                said += update["content"]["text"]
+        assert said == "message 0message 1message 2"
+        assert client.prompt(2, session, "on")["result"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.spec("ACP-23")
+def test_standard_output_carries_messages_only(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(
+        "import os\nprint('loaded')\n"
+        "def shout() -> str:\n    print('loud')\n    os.write(1, b'louder')\n    return 'done'\n"
+    )
+    card = tmp_path / "a.md"
+    card.write_text("---\nname: a\nfunction_tools: tools.py:shout\n---\nBe loud.\n")
+    with RawClient(tmp_path, "--card", str(card), "--model", "passthrough") as client:
+        client.initialize()
+        client.begin(1, "session/prompt", sessionId=client.open(),
+                     prompt=[{"type": "text", "text": "***CALL_TOOL shout"}])  # fmt: skip
+        while "id" not in (message := client.read()):
+            assert message["jsonrpc"] == "2.0"
+        code, said = client.end()
+    assert code == 0
+    assert "loud" in said
+    assert "louder" in said
+
+
+def test_wrong_cards_end_it_before_it_answers(tmp_path: Path) -> None:
+    card = tmp_path / "a.md"
+    card.write_text("---\nname: a\nmodle: x\n---\nBe.\n")
+    with RawClient(tmp_path, "--card", str(card)) as client:
+        out, said = client.process.communicate(timeout=20)
+        assert (client.process.returncode, out) == (1, b"")
+        assert b"modle" in said
