@@ -197,16 +197,21 @@ async def test_an_approval_is_for_one_place(world: World) -> None:
 
 
 @pytest.mark.spec("APPROVAL-2")
-async def test_another_variable_of_the_environment_is_another_function(world: World) -> None:
-    world.write("ann.md", '---\nmodel: passthrough\nfunction_tools: ["${FILE}.py:add"]\n---\nHi.\n')
-    for name in ("good", "evil"):
-        world.write(f"{name}/tools.py", "def add(a: int) -> int:\n    return a\n")
+@pytest.mark.parametrize(
+    ("good", "evil"), [("one/tools.py:add", "two/tools.py:add"), ("tools.py:add", "tools.py:wipe")]
+)
+async def test_another_variable_of_the_environment_is_another_function(
+    world: World, good: str, evil: str
+) -> None:
+    world.write("ann.md", '---\nmodel: passthrough\nfunction_tools: ["${WHICH}"]\n---\nHi.\n')
+    for name in ("tools.py", "one/tools.py", "two/tools.py"):
+        world.write(name, "def add(a: int) -> int: ...\ndef wipe(a: int) -> int: ...\n")
     home = {"FAST_AGENT_HOME": str(world.home)}
-    good = FastAgent(cwd=world.directory, environ={**home, "FILE": "good/tools"})
-    good.approvals.approve(good.code_in(FOUND))
-    world.load(good)
-    evil = FastAgent(cwd=world.directory, environ={**home, "FILE": "evil/tools"})
-    assert world.refused(evil) == ["FA802"]
+    first = FastAgent(cwd=world.directory, environ={**home, "WHICH": good})
+    first.approvals.approve(first.code_in(FOUND))
+    world.load(first)
+    second = FastAgent(cwd=world.directory, environ={**home, "WHICH": evil})
+    assert world.refused(second) == ["FA802"]
 
 
 @pytest.mark.spec("APPROVAL-10")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
@@ -89,6 +88,8 @@ class CardApprovals:
 
     def all(self) -> dict[str, Approval]:
         """Read all approvals, by card file; a file that is none holds none, and is warned of."""
+        import json
+
         from fast_agent.text.safe_file import RefusedFileError, read_confined
 
         try:
@@ -107,6 +108,8 @@ class CardApprovals:
 
     def _change(self, change: Callable[[Mapping[str, Approval]], Mapping[str, Approval]]) -> None:
         """Change the file, with no other process between reading and writing."""
+        import json
+
         from fast_agent.text.atomic_file import write_atomic
         from fast_agent.text.file_lock import FileLock
 
