@@ -47,6 +47,9 @@ def start_watch(
         A function that stops the watcher; it may be called from `on_change`, and does not wait.
     """
     watch = _Watch(tuple(places), on_change, deep=deep)
+    # A thread that works on while the interpreter goes down would abort it; told before it is
+    # begun, so that no end of the program can come between.
+    atexit.register(watch.end)
     watch.start()
     return watch.stop
 
@@ -67,15 +70,13 @@ class _Watch(Thread):
         self._wake()
 
     def run(self) -> None:
-        # A thread that writes to standard error while the interpreter goes down would abort it.
-        atexit.register(self._end)
         try:
             if not self._stopped.wait(_BEGIN):
                 self._watch()
         finally:
-            atexit.unregister(self._end)
+            atexit.unregister(self.end)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         self.stop()
         self.join(_LAST_WAIT)
 
