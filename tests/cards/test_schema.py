@@ -42,13 +42,21 @@ UNION = validator(schema())
 BY_TYPE = {card_type: validator(schema(card_type)) for card_type in CARD_TYPES}
 
 # What a schema says of the text `${NAME}` cannot be what the loader says of the variable's value.
-# A schema for JSON cannot tell the numbers 3 and 3.0 apart, as YAML does.
+# A schema for JSON cannot tell the numbers 3 and 3.0 apart, as YAML does, nor compare two numbers.
 EXCEPTIONS: dict[str, Callable[[JsonValue], bool]] = {
     "a variable": lambda value: isinstance(value, str) and "${" in value,
     "a whole number written with a point": lambda value: (
         isinstance(value, float) and value.is_integer()
     ),
+    "a vote that cannot be won": lambda value: (
+        isinstance(value, Mapping) and _number(value, "k", 3) > _number(value, "max_samples", 50)
+    ),
 }
+
+
+def _number(card: Mapping[str, JsonValue], key: str, default: int) -> int:
+    value = card.get(key, default)
+    return value if isinstance(value, int) else 0
 
 
 def accepts(card: CardObject) -> bool:

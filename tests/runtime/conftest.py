@@ -88,7 +88,7 @@ def make_agent(
     params: RequestParams | None = None,
     templates: Iterable[Message] = (),
     use_history: bool | None = None,
-    max_iterations: int = 99,
+    max_iterations: int | None = None,
     scope: Scope = TOP,
     hooks: TurnHooks | None = None,
 ) -> LlmAgent:

@@ -251,6 +251,25 @@ async def test_a_second_wrong_structured_answer_is_an_error(
     assert [one.role for one in agent.history] == ["user", "assistant"] * 2
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("no idea", "it is no JSON: expecting value at line 1, column 1"),
+        ("[1,\n2", "it is no JSON: expecting ',' delimiter at line 2, column 2"),
+        ("[" * 200_000, "it is nested too deep"),
+        ('"one"', "is not of type 'integer'"),
+    ],
+)
+async def test_what_is_wrong_with_a_structured_answer_is_told(
+    make_agent: MakeAgent, script: Script, text: str, problem: str
+) -> None:
+    agent = make_agent(script([Message.assistant(text)]))
+    with pytest.raises(RunError) as caught:
+        await agent.structured("where?", {"type": "integer"})
+    assert problem in caught.value.message
+    assert "`model`" in (caught.value.hint or "")
+
+
 async def test_a_schema_that_is_none_is_an_error(make_agent: MakeAgent) -> None:
     agent = make_agent(PassthroughModel())
     with pytest.raises(RunError, match="not valid"):

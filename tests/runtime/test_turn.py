@@ -248,6 +248,30 @@ async def test_max_iterations_ends_the_turn_and_leaves_a_valid_history(
     assert problem_of(agent.history) is None
 
 
+@pytest.mark.spec("TURN-6")
+@pytest.mark.parametrize(
+    ("tools", "given", "requests"), [(False, None, 3), (False, 5, 5), (True, None, 99)]
+)
+async def test_a_model_that_always_calls_tools_is_stopped_soon_where_there_are_none(
+    make_agent: MakeAgent,
+    script: Script,
+    doing: Doing,
+    asking: Asking,
+    problem_of: ProblemOf,
+    tools: bool,
+    given: int | None,
+    requests: int,
+) -> None:
+    async def work(call: ToolCall, context: ToolContext) -> str:
+        return ""
+
+    there = [doing("w", work)] if tools else []
+    agent = make_agent(script([asking(("c", "w"))]), tools=there, max_iterations=given)
+    result = await agent.generate("go")
+    assert (result.stop_reason, result.usage.requests) == ("maxIterations", requests)
+    assert problem_of(agent.history) is None
+
+
 async def test_a_failed_first_request_leaves_no_trace(
     make_agent: MakeAgent, script: Script
 ) -> None:

@@ -53,7 +53,7 @@ B = AgentConfig(name="b", request_params=params(3))
 @pytest.mark.parametrize(
     ("config", "requests"),
     [
-        (AgentConfig(name="top"), 99),
+        (AgentConfig(name="top"), 3),
         (AgentConfig(name="top", request_params=params(4)), 4),
         (AgentConfig(name="top", request_params=params(4, max_requests=3)), 3),
         (AgentConfig(name="top", type="chain", sequence=("a", "b", "a")), 7),
@@ -228,7 +228,7 @@ def _card(draw: st.DrawFn, name: str, below: Sequence[str]) -> AgentConfig:
         st.none() | st.builds(UsageLimits, max_requests=st.none() | st.integers(1, 30),
                               max_tool_calls=st.none() | st.integers(0, 6))
     )  # fmt: skip
-    asked = RequestParams(max_iterations=draw(st.integers(1, 4)), usage_limits=limits)
+    asked = RequestParams(max_iterations=draw(st.none() | st.integers(1, 4)), usage_limits=limits)
     kinds = ["agent"]
     if below:
         kinds += ["agent", "chain", "parallel", "router", "evaluator_optimizer", "orchestrator"]

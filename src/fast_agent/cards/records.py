@@ -58,7 +58,12 @@ REQUEST_PARAMS = Record(
             "penalty for words used often",
             spelling="frequencyPenalty",
         ),
-        Entry("max_iterations", COUNT, "most model requests of one turn", spelling="maxIterations"),
+        Entry(
+            "max_iterations",
+            COUNT,
+            "most model requests of one turn; without it 99, and 3 for an agent without any tool",
+            spelling="maxIterations",
+        ),
         Entry(
             "parallel_tool_calls",
             Flag(),

@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Tool
 
-MAX_ITERATIONS = 99
-"""Most model requests of one turn, where nothing else is said."""
-
 
 class Blueprint(Protocol):
     """What instances of one card are made from."""
@@ -239,7 +236,7 @@ class LlmBlueprint:
             render=self._instruction.render,
             tools=self._tools or self._offer(self._crew()),
             params=self._params,
-            max_iterations=self._params.max_iterations or MAX_ITERATIONS,
+            max_iterations=self._params.max_iterations,
             hooks=self._turn_hooks,
         )
         return LlmAgent(

@@ -94,7 +94,14 @@ class JsonOutput:
         Raises:
             ValueError: The text is not JSON or does not fit the schema.
         """
-        value = cast("JsonValue", json.loads(unfenced(text)))
+        try:
+            value = cast("JsonValue", json.loads(unfenced(text)))
+        except json.JSONDecodeError as error:
+            reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
+            at = f"line {error.lineno}, column {error.colno}"
+            raise ValueError(f"it is no JSON: {reason} at {at}") from error
+        except RecursionError as error:
+            raise ValueError("it is nested too deep") from error
         problems = self._checked.problems(value)
         if problems is not None:
             raise ValueError(problems)

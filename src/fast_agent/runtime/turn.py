@@ -14,7 +14,7 @@ call without its result:
 from __future__ import annotations
 
 from logging import getLogger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import FastAgentError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
@@ -35,7 +35,7 @@ from fast_agent.runtime.events import (
 from fast_agent.runtime.output import correction
 from fast_agent.runtime.scope import Scope
 from fast_agent.runtime.tool_calls import ToolCalls, told
-from fast_agent.runtime.turn_setup import TurnResult
+from fast_agent.runtime.turn_setup import MAX_ITERATIONS, MAX_WITHOUT_TOOLS, TurnResult
 from fast_agent.sessions.cumulative import Entry
 
 if TYPE_CHECKING:
@@ -209,15 +209,20 @@ class Turn:
                 self._draft.append(answer)
                 if self._output is None:
                     return answer
-                problem = self._read(answer, self._output)
+                problem = self._read(answer, self._output, tools)
                 if problem is None:
                     return answer
                 await self._add(Message.user(problem))
-            elif self._requests < setup.max_iterations:
+            elif self._requests < self._most(tools):
                 await self._run_tools(answer, tools)
                 tools = await self._tools_now(tools)
             else:
-                return self._stop(answer)
+                return self._stop(answer, self._most(tools))
+
+    def _most(self, tools: ToolTable) -> int:
+        """Give the most model requests of this turn."""
+        given = self._setup.max_iterations
+        return given or (MAX_ITERATIONS if tools.specs else MAX_WITHOUT_TOOLS)
 
     async def _tools_now(self, before: ToolTable) -> ToolTable:
         """Give the tools for the next request; those of before where a server is lost meanwhile."""
@@ -299,9 +304,8 @@ class Turn:
         self._running = None
         await self._add(results)
 
-    def _stop(self, answer: Message) -> Message:
+    def _stop(self, answer: Message, limit: int) -> Message:
         """End the turn at an answer whose calls may not be run any more."""
-        limit = self._setup.max_iterations
         reason = f"not run: the turn reached its {limit} model requests (`max_iterations`)"
         results = tuple(error_result(call.id, reason) for call in answer.tool_calls)
         text = answer.text or f"[stopped after {limit} model requests (`max_iterations`)]"
@@ -311,14 +315,14 @@ class Turn:
         self._draft.append(last)
         return last
 
-    def _read(self, answer: Message, output: OutputShape) -> str | None:
+    def _read(self, answer: Message, output: OutputShape, tools: ToolTable) -> str | None:
         """Take the value of a structured answer; else say what the model is told, but only once."""
         try:
             self._structured = output.parse(answer.text)
         except ValueError as error:
-            if self._corrected or self._requests >= self._setup.max_iterations:
+            if self._corrected or self._requests >= self._most(tools):
                 msg = f"agent `{self._origin.agent}` gave no valid structured answer: {error}"
-                raise RunError(msg) from error
+                raise RunError(msg, hint=_OTHER_FORM) from error
             self._corrected = True
             self._warn("the structured answer was wrong and is asked for once more")
             return correction(error)
@@ -414,6 +418,8 @@ class Turn:
         if len(draft.history) and draft.history[-1].role == "user":
             draft.append(Message.assistant(NOTES[stop_reason], stop_reason))
 
+
+_OTHER_FORM: Final = "say in its instruction how to answer, or name another `model`"
 
 NOTES: Mapping[StopReason, str] = {
     "cancelled": "[cancelled before an answer]",

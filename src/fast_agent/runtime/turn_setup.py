@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.toolbox import ToolTable
     from fast_agent.tools.turn_hooks import TurnHooks
+
+
+MAX_ITERATIONS: Final = 99
+"""Most model requests of one turn, where nothing else is said."""
+
+MAX_WITHOUT_TOOLS: Final = 3
+"""The same where there are no tools.
+
+One request is enough then. The others are for a model that calls a tool it was never given, and for
+a structured answer that is put right.
+"""
 
 
 class ToolSource(Protocol):
@@ -35,7 +46,8 @@ class TurnSetup:
         render: Gives the system prompt.
         tools: Its tools.
         params: Request parameters; those of the loop itself are set too.
-        max_iterations: Most model requests of one turn.
+        max_iterations: Most model requests of one turn; None is `MAX_ITERATIONS`, and
+            `MAX_WITHOUT_TOOLS` where there are no tools.
         hooks: Functions called on the way, or None.
     """
 
@@ -44,7 +56,7 @@ class TurnSetup:
     render: Callable[[], Awaitable[str]]
     tools: ToolSource
     params: RequestParams
-    max_iterations: int
+    max_iterations: int | None
     hooks: TurnHooks | None = None
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.runtime.agent_skills import directories_of
 from fast_agent.runtime.agent_tool import MAX_DEPTH
-from fast_agent.runtime.blueprint import MAX_ITERATIONS
+from fast_agent.runtime.turn_setup import MAX_ITERATIONS, MAX_WITHOUT_TOOLS
 from fast_agent.workflows.maker.calibration import usual_samples
 from fast_agent.workflows.orchestrator import PLANS
 from fast_agent.workflows.plan import MOST_TASKS
@@ -173,11 +173,13 @@ class CostPlan:
     def _own(self, config: AgentConfig) -> Cost:
         """Give what the model of an agent's card can use itself: its requests, its tools' calls."""
         params = self._params(config)
-        iterations = Bound(max(1, params.max_iterations or MAX_ITERATIONS))
+        has_tools = self._has_tools(config)
+        usual = MAX_ITERATIONS if has_tools else MAX_WITHOUT_TOOLS
+        iterations = Bound(max(1, params.max_iterations or usual))
         limits = params.usage_limits
         most_calls = None if limits is None else limits.max_tool_calls
         calls = NOTHING
-        if self._has_tools(config) and iterations != Bound(1):
+        if has_tools and iterations != Bound(1):
             calls = Bound(None, (_ANY_CALLS.format(name=config.name),)).limited(most_calls)
         asked = [name for name in config.servers if self._may_sample(name)]
         asked += [one.name or one.target for one in config.mcp_connect]
