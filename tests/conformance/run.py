@@ -1,8 +1,8 @@
 """Run other people's programs against this one: `python -m tests.conformance.run`.
 
-They are the official conformance scenarios, and the command line of the MCP Inspector. Both are
-packages of Node; Node too is installed where it is missing or too old. Everything goes below
-`.venvs`.
+They are the official conformance scenarios, the command line of the MCP Inspector, and `acpx`, a
+client of the Agent Client Protocol. All are packages of Node; Node too is installed where it is
+missing or too old. Everything goes below `.venvs`.
 
 Exit status: 0 all is well, or nothing can be installed here, which one line says; 1 otherwise.
 """
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.conformance import inspector, suite
+from tests.conformance import acpx, inspector, suite
 from tests.conformance.node import MissingError, find_node
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def main() -> int:
         node = find_node(PLACE)
         program = node.program(suite.PACKAGE, suite.VERSION, "conformance")
         command_line = node.program(inspector.PACKAGE, inspector.VERSION, "mcp-inspector")
+        editor = acpx.Acpx(node.program(acpx.PACKAGE, acpx.VERSION, "acpx"), node.environ)
     except MissingError as missing:
         print(f"skipped: conformance scenarios and MCP Inspector: {missing}")
         return 0
@@ -101,6 +102,7 @@ def main() -> int:
         report.add("the Inspector over stdio", inspected.trials(None))
         with inspected.serving() as url:
             report.add("the Inspector over HTTP", inspected.trials(url))
+        report.add("acpx, an editor without a screen", editor.trials())
     print(f"{report.tried - report.failed} of {report.tried} pass")
     return 1 if report.failed else 0
 
