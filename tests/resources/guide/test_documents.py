@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import time
 from typing import TYPE_CHECKING, Any, cast
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -20,12 +21,14 @@ from tests.resources.guide.small_guide import (
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.folder import Folder
 from fast_agent.resources.guide.forms import HELP_ENTRY
+from fast_agent.resources.guide.index import Document
 from fast_agent.resources.guide.metadata import read_metadata
 from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import NotFound
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.uri import Uri
+from fast_agent.text.safe_file import FileStamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,6 +76,19 @@ def test_documents_are_listed_with_what_they_say_of_themselves(root: Path) -> No
     assert "title" not in found["guide://document/api/ref.md"]
     assert found["guide://document/howto/plain.txt"]["mimeType"] == "text/plain"
     assert found["guide://document/howto/plain.txt"]["size"] == 5
+
+
+NAMES = st.lists(
+    st.text(st.characters(exclude_characters="/\\", exclude_categories=["C"])), min_size=1
+)
+
+
+@given(category=st.text("ab-_.~1", min_size=1), names=NAMES)
+def test_the_text_of_a_uri_is_the_uri(category: str, names: list[str]) -> None:
+    name = normalize("NFC", "/".join(one for one in names if one not in {"", ".", ".."}) or "a.md")
+    if category not in {".", ".."}:
+        document = Document(category, name, name, FileStamp(0, 0, 0, 0, 0))
+        assert document.uri_text == document.uri.text
 
 
 @pytest.mark.spec("GUIDE-4")

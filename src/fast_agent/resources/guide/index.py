@@ -6,6 +6,7 @@ It is made from the names in the tree alone; no document is read for it.
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from fast_agent.resources.guide.config import Category, GuideConfig, Member
     from fast_agent.resources.problem import TooLarge
     from fast_agent.text.safe_file import FileStamp
+
+_PLAIN = re.compile(r"[A-Za-z0-9._~/-]+")
+"""Paths that stand in a URI as they are."""
 
 FolderState: TypeAlias = "tuple[int, int, int] | tuple[()] | None"
 """What tells one state of a directory from another: device, inode, time of the last change.
@@ -48,6 +52,12 @@ class Document(NamedTuple):
     def uri(self) -> Uri:
         """Its canonical URI."""
         return Uri.of("guide", ("document", self.category, *self.name.split("/")))
+
+    @property
+    def uri_text(self) -> str:
+        """The text of its canonical URI, made fast: a list of all documents needs every one."""
+        path = f"{self.category}/{self.name}"
+        return f"guide://document/{path}" if _PLAIN.fullmatch(path) else self.uri.text
 
 
 class Shelf:

@@ -55,7 +55,7 @@ class Listed(Mapping[str, Resource]):
     def __init__(self, index: GuideIndex, entry: Callable[[Document], Resource]) -> None:
         self._documents: dict[str, Document | None] = {HELP_ENTRY.uri.text: None}
         for document in index.documents():
-            self._documents[document.uri.text] = document
+            self._documents[document.uri_text] = document
         self._entry = entry
 
     def __getitem__(self, uri: str) -> Resource:
