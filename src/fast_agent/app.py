@@ -225,6 +225,7 @@ class FastAgent:
             tools={self._reader.key(path) for path in tools},
             servers=tuple(servers),
             receiver=receiver,
+            both={self._reader.key(path) for path in cards},
         )
 
     def code_in(self, *paths: str | Path, multi_card: bool = False) -> list[CardCode]:

@@ -296,6 +296,29 @@ class TestTools:
         assert (done.code, done.out) == (1, "")
         assert done.err == "error: there is no agent `an`\nhint: did you mean `ann`?\n"
 
+    @pytest.mark.spec("CMD-3")
+    def test_an_agent_among_the_cards_given_to_it_is_not_its_own_tool(
+        self, run: Run, write_card: WriteCard
+    ) -> None:
+        write_card("ann.md", "default: true")
+        write_card("bob.md")
+        options = ("go", "--card", ".", "--card-tool", ".", *PASS, "-m")
+        own = run(*options, '***CALL_TOOL agent__ann {"message": "hi"}')
+        assert (own.code, "there is no tool `agent__ann`" in own.out) == (0, True)
+        assert run(*options, '***CALL_TOOL agent__bob {"message": "hi"}').out == "hi\n"
+
+    @pytest.mark.spec("CMD-4")
+    def test_a_workflow_is_given_no_tools(self, run: Run, write_card: WriteCard) -> None:
+        write_card("ann.md")
+        write_card("talk.md", "type: chain", "sequence: [ann]", "default: true")
+        write_card(".fast-agent/tool-cards/bob.md")
+        options = ("go", "--card", "ann.md", "--card", "talk.md", *PASS, "-m", "hi")
+        warned = run(*options)
+        assert (warned.code, warned.out, warned.codes) == (0, "hi\n", ["FA214"])
+        asked = run(*options, "--agent", "talk")
+        assert (asked.code, asked.out) == (1, "")
+        assert "is of type `chain`, which has no tools of its own" in asked.err
+
     def test_cards_as_tools_of_a_plain_agent(self, run: Run, write_card: WriteCard) -> None:
         write_card("bob.md")
         done = run("go", "--card-tool", "bob.md", *PASS, "-m",

@@ -50,6 +50,8 @@ async def test_the_agent_that_is_talked_to_is_never_its_own_tool(world: DeskWorl
         assert await shell.tools() == ["agent__bob"]
         await shell("/agent ann --tool")
         assert await shell.tools() == ["agent__bob"]
+        assert world.program.attach("ann", ["ann", "bob"]) == ()
+        assert world.program.snapshot.added["ann"].agents == ()
         await shell("/agent bob")
         assert await shell.tools() == []
 

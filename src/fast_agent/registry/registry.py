@@ -92,6 +92,7 @@ class Registry:
         servers: Collection[str] = (),
         receiver: str | None = None,
         touched: Collection[str] = (),
+        both: Collection[str] = (),
     ) -> tuple[str, ...]:
         """Take in what was loaded; agents that are gone from a root are removed.
 
@@ -101,6 +102,7 @@ class Registry:
             servers: MCP servers another agent gets.
             receiver: The agent that gets these tools and servers; None is the default agent.
             touched: Agents whose cards stand on files that changed, such as function files.
+            both: Those of the tool roots whose agents may be the default one all the same.
 
         Returns:
             The names of the agents loaded, in load order.
@@ -121,7 +123,8 @@ class Registry:
         if sound and (tools or servers):
             if receiver is not None:
                 _see_that_it_calls(receiver, roots, tools)
-            _give(roots, tools, servers, receiver, added)
+            name = receiver or _receiver(roots, tools, both)
+            added[name] = added.get(name, Additions()).with_more(tools, servers)
         unread = tuple(name for load in loads.values() for name in load.unread)
         self._swap(roots, added, problems, unread, touched)
         names = (card.config.name for load in loads.values() for card in load.cards)
@@ -322,24 +325,22 @@ def _see_that_it_calls(name: str, roots: Roots, tools: Collection[str]) -> None:
         )
 
 
-def _give(
-    roots: Roots,
-    tools: Collection[str],
-    servers: Iterable[str],
-    receiver: str | None,
-    added: dict[str, Additions],
-) -> None:
-    """Add agents and servers to what the receiver, the default agent unless named, is given."""
-    if receiver is None:
-        others = [card for root, cards in roots.items() if root not in tools for card in cards]
-        default = default_card(others)
-        if default is None:
-            raise CardError(
-                "there is no agent to give the tools to",
-                hint="load an agent with `--card`, or name one with `--agent`",
-            )
-        receiver = default.config.name
-    added[receiver] = added.get(receiver, Additions()).with_more(tools, servers)
+def _receiver(roots: Roots, tools: Collection[str], both: Collection[str]) -> str:
+    """Name the default agent, which is none of those that are only tools."""
+    default = default_card(
+        [
+            card
+            for root, cards in roots.items()
+            if root not in tools or root in both
+            for card in cards
+        ]
+    )
+    if default is None:
+        raise CardError(
+            "there is no agent to give the tools to",
+            hint="load an agent with `--card`, or name one with `--agent`",
+        )
+    return default.config.name
 
 
 def _cards(roots: Roots) -> list[Card]:

@@ -111,6 +111,7 @@ class Reloader:
         tools: Collection[str] = (),
         servers: Collection[str] = (),
         receiver: str | None = None,
+        both: Collection[str] = (),
     ) -> tuple[str, ...]:
         """Take roots in, and keep them up to date from now on.
 
@@ -119,6 +120,7 @@ class Reloader:
             tools: Those of them whose agents become tools of another agent.
             servers: MCP servers another agent gets.
             receiver: The agent that gets these tools and servers; None is the default agent.
+            both: Those of the tool roots whose agents may be the default one all the same.
 
         Returns:
             The names of the agents loaded, in load order.
@@ -128,7 +130,9 @@ class Reloader:
         """
         with self._lock:
             loads = {key: root.load for key, root in roots.items()}
-            names = self._registry.load(loads, tools=tools, servers=servers, receiver=receiver)
+            names = self._registry.load(
+                loads, tools=tools, servers=servers, receiver=receiver, both=both
+            )
             self._roots.update(roots)
             self._taken.update(loads)
             self._inputs.take(self._registry.snapshot.load_set.cards.values())
