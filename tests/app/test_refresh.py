@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+from tests.app.refresh_world import World
 
-from fast_agent.app import FastAgent
 from fast_agent.errors import CardError, FastAgentError, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from fast_agent.agent_app import AgentApp
 
 pytestmark = pytest.mark.anyio
-
-
-class World:
-    """Cards in a directory, and the program that loaded them."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.program = FastAgent(
-            cwd=directory, environ={"FAST_AGENT_HOME": str(directory / "home")}
-        )
-
-    def write(self, name: str, text: str = "Hi.", /, **fields: object) -> None:
-        if "type" not in fields:
-            fields = {"model": "passthrough", **fields}
-        lines = [f"{key}: {value}\n" for key, value in fields.items()]
-        (self.directory / f"{name}.md").write_text(f"---\n{''.join(lines)}---\n{text}\n")
-
-    @asynccontextmanager
-    async def live(self) -> AsyncGenerator[AgentApp]:
-        self.program.load_agents(self.directory)
-        async with self.program.run(grows=True) as app:
-            yield app
-
-    async def reload(self, app: AgentApp) -> bool:
-        assert not self.program.reload().refused
-        return await app.refresh()
 
 
 @pytest.fixture

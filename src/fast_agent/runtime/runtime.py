@@ -14,6 +14,7 @@ from anyio import CancelScope
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.selection import select_model
+from fast_agent.registry.registry import dependents
 from fast_agent.runtime.belongings import Belongings
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
@@ -21,10 +22,10 @@ from fast_agent.runtime.call_site import CallSite
 from fast_agent.runtime.cast import Cast
 from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.child_history import NOTHING_WANTED, ChildHistories
+from fast_agent.runtime.edition import Edition
 from fast_agent.runtime.granted import with_granted
 from fast_agent.runtime.scope import Charges, Scope
 from fast_agent.runtime.surroundings import Surroundings
-from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -97,10 +98,9 @@ class Runtime:
         outer = scope or Scope(
             listener=around.listener, journal=around.journal, transcript=around.transcript
         )
-        self._load_set = load_set = with_granted(load_set, around.granted)
+        load_set = with_granted(load_set, around.granted)
         self._settings = settings
         self._surroundings = around
-        self._builders = builders
         self._chosen: dict[str, str] = {}
         self._meter = Meter("session")
         self._charges = Charges()
@@ -120,8 +120,8 @@ class Runtime:
         self._outer = outer
         self._cast = Cast(self._make, outer, around.journal if scope is None else None)
         self._casts: WeakSet[Cast] = WeakSet((self._cast,))
-        self._former: list[Agent] = []
-        self._workshop = Workshop(
+        self._former: list[list[Agent]] = []
+        workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
             surroundings=replace(around, gate=gate, transcript=self._cast.transcript),
@@ -142,7 +142,8 @@ class Runtime:
             ),
             gate=gate,
         )
-        self._blueprints: dict[str, Blueprint] = {}
+        self._edition = Edition(load_set, workshop, builders, {})
+        self._editions: WeakSet[Edition] = WeakSet((self._edition,))
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -169,7 +170,7 @@ class Runtime:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all cards, in load order."""
-        return tuple(self._load_set.cards)
+        return tuple(self._edition.load_set.cards)
 
     @property
     def default(self) -> Agent:
@@ -188,7 +189,7 @@ class Runtime:
         Raises:
             RunError: There is none.
         """
-        name = self._load_set.default
+        name = self._edition.load_set.default
         if name is None:
             raise RunError("there is no agent to talk to", hint="load a card without `tool_only`")
         return name
@@ -260,40 +261,43 @@ class Runtime:
             FastAgentError: A card cannot be run; everything is as it was.
         """
         load_set = with_granted(load_set, self._surroundings.granted)
-        before = self._load_set, self._workshop, self._blueprints
-        histories = replace(self._workshop.histories, cards=load_set.cards)
-        self._load_set = load_set
-        self._workshop = replace(self._workshop, cards=load_set.cards, histories=histories)
+        before, known, casts = self._edition, load_set.cards, tuple(self._casts)
+        changed = {*changed, *dependents(known, changed)}
         undo = self._belongings.renew_loader()
-        known, casts = load_set.cards, tuple(self._casts)
-        self._blueprints = {
-            name: blueprint
-            for name, blueprint in before[2].items()
-            if name in known and name not in changed
-        }
         try:
+            self._edition = before.after(load_set, changed)
             fresh = [cast.prepare({name for name in changed if name in known}) for cast in casts]
         except BaseException:
-            self._load_set, self._workshop, self._blueprints = before
+            self._edition = before
             undo()
             raise
+        self._editions.add(self._edition)
         for cast, agents in zip(casts, fresh, strict=True):
             gone = [name for name in cast.live if name not in known]
-            self._former += cast.take(agents, gone)
+            former = cast.take(agents, gone)
+            if former:
+                self._former.append(former)
         await self._close_former()
 
     async def _close_former(self) -> None:
-        """Close instances that were replaced, as soon as none of their turns runs."""
-        idle = [agent for agent in self._former if agent.idle]
-        self._former = [agent for agent in self._former if not agent.idle]
-        for agent in idle:
-            try:
-                await agent.aclose()
-            except FastAgentError as error:
-                log.warning("%s", error.message)
+        """Close instances that were replaced together, as soon as no turn of theirs runs.
+
+        One of them may yet be asked by another whose turn began before.
+        """
+        idle = [group for group in self._former if all(agent.idle for agent in group)]
+        self._former = [group for group in self._former if group not in idle]
+        if not self._former:
+            for edition in self._editions:
+                edition.become(self._edition)
+        for group in idle:
+            for agent in group:
+                try:
+                    await agent.aclose()
+                except FastAgentError as error:
+                    log.warning("%s", error.message)
 
     def _make(self, name: str, scope: Scope) -> Agent:
-        return self._blueprint(name).instance(shared=True, scope=scope)
+        return self._edition.blueprint(name).instance(shared=True, scope=scope)
 
     def restore(self) -> None:
         """Let every shared instance remember what the journal holds, as after a rewind.
@@ -314,7 +318,7 @@ class Runtime:
             RunError: There is no such card, or there is no builder for its type.
             FastAgentError: The card cannot be run.
         """
-        return self._blueprint(name).instance(messages)
+        return self._edition.blueprint(name).instance(messages)
 
     async def call(
         self,
@@ -340,10 +344,10 @@ class Runtime:
             RunError: There is no such card.
             FastAgentError: A card cannot be run, or the turn could not be finished.
         """
-        self._card(child)
+        self._edition.card(child)
         cast = self._cast if cast is None else cast
-        caller, config = cast.agent(parent), self._card(parent).config
-        route = self._workshop.histories.route(config, child, wanted)
+        caller, config = cast.agent(parent), self._edition.card(parent).config
+        route = self._edition.workshop.histories.route(config, child, wanted)
         site = CallSite(caller.conversation, warn, cast=cast)
         scope, clone = cast.scope, partial(self.clone, child)
         try:
@@ -361,7 +365,7 @@ class Runtime:
         """
         around = self._surroundings
         selection = select_model(
-            self._card(name).config,
+            self._edition.card(name).config,
             self._settings,
             around.environ,
             cwd=around.workspace,
@@ -392,7 +396,7 @@ class Runtime:
         if spec is not None:
             self._chosen[name] = spec
         try:
-            await self.refresh(self._load_set, (name,))
+            await self.refresh(self._edition.load_set, (name,))
         except BaseException:
             self._chosen = before
             raise
@@ -403,7 +407,7 @@ class Runtime:
         Raises:
             FastAgentError: The card cannot be run, or a server of it cannot be used.
         """
-        blueprint = self._blueprint(name)
+        blueprint = self._edition.blueprint(name)
         return await blueprint.skills.listed() if isinstance(blueprint, LlmBlueprint) else ()
 
     async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
@@ -420,7 +424,7 @@ class Runtime:
         """
         servers: dict[str, None] = {}
         for name in names:
-            servers.update(dict.fromkeys(self._blueprint(name).servers))
+            servers.update(dict.fromkeys(self._edition.blueprint(name).servers))
         if self._pool is None:
             return ()
         tape = self._surroundings.tape
@@ -441,8 +445,8 @@ class Runtime:
             return ()
         from fast_agent.tools.filter import ServerFilter
 
-        pool, allowed = self._pool, ServerFilter.of(self._card(name).config)
-        servers = self._blueprint(name).servers
+        pool, allowed = self._pool, ServerFilter.of(self._edition.card(name).config)
+        servers = self._edition.blueprint(name).servers
         return tuple([pool.resources(server, allowed) for server in servers])
 
     def server_prompts(self, name: str) -> tuple[ServerPrompts, ...]:
@@ -458,8 +462,8 @@ class Runtime:
             return ()
         from fast_agent.tools.filter import ServerFilter
 
-        pool, allowed = self._pool, ServerFilter.of(self._card(name).config)
-        return tuple([pool.prompts(one, allowed) for one in self._blueprint(name).servers])
+        pool, allowed = self._pool, ServerFilter.of(self._edition.card(name).config)
+        return tuple([pool.prompts(one, allowed) for one in self._edition.blueprint(name).servers])
 
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Say how every server stands."""
@@ -473,31 +477,9 @@ class Runtime:
         """
         self._belongings.models.finish()
 
-    def _card(self, name: str) -> Card:
-        card = self._load_set.cards.get(name)
-        if card is None:
-            near = closest(name, self._load_set.cards)
-            hint = f"did you mean `{near}`?" if near else _those(self._load_set.cards)
-            raise RunError(f"there is no agent `{name}`", hint=hint)
-        return card
-
-    def _blueprint(self, name: str) -> Blueprint:
-        blueprint = self._blueprints.get(name)
-        if blueprint is None:
-            card = self._card(name)
-            builder = self._builders.get(card.config.type)
-            if builder is None:
-                known = ", ".join(f"`{kind}`" for kind in self._builders)
-                raise RunError(
-                    f"agent `{name}` is of type `{card.config.type}`;"
-                    f" only cards of type {known} can be built here"
-                )
-            blueprint = self._blueprints[name] = builder(card, self._workshop)
-        return blueprint
-
     def _sampling_model(self, agent: str, spec: str | None) -> Model:
         """Make the model that answers a server; `spec` is what the configuration sets for it."""
-        config = self._card(agent).config
+        config = self._edition.card(agent).config
         if spec is not None:
             workspace = self._surroundings.workspace
             return self._belongings.models.create(spec, agent=agent, directory=workspace)
@@ -511,13 +493,7 @@ class Runtime:
         first: FastAgentError | None = None
         for cast in tuple(self._casts):
             first = await cast.aclose() or first
-        for agent in self._former:
-            await agent.aclose()
+        for group in self._former:
+            for agent in group:
+                await agent.aclose()
         return first
-
-
-def _those(names: Collection[str], most: int = 8) -> str | None:
-    """Say which agents there are, the first of them where they are many."""
-    shown = ", ".join(f"`{name}`" for name in tuple(names)[:most])
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"there are {shown}{more}" if names else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from anyio import CancelScope
-    from starlette.types import Message, Receive
+    from starlette.types import Message, Receive, Send
 
 DEPARTURE = "fast_agent.departure"
 """Where the ASGI scope of a request holds its `Departure`."""
@@ -43,6 +43,15 @@ class Departure:
             return message
 
         return watched
+
+    def spoken(self, send: Send) -> Send:
+        """Keep what is answered from a client that has left; nobody can take it."""
+
+        async def spoken(message: Message) -> None:
+            if not self._left:
+                await send(message)
+
+        return spoken
 
 
 def departure_of(request: object) -> Departure | None:

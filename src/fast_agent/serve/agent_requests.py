@@ -49,7 +49,7 @@ class AgentRequests(PlainRequests):
         """Answer a plain request; hand every other one on."""
         if scope["type"] == "http" and scope["method"] == "POST":
             departure = scope[DEPARTURE] = Departure()
-            receive = departure.watched(receive)
+            receive, send = departure.watched(receive), departure.spoken(send)
         await super().__call__(scope, receive, send)
 
     async def late(self, message: PlainMessage, plain: Plain, receive: Receive, send: Send) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from anyio import CancelScope
 
 from fast_agent.cards.fields import default_of
+from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.runtime.agent import TURNS, Agent
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.history import History
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.journal import Journal, TurnJournal
@@ -103,6 +105,7 @@ class Workflow(Agent):
         name = config.name
         self._meters = Meter(name), Meter(name, setup.limits)
         self._members: dict[str, Agent] = {}
+        self._bound: dict[str, Agent] | None = None
         self._turns = 0
         self._closed = False
 
@@ -177,6 +180,7 @@ class Workflow(Agent):
         if memory.turn in around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
+        self.bind(scope.cast)
         self._turns += 1
         try:
             tape = self._setup.workshop.surroundings.tape
@@ -189,6 +193,26 @@ class Workflow(Agent):
                     return await self._turn(message, scope, output, around)
         finally:
             self._turns -= 1
+
+    def bind(self, cast: Cast | None) -> None:
+        """Hold on to the shared instances of its members, and theirs, for as long as it lives.
+
+        A member that becomes another one makes this another workflow too; turns that began before
+        end with the members there were.
+
+        Args:
+            cast: The conversation it belongs to.
+        """
+        if self._bound is not None or cast is None or not self._setup.shared:
+            return
+        self._bound = {}
+        for name in dict.fromkeys(referred_names(self.config)):
+            try:
+                member = self._bound[name] = cast.agent(name)
+            except FastAgentError:
+                continue  # told once it is asked
+            if isinstance(member, Workflow):
+                member.bind(cast)
 
     async def _turn(
         self,
@@ -206,7 +230,8 @@ class Workflow(Agent):
             self._setup.workshop,
             scope,
             meters=self._meters,
-            members=None if self._setup.shared else self._members,
+            members=self._members,
+            bound=self._bound,
             conversation=draft,
             output=output,
         )
@@ -359,6 +384,7 @@ class Workflow(Agent):
             return
         self._closed = True
         members, self._members = tuple(self._members.values()), {}
+        self._bound = None
         problem: FastAgentError | None = None
         with CancelScope(shield=True):
             for member in members:

@@ -19,7 +19,7 @@ from fast_agent.runtime.events import Origin, Warned, WorkflowAdvanced
 from fast_agent.sessions.cumulative import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.history import History
@@ -45,7 +45,8 @@ class WorkflowTurn:
         workshop: What agents are made with.
         scope: Where the turn stands.
         meters: The workflow's own meter, and the one its limits hold for.
-        members: The workflow's clones of its members by name; None where it uses the shared ones.
+        members: The workflow's clones of its members, by name.
+        bound: The shared members it holds on to, by name; None where it uses clones.
         conversation: What the workflow remembers from before this turn.
         output: The shape the answer must have, or None.
 
@@ -61,6 +62,7 @@ class WorkflowTurn:
         "_agent_meter",
         "_before",
         "_below",
+        "_bound",
         "_config",
         "_deepest",
         "_members",
@@ -80,7 +82,8 @@ class WorkflowTurn:
         scope: Scope,
         *,
         meters: tuple[Meter, Meter],
-        members: dict[str, Agent] | None,
+        members: dict[str, Agent],
+        bound: Mapping[str, Agent] | None,
         conversation: Conversation,
         output: OutputShape | None,
     ) -> None:
@@ -88,6 +91,7 @@ class WorkflowTurn:
         self._config = config
         self._workshop = workshop
         self._members = members
+        self._bound = bound
         self._deepest = workshop.surroundings.max_depth
         self._before = conversation.draft()
         self.history: History = conversation.history
@@ -116,8 +120,9 @@ class WorkflowTurn:
         Raises:
             FastAgentError: Its card cannot be run.
         """
-        if self._members is None:
-            return cast_of(self._below).agent(name)
+        if self._bound is not None:
+            bound = self._bound.get(name)
+            return cast_of(self._below).agent(name) if bound is None else bound
         agent = self._members.get(name)
         if agent is None:
             agent = self._members[name] = self._workshop.clone(name, None)

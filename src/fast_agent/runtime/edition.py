@@ -1,0 +1,123 @@
+"""Edition: one set of cards and what is made from it; a turn ends with the one it began with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import RunError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from fast_agent.cards.card import Card
+    from fast_agent.cards.load_set import LoadSet
+    from fast_agent.messages.message import Message
+    from fast_agent.runtime.agent import Agent
+    from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
+
+
+class Edition:
+    """The cards at one time, and their blueprints.
+
+    Blueprints keep the edition they were made in, so that an agent whose turn is under way finds
+    the children its card spoke of. Those of agents that did not change pass on to later editions.
+
+    Args:
+        load_set: The cards; they were checked.
+        workshop: What blueprints are made with; its cards and its `clone` become the edition's.
+        builders: How cards are built, by type.
+        blueprints: Those made before that hold for these cards too.
+    """
+
+    __slots__ = ("__weakref__", "_blueprints", "_builders", "load_set", "workshop")
+
+    def __init__(
+        self,
+        load_set: LoadSet,
+        workshop: Workshop,
+        builders: Mapping[str, Builder],
+        blueprints: Mapping[str, Blueprint],
+    ) -> None:
+        self.load_set = load_set
+        self._builders = builders
+        self._blueprints = dict(blueprints)
+        histories = replace(workshop.histories, cards=load_set.cards)
+        self.workshop = replace(
+            workshop, cards=load_set.cards, histories=histories, clone=self.clone
+        )
+
+    def card(self, name: str) -> Card:
+        """Give a card.
+
+        Raises:
+            RunError: There is none of that name.
+        """
+        card = self.load_set.cards.get(name)
+        if card is None:
+            near = closest(name, self.load_set.cards)
+            hint = f"did you mean `{near}`?" if near else _those(self.load_set.cards)
+            raise RunError(f"there is no agent `{name}`", hint=hint)
+        return card
+
+    def blueprint(self, name: str) -> Blueprint:
+        """Give the blueprint of a card, made now where it was not needed before.
+
+        Raises:
+            RunError: There is no such card, or there is no builder for its type.
+            FastAgentError: The card cannot be run.
+        """
+        blueprint = self._blueprints.get(name)
+        if blueprint is None:
+            card = self.card(name)
+            builder = self._builders.get(card.config.type)
+            if builder is None:
+                known = ", ".join(f"`{kind}`" for kind in self._builders)
+                raise RunError(
+                    f"agent `{name}` is of type `{card.config.type}`;"
+                    f" only cards of type {known} can be built here"
+                )
+            blueprint = self._blueprints[name] = builder(card, self.workshop)
+        return blueprint
+
+    def clone(self, name: str, messages: Iterable[Message] | None = None) -> Agent:
+        """Make an instance of a card for one caller; see `Runtime.clone`."""
+        return self.blueprint(name).instance(messages)
+
+    def after(self, load_set: LoadSet, changed: Collection[str]) -> Edition:
+        """Make the edition that follows.
+
+        What was needed before is made anew at once, so that a card that cannot be run is found
+        before anything changes.
+
+        Args:
+            load_set: The cards there are now.
+            changed: The agents that are other ones now.
+
+        Raises:
+            FastAgentError: A card cannot be run.
+        """
+        kept = {
+            name: blueprint
+            for name, blueprint in self._blueprints.items()
+            if name in load_set.cards and name not in changed
+        }
+        edition = Edition(load_set, self.workshop, self._builders, kept)
+        for name in self._blueprints:
+            if name in load_set.cards and name in changed:
+                edition.blueprint(name)
+        return edition
+
+    def become(self, newest: Edition) -> None:
+        """Go over to a later edition, once no turn needs what this one alone has."""
+        self.load_set = newest.load_set
+        self.workshop = newest.workshop
+        self._blueprints = newest._blueprints
+
+
+def _those(names: Collection[str], most: int = 8) -> str | None:
+    """Say which agents there are, the first of them where they are many."""
+    shown = ", ".join(f"`{name}`" for name in tuple(names)[:most])
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"there are {shown}{more}" if names else None
