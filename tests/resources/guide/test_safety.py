@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -328,11 +327,7 @@ def test_one_document_is_read_without_looking_at_the_tree(
     assert (folder.reads, folder.walks) == (0, 1)
     looks: list[str] = []
     monkeypatch.setattr("fast_agent.resources.guide.index.folder_state", looks.append)
-    times: list[float] = []
     for number in range(0, 500, 5):
         uri = Uri.parse(f"guide://document/d/{number % 20}/{number:03}.md")
-        start = time.perf_counter()
         assert guide.read(uri)[0].text == f"text {number}"
-        times.append(time.perf_counter() - start)
     assert (folder.reads, folder.walks, looks) == (100, 1, [])
-    assert statistics.median(times) < 0.001
