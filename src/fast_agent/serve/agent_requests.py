@@ -7,9 +7,11 @@ that take the long way, where the SDK would let them run on for nobody.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
+from starlette.requests import ClientDisconnect
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.answer import Answer
@@ -47,10 +49,13 @@ class AgentRequests(PlainRequests):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request; hand every other one on."""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            departure = scope[DEPARTURE] = Departure()
-            receive, send = departure.watched(receive), departure.spoken(send)
-        await super().__call__(scope, receive, send)
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await super().__call__(scope, receive, send)
+            return
+        departure = scope[DEPARTURE] = Departure()
+        # A client may leave before it has sent all.
+        with suppress(ClientDisconnect):
+            await super().__call__(scope, departure.watched(receive), departure.spoken(send))
 
     async def late(self, message: PlainMessage, plain: Plain, receive: Receive, send: Send) -> bool:
         """Answer a call of an agent; see `PlainRequests.late`."""
