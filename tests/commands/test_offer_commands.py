@@ -28,7 +28,7 @@ async def test_what_a_server_offers_is_listed(world: DeskWorld) -> None:
         tools = await shell("/tools")
         assert f"- `{server.name}__add` ({server.name})" in tools
         assert await shell("/mcp") == f"- `{server.name}`: connected"
-        assert f"- `{server.name}` `" in await shell("/prompts")
+        assert f"- `{server.name} " in await shell("/prompts")
         resources = await shell("/resources")
         assert "://" in resources
         assert "(template)" in resources
@@ -58,3 +58,45 @@ async def test_skills_and_functions_are_listed(world: DeskWorld) -> None:
         await shell("@talk")
         assert await shell("/skills") == "`talk` has no skills"
         assert await shell("/prompts") == "the servers of `talk` have no prompts for it"
+
+
+@pytest.mark.spec("CMD-16")
+async def test_a_prompt_is_filled_and_sent_and_a_resource_goes_with_a_message(
+    world: DeskWorld,
+) -> None:
+    line = f"{sys.executable} {SERVER} stdio"
+    server = from_command_line(line, directory=world.directory, taken=[])
+    name = server.name
+    world.write(
+        "ann",
+        default="true",
+        servers=f"[{name}]",
+        prompts=f"{{{name}: [review]}}",
+        resources=f"{{{name}: ['note://a']}}",
+    )
+    async with world.sat(servers=(server,)) as shell:
+        assert await shell("/prompts") == (f"- `{name} review code=… [style=…]`: Review some code.")
+        result = await shell.run(f"/prompts {name} review code='x = 1' style=strict")
+        assert result.text == "prompt `review`: 2 messages"
+        assert result.ask is not None
+        assert result.ask.message.text == "be strict"
+        assert [one.text for one in shell.desk.instance().history] == ["review x = 1"]
+        for wrong, told in (
+            (f"{name} review", "needs `code`"),
+            (f"{name} review code=1 colour=2", "does not take `colour`"),
+            (f"{name} review code", "`code` is no argument"),
+            (f"{name} review code='", "a quote is not closed"),
+            (f"{name} reveiw", "did you mean `review`?"),
+            (f"{name} hidden_prompt", "has no prompt `hidden_prompt`"),
+            (f"{name}", "the name of a prompt is missing"),
+            ("nobody review", "has no server `nobody`"),
+        ):
+            assert told in await shell.refused(f"/prompts {wrong}")
+        assert len(shell.desk.instance().history) == 1
+        assert await shell(f"/resources {name} note://a") == "```\nnote a\n```"
+        result = await shell.run(f"/resources {name} note://a what's this?")
+        assert result.ask is not None
+        assert result.ask.message.text == "what's this?"
+        assert len(result.ask.message.content) == 2
+        assert "not open to this agent" in await shell.refused(f"/resources {name} note://hidden")
+        assert "the URI of a resource is missing" in await shell.refused(f"/resources {name}")

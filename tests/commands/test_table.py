@@ -35,7 +35,8 @@ def test_every_command_says_what_it_does(command: Command) -> None:
     for one in (command, *command.actions):
         assert re.fullmatch(r"[a-z].*[^.]", one.summary), one.name
         assert (one.act is None) == bool(one.actions)
-        assert all(word.required for word in one.words[:-1]) or len(one.words) < 2
+        wanted = [word.required for word in one.words]
+        assert wanted == sorted(wanted, reverse=True)
         assert not any(word.rest for word in one.words[:-1])
         assert all(option.name.startswith("--") and option.summary for option in one.options)
 

@@ -13,7 +13,6 @@ from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, Refused, ref
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.errors import FastAgentError
-from fast_agent.messages.message import Message
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.acp.updates import Updates
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.desk import Desk
+    from fast_agent.messages.message import Message
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -222,7 +222,7 @@ class LiveSession:
         self._follow(result)
         if result.ask is None:
             return {"stopReason": "end_turn"}
-        return await self._ask(Message.user(result.ask.text), result.ask.agent)
+        return await self._ask(result.ask.message, result.ask.agent)
 
     def _follow(self, result: CommandResult) -> None:
         if result.agent is not None or result.agents_changed:

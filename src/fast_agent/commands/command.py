@@ -5,14 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from fast_agent.messages.message import Message
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from fast_agent.commands.arguments import Arguments
     from fast_agent.commands.desk import Desk
+    from fast_agent.messages.content import Content
 
 WordKind: TypeAlias = Literal[
-    "action", "agent", "card", "command", "file", "history", "model", "session", "text", "turn"
+    "action",
+    "agent",
+    "card",
+    "command",
+    "file",
+    "history",
+    "model",
+    "server",
+    "session",
+    "text",
+    "turn",
 ]
 """What a word stands for; completion offers the words there are."""
 
@@ -106,10 +119,22 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A message for an agent, which the shell sends as it sends any other."""
+    """A message for an agent, which the shell sends as it sends any other.
+
+    Args:
+        agent: The agent.
+        text: Its text, for people.
+        content: The whole of it, where it is more than that.
+    """
 
     agent: str
     text: str
+    content: tuple[Content, ...] = ()
+
+    @property
+    def message(self) -> Message:
+        """The message."""
+        return Message("user", self.content) if self.content else Message.user(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,6 +155,8 @@ def _choices(
             return [(word, "") for word in HISTORIES]
         case "model":
             return _models(desk)
+        case "server":
+            return [(one.name, one.state) for one in desk.app.runtime.server_reports()]
         case "session":
             return _sessions(desk)
         case _:

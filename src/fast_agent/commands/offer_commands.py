@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from fast_agent.commands.command import Command, CommandResult
-from fast_agent.commands.told import listed, short
+from fast_agent.commands.command import Ask, Command, CommandResult, Word
+from fast_agent.commands.told import fenced, listed, short
+from fast_agent.errors import RunError
+from fast_agent.messages.message import Message
+from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fast_agent.commands.arguments import Arguments
     from fast_agent.commands.desk import Desk
+    from fast_agent.mcp.prompts import ServerPrompts
 
 
 async def _tools(arguments: Arguments, desk: Desk) -> CommandResult:
@@ -35,30 +39,107 @@ async def _mcp(arguments: Arguments, desk: Desk) -> CommandResult:
 
 
 async def _prompts(arguments: Arguments, desk: Desk) -> CommandResult:
-    del arguments
+    server, name, rest = (arguments.word(place) for place in range(3))
+    servers = desk.app.runtime.server_prompts(desk.agent)
+    if server is not None:
+        wanted = _one_of(servers, server, desk)
+        if name is None:
+            raise RunError("the name of a prompt is missing", hint="`/prompts` lists them")
+        return await _asked(wanted, name, _pairs(rest or ""), desk)
     lines: list[str] = []
-    for server in desk.app.runtime.server_prompts(desk.agent):
-        for prompt in await server.prompts():
-            wanted = "".join(
-                f" {one.name}" if one.required else f" [{one.name}]" for one in prompt.arguments
+    for one in servers:
+        for prompt in await one.prompts():
+            taken = "".join(
+                f" {each.name}=…" if each.required else f" [{each.name}=…]"
+                for each in prompt.arguments
             )
             about = f": {short(prompt.description)}" if prompt.description else ""
-            lines.append(f"`{server.server_name}` `{short(prompt.name + wanted)}`{about}")
+            lines.append(f"`{one.server_name} {short(prompt.name + taken)}`{about}")
     return _list(lines, f"the servers of `{desk.agent}` have no prompts for it")
 
 
+async def _asked(
+    server: ServerPrompts, name: str, given: Mapping[str, str], desk: Desk
+) -> CommandResult:
+    """Fill a prompt; what it begins with goes into the history, its last message is sent."""
+    prompts = {prompt.name: prompt for prompt in await server.prompts()}
+    prompt = prompts.get(name)
+    if prompt is None:
+        near = closest(name, prompts)
+        hint = f"did you mean `{near}`?" if near else "`/prompts` lists them"
+        raise RunError(f"server `{server.server_name}` has no prompt `{short(name)}`", hint=hint)
+    known = {one.name: one for one in prompt.arguments}
+    missing = [key for key, one in known.items() if one.required and key not in given]
+    unknown = [key for key in given if key not in known]
+    for keys, wrong in ((missing, "needs"), (unknown, "does not take")):
+        if keys:
+            listing = ", ".join(f"`{short(key)}`" for key in keys)
+            raise RunError(f"prompt `{short(name)}` {wrong} {listing}", hint="write KEY=VALUE")
+    messages = await server.get(name, given, agent_name=desk.agent)
+    agent = desk.instance()
+    last = messages[-1] if messages and messages[-1].role == "user" else None
+    earlier = messages if last is None else messages[:-1]
+    if earlier:
+        agent.load_history((*agent.history, *earlier))
+    many = f"{len(messages)} message" if len(messages) == 1 else f"{len(messages)} messages"
+    ask = None if last is None else Ask(agent=agent.name, text=last.text, content=last.content)
+    return CommandResult(text=f"prompt `{short(name)}`: {many}", ask=ask)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    import shlex
+
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        raise RunError("a quote is not closed", hint="write KEY=VALUE or KEY='VALUE'") from None
+    pairs = [word.partition("=") for word in words]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise RunError(f"`{short(key)}` is no argument", hint="write KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
 async def _resources(arguments: Arguments, desk: Desk) -> CommandResult:
-    del arguments
+    server, uri, message = (arguments.word(place) for place in range(3))
+    servers = desk.app.runtime.server_resources(desk.agent)
+    if server is not None:
+        wanted = _one_of(servers, server, desk)
+        if uri is None:
+            raise RunError("the URI of a resource is missing", hint="`/resources` lists them")
+        contents = await wanted.read(uri, agent_name=desk.agent)
+        if message is not None:
+            content = (*Message.user(message).content, *contents)
+            return CommandResult(ask=Ask(agent=desk.agent, text=message, content=content))
+        texts = [one.text if one.text is not None else "(not text)" for one in contents]
+        return CommandResult(text="\n".join(fenced(text) for text in texts) or "it is empty")
     lines: list[str] = []
-    for server in desk.app.runtime.server_resources(desk.agent):
-        for one in await server.resources():
+    for each in servers:
+        for one in await each.resources():
             about = f": {short(one.description)}" if one.description else ""
-            lines.append(f"`{server.server_name}` `{short(one.uri)}`{about}")
+            lines.append(f"`{each.server_name} {short(one.uri)}`{about}")
         lines += [
-            f"`{server.server_name}` `{short(template.uri_template)}` (template)"
-            for template in await server.templates()
+            f"`{each.server_name} {short(template.uri_template)}` (template)"
+            for template in await each.templates()
         ]
     return _list(lines, f"the servers of `{desk.agent}` have no resources for it")
+
+
+class _Served(Protocol):
+    @property
+    def server_name(self) -> str: ...
+
+
+S = TypeVar("S", bound=_Served)
+
+
+def _one_of(servers: Sequence[S], name: str, desk: Desk) -> S:
+    for server in servers:
+        if server.server_name == name:
+            return server
+    near = closest(name, [server.server_name for server in servers])
+    hint = f"did you mean `{near}`?" if near else "`/mcp` lists the servers"
+    raise RunError(f"agent `{desk.agent}` has no server `{short(name)}`", hint=hint)
 
 
 async def _skills(arguments: Arguments, desk: Desk) -> CommandResult:
@@ -79,7 +160,21 @@ def _list(lines: Sequence[str], empty: str) -> CommandResult:
 OFFER_COMMANDS = (
     Command(name="tools", summary="list the tools of the agent that is talked to", act=_tools),
     Command(name="mcp", summary="say how the MCP servers stand", act=_mcp),
-    Command(name="prompts", summary="list the prompts of its MCP servers", act=_prompts),
-    Command(name="resources", summary="list the resources of its MCP servers", act=_resources),
+    Command(
+        name="prompts",
+        summary="list the prompts of its MCP servers, or send one, filled with KEY=VALUE",
+        act=_prompts,
+        words=(
+            Word("SERVER", "server"),
+            Word("PROMPT"),
+            Word("KEY=VALUE", rest=True),
+        ),
+    ),
+    Command(
+        name="resources",
+        summary="list the resources of its MCP servers, print one, or send it with a message",
+        act=_resources,
+        words=(Word("SERVER", "server"), Word("URI"), Word("MESSAGE", rest=True)),
+    ),
     Command(name="skills", summary="list its skills", act=_skills),
 )
