@@ -46,6 +46,7 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._calls: dict[OpenCall, None] = {}
+        self._ended = anyio.Event()
         self._pauses = 0
 
     @property
@@ -85,8 +86,15 @@ class OpenCalls:
                 yield call
             finally:
                 del self._calls[call]
+                self._ended.set()
         if scope.cancelled_caught:
             raise TimeoutError
+
+    async def none_open(self) -> None:
+        """Wait until no request waits for its answer."""
+        while self._calls:
+            self._ended = anyio.Event()
+            await self._ended.wait()
 
     @contextmanager
     def paused(self) -> Generator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 
@@ -19,7 +19,7 @@ from fast_agent.mcp.toolset import McpToolset
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
     from types import TracebackType
 
     from anyio.abc import TaskGroup
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.tools.filter import ServerFilter
+
+
+NOBODY: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,10 @@ class ServerPool:
         self._offered = offered or ClientSide()
         self._clock = clock
         self._connections: dict[str, Connection] = {}
+        self._claims: dict[str, frozenset[str]] = {}
+        """The agents that brought a server; one that is not here belongs to the whole app."""
+        self._retired: list[Connection] = []
+        self._ending: list[Connection] = []
         self._tasks: TaskGroup | None = None
         self._stack = AsyncExitStack()
 
@@ -96,12 +103,13 @@ class ServerPool:
         """The names of all servers, in the order they were added."""
         return tuple(self._specs)
 
-    def add(self, spec: ServerSpec, *, derived: bool = False) -> str:
+    def add(self, spec: ServerSpec, *, derived: bool = False, agent: str | None = None) -> str:
         """Add a server while the pool lives.
 
         Args:
             spec: The server. One that is there already under its name is shared.
             derived: Its name was derived, so another may be found when it is taken.
+            agent: The agent that brings it, for as long as it does; None brings it for good.
 
         Returns:
             The name it has in the pool.
@@ -111,8 +119,10 @@ class ServerPool:
         """
         for known in self._specs.values():
             if (derived or known.name == spec.name) and _same_target(known, spec):
-                return known.name
+                return self._claim(known.name, agent)
         name = spec.name
+        if self._claims.get(name) == NOBODY:
+            self._forget(name)
         if name in self._specs:
             if not derived:
                 raise ToolError(
@@ -122,7 +132,44 @@ class ServerPool:
                 )
             name = unique_name(name, self._specs)
         self._specs[name] = spec if name == spec.name else _renamed(spec, name)
-        return name
+        if agent is not None:
+            self._claims[name] = NOBODY
+        return self._claim(name, agent)
+
+    def change(self, agents: Collection[str]) -> Callable[[], None]:
+        """Let some agents bring their servers anew; what they bring again is kept as it is.
+
+        Args:
+            agents: The agents; `settle` ends what none of them brings again.
+
+        Returns:
+            A function that takes all back that happened since.
+        """
+        before = dict(self._specs), dict(self._connections), dict(self._claims), [*self._retired]
+        self._claims = {name: users.difference(agents) for name, users in self._claims.items()}
+
+        def undo() -> None:
+            self._specs, self._connections, self._claims, self._retired = before
+
+        return undo
+
+    def settle(self) -> None:
+        """Forget the servers that no agent brings any more; their connections are retired."""
+        for name in [name for name, users in self._claims.items() if users == NOBODY]:
+            self._forget(name)
+
+    def close_retired(self) -> None:
+        """End the connections to servers that were forgotten, each when its calls have ended."""
+        if self._tasks is not None:
+            for connection in self._retired:
+                if connection not in self._ending:
+                    self._ending.append(connection)
+                    self._tasks.start_soon(self._retire, connection)
+
+    def start_soon(self, act: Callable[[], Coroutine[object, object, object]]) -> None:
+        """Do something in a task of the pool's; it ends with the pool."""
+        if self._tasks is not None:
+            self._tasks.start_soon(act)
 
     def connection(self, name: str) -> Connection:
         """Return the connection to a server, opened or not.
@@ -224,13 +271,32 @@ class ServerPool:
     async def aclose(self) -> None:
         """End every session at once and wait for it; safe to call twice."""
         async with anyio.create_task_group() as tasks:
-            for connection in self._connections.values():
+            for connection in (*self._connections.values(), *self._retired):
                 tasks.start_soon(connection.close)
 
     async def _begin(self, session: LiveSession) -> None:
         if self._tasks is None:
             raise ToolError("the servers are used before they are started")
         await self._tasks.start(session.run)
+
+    def _claim(self, name: str, agent: str | None) -> str:
+        if agent is None:
+            self._claims.pop(name, None)
+        elif name in self._claims:
+            self._claims[name] |= {agent}
+        return name
+
+    def _forget(self, name: str) -> None:
+        del self._specs[name], self._claims[name]
+        connection = self._connections.pop(name, None)
+        if connection is not None:
+            self._retired.append(connection)
+
+    async def _retire(self, connection: Connection) -> None:
+        await connection.calls.none_open()
+        await connection.close()
+        self._retired.remove(connection)
+        self._ending.remove(connection)
 
     def _report(self, name: str) -> ServerReport:
         connection = self._connections.get(name)

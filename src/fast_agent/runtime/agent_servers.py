@@ -139,7 +139,11 @@ def _names(config: AgentConfig, pool: ServerPool, directory: Path) -> tuple[str,
     from fast_agent.mcp.server import from_connect
 
     own = [
-        pool.add(from_connect(connect, directory=directory), derived=connect.name is None)
+        pool.add(
+            from_connect(connect, directory=directory),
+            derived=connect.name is None,
+            agent=config.name,
+        )
         for connect in config.mcp_connect
     ]
     return tuple(dict.fromkeys((*config.servers, *own)))

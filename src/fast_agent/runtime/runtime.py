@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
-from anyio import CancelScope
+from anyio import CancelScope, sleep
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.selection import select_model
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 
 
 log = getLogger(__name__)
+
+_LOOKS_EVERY = 0.05
+"""Seconds between looks whether the last turns of replaced agents have ended."""
 
 
 def _smart(card: Card, workshop: Workshop) -> Blueprint:
@@ -121,6 +124,7 @@ class Runtime:
         self._cast = Cast(self._make, outer, around.journal if scope is None else None)
         self._casts: WeakSet[Cast] = WeakSet((self._cast,))
         self._former: list[list[Agent]] = []
+        self._waits = False
         workshop = Workshop(
             cards=load_set.cards,
             settings=settings,
@@ -250,7 +254,7 @@ class Runtime:
         """Take another set of cards; agents in every conversation change to it, all or none.
 
         A turn under way ends as it began. What agents remember stays, and so do the connections to
-        servers.
+        servers; one that no card brings any more is ended once nothing uses it.
 
         Args:
             load_set: The cards; they were checked.
@@ -264,20 +268,28 @@ class Runtime:
         before, known, casts = self._edition, load_set.cards, tuple(self._casts)
         changed = {*changed, *dependents(known, changed)}
         undo = self._belongings.renew_loader()
+        gone = [name for name in before.load_set.cards if name not in known]
+        undo_servers = None if self._pool is None else self._pool.change((*changed, *gone))
         try:
             self._edition = before.after(load_set, changed)
             fresh = [cast.prepare({name for name in changed if name in known}) for cast in casts]
         except BaseException:
             self._edition = before
             undo()
+            if undo_servers is not None:
+                undo_servers()
             raise
         self._editions.add(self._edition)
         for cast, agents in zip(casts, fresh, strict=True):
-            gone = [name for name in cast.live if name not in known]
             former = cast.take(agents, gone)
             if former:
                 self._former.append(former)
+        if self._pool is not None:
+            self._pool.settle()
         await self._close_former()
+        if self._former and self._pool is not None and not self._waits:
+            self._waits = True
+            self._pool.start_soon(self._wait_for_former)
 
     async def _close_former(self) -> None:
         """Close instances that were replaced together, as soon as no turn of theirs runs.
@@ -289,12 +301,20 @@ class Runtime:
         if not self._former:
             for edition in self._editions:
                 edition.become(self._edition)
+            if self._pool is not None:
+                self._pool.close_retired()
         for group in idle:
             for agent in group:
                 try:
                     await agent.aclose()
                 except FastAgentError as error:
                     log.warning("%s", error.message)
+
+    async def _wait_for_former(self) -> None:
+        while self._former:
+            await sleep(_LOOKS_EVERY)
+            await self._close_former()
+        self._waits = False
 
     def _make(self, name: str, scope: Scope) -> Agent:
         return self._edition.blueprint(name).instance(shared=True, scope=scope)

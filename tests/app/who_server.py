@@ -1,0 +1,37 @@
+"""An MCP server over standard input and output that says who it is, or does so after a while."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("who", "later")]
+
+
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    if method == "initialize":
+        return {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "who", "version": "1"},
+        }
+    if method == "tools/list":
+        return {"tools": TOOLS}
+    if method == "tools/call":
+        if params["name"] == "later":
+            time.sleep(0.3)
+        return {"content": [{"type": "text", "text": f"{sys.argv[1]} {os.getpid()}"}]}
+    return None
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = answer(message["method"], message.get("params", {}))
+    refusal = {"code": -32601, "message": "not found"}
+    body: dict[str, Any] = {"error": refusal} if result is None else {"result": result}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
