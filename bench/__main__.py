@@ -41,6 +41,8 @@ FAMILIES = (
     "resources_http",
     "resources_guide",
     "smart_prompt",
+    "serve",
+    "acp",
 )
 """The modules of this package that measure, in the order of the table."""
 

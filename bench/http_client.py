@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import selectors
 import socket
@@ -25,6 +26,7 @@ _STARTS_IN = 60.0
 _SECONDS = 60.0
 _SIZE = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _SESSION = re.compile(rb"mcp-session-id: *([^\r\n]+)", re.IGNORECASE)
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 _ACCEPT: Headers = (
     "Accept: application/json, text/event-stream",
     "Content-Type: application/json",
@@ -82,6 +84,18 @@ class HttpServer:
             self._process.kill()
             self._process.wait()
 
+    def resident(self) -> int:
+        """Give the memory the process holds now, in bytes.
+
+        Raises:
+            BenchError: This system does not tell.
+        """
+        try:
+            with open(f"/proc/{self._process.pid}/statm", encoding="ascii") as file:  # noqa: PTH123
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError as error:
+            raise BenchError(f"the memory of a process cannot be seen here: {error}") from error
+
     def connect(self, protocol: str = PROTOCOL) -> Connection:
         """Open a connection, and shake hands on it where the protocol has that.
 
@@ -137,13 +151,24 @@ class Connection:
         if not self._modern:
             return self._post(request(number, method, params))
         named: Headers = (f"Mcp-Method: {method}",)
-        if "uri" in params:
-            named += (f"Mcp-Name: {params['uri']}",)
+        for key in ("uri", "name"):
+            if key in params:
+                named += (f"Mcp-Name: {params[key]}",)
         return self._post(request(number, method, {**params, "_meta": _ENVELOPE}), named)
 
     def ask(self, method: str, params: Mapping[str, object]) -> tuple[bytes, bytes]:
         """Send a request and give the head and the body of the answer."""
         return self._exchange(self.text(1, method, params))
+
+    def call(self, tool: str, message: str) -> bytes:
+        """Call a tool that takes a message, and give the body of the answer.
+
+        Raises:
+            BenchError: It is an error.
+        """
+        _, body = self.ask("tools/call", call_of(tool, message))
+        _see_that_it_answers(body)
+        return body
 
     def _post(self, body: bytes, named: Headers = ()) -> bytes:
         body = body.strip()
@@ -165,12 +190,13 @@ class Answer:
     def __init__(self) -> None:
         self._data = b""
         self._size = -1
+        self._chunked = False
 
     def feed(self, chunk: bytes) -> bool:
         """Take a chunk, and say whether the answer is whole.
 
         Raises:
-            BenchError: The connection ended, or the answer is no success with a length.
+            BenchError: The connection ended, or the answer is no success.
         """
         if not chunk:
             raise BenchError("the server closed a connection")
@@ -183,9 +209,10 @@ class Answer:
             if not head.startswith(b"HTTP/1.1 2"):
                 raise BenchError(f"the server answered {head[:40].decode('latin-1')}")
             found = _SIZE.search(head)
-            if found is None and b"chunked" in head.lower():
-                raise BenchError("the server answers in chunks")
+            self._chunked = found is None and b"chunked" in head.lower()
             self._size = at + 4 + (int(found[1]) if found else 0)
+        if self._chunked:
+            return self._data.endswith(_LAST_CHUNK)
         return len(self._data) >= self._size
 
     @property
@@ -207,13 +234,49 @@ def time_reads(connections: Sequence[Connection], uris: Sequence[str], count: in
         The seconds of all.
     """
     share = count // len(connections)
+    texts = [
+        [
+            one.text(number, "resources/read", {"uri": uris[number % len(uris)]})
+            for number in range(at * share, (at + 1) * share)
+        ]
+        for at, one in enumerate(connections)
+    ]
+    return _time(connections, texts, Reader)
+
+
+def time_calls(connections: Sequence[Connection], tool: str, count: int) -> float:
+    """Call a tool over all connections at once, one call at a time on each.
+
+    Args:
+        connections: Which.
+        tool: A tool that takes a message.
+        count: How many calls in all.
+
+    Returns:
+        The seconds of all.
+
+    Raises:
+        BenchError: A call was not answered, or by an error.
+    """
+    share = count // len(connections)
+    texts = [
+        [one.text(number, "tools/call", call_of(tool, "hello")) for number in range(2, share + 2)]
+        for one in connections
+    ]
+    return _time(connections, texts, Caller)
+
+
+def call_of(tool: str, message: str) -> Mapping[str, object]:
+    """Give the parameters of a call of a tool that takes a message."""
+    return {"name": tool, "arguments": {"message": message}}
+
+
+def _time(
+    connections: Sequence[Connection], texts: Sequence[Sequence[bytes]], kind: type[Reader]
+) -> float:
     with selectors.DefaultSelector() as selector:
-        for at, one in enumerate(connections):
-            texts = [
-                one.text(number, "resources/read", {"uri": uris[number % len(uris)]})
-                for number in range(at * share, (at + 1) * share)
-            ]
-            selector.register(one.socket, selectors.EVENT_READ, Reader(one, iter(texts)))
+        for one, own in zip(connections, texts, strict=True):
+            selector.register(one.socket, selectors.EVENT_READ, kind(one, iter(own)))
         start = time.perf_counter()
         for key in list(selector.get_map().values()):
             cast("Reader", key.data).send()
@@ -233,16 +296,32 @@ class Reader:
     def __init__(self, connection: Connection, texts: Iterator[bytes]) -> None:
         self._socket = connection.socket
         self._texts = texts
-        self._answer = Answer()
+        self.answer = Answer()
 
     def send(self) -> bool:
         """Send the next request; False where there is none."""
         text = next(self._texts, None)
         if text is not None:
-            self._answer = Answer()
+            self.answer = Answer()
             self._socket.sendall(text)
         return text is not None
 
     def receive(self) -> bool:
         """Take what came; False once all was answered."""
-        return not self._answer.feed(self._socket.recv(_CHUNK)) or self.send()
+        return not self.answer.feed(self._socket.recv(_CHUNK)) or self.send()
+
+
+class Caller(Reader):
+    """The same, which sees that calls are answered well."""
+
+    def receive(self) -> bool:
+        """Take what came; see `Reader.receive`."""
+        whole = self.answer.feed(self._socket.recv(_CHUNK))
+        if whole:
+            _see_that_it_answers(self.answer.parts[1])
+        return not whole or self.send()
+
+
+def _see_that_it_answers(body: bytes) -> None:
+    if b'"hello"' not in body and b'"warm"' not in body:
+        raise BenchError(f"a call was answered by {body[-200:].decode('utf-8', 'replace')}")

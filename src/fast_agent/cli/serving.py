@@ -90,12 +90,17 @@ class Serving:
         self._serve(program, http, beside)
 
     def _serve(self, program: FastAgent, http: HttpSettings | None, beside: Served | None) -> None:
+        import gc
         from functools import partial
 
         import anyio
 
+        gc.disable()  # nothing made by imports is garbage, and looking for some takes a tenth of it
         from fast_agent.serve.agent_serving import ServeOptions, serve
         from fast_agent.serve.http import HttpSettings
+
+        gc.freeze()
+        gc.enable()
 
         options = ServeOptions(
             transport=self.transport,

@@ -13,13 +13,23 @@ DEPARTURE = "fast_agent.departure"
 
 
 class Departure:
-    """Whether the client of a request has left, and what ends then."""
+    """Whether the client of a request has left, and what ends then.
 
-    __slots__ = ("_left", "_scope")
+    The SDK holds on to the request that opened a session as long as the session lives. What it
+    holds is this, which lets go of the connection when the request is done.
 
-    def __init__(self) -> None:
+    Args:
+        receive: Gives what the client sends.
+        send: Takes what it is answered.
+    """
+
+    __slots__ = ("_left", "_receive", "_scope", "_send")
+
+    def __init__(self, receive: Receive, send: Send) -> None:
         self._left = False
         self._scope: CancelScope | None = None
+        self._receive: Receive | None = receive
+        self._send: Send | None = send
 
     def ends(self, scope: CancelScope) -> None:
         """Cancel a scope when the client leaves, or now where it has."""
@@ -27,31 +37,25 @@ class Departure:
         if self._left:
             scope.cancel()
 
-    def leave(self) -> None:
-        """Take note that it left."""
-        self._left = True
-        if self._scope is not None:
-            self._scope.cancel()
+    async def receive(self) -> Message:
+        """Give what the client sends, and take note when it leaves."""
+        message: Message = {"type": "http.disconnect"}
+        if self._receive is not None:
+            message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._left = True
+            if self._scope is not None:
+                self._scope.cancel()
+        return message
 
-    def watched(self, receive: Receive) -> Receive:
-        """Take note of what a request receives."""
+    async def send(self, message: Message) -> None:
+        """Answer, unless the client has left: then nobody can take it."""
+        if self._send is not None and not self._left:
+            await self._send(message)
 
-        async def watched() -> Message:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                self.leave()
-            return message
-
-        return watched
-
-    def spoken(self, send: Send) -> Send:
-        """Keep what is answered from a client that has left; nobody can take it."""
-
-        async def spoken(message: Message) -> None:
-            if not self._left:
-                await send(message)
-
-        return spoken
+    def done(self) -> None:
+        """Let go of the connection."""
+        self._receive = self._send = self._scope = None
 
 
 def departure_of(request: object) -> Departure | None:

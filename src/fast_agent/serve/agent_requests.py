@@ -52,10 +52,13 @@ class AgentRequests(PlainRequests):
         if scope["type"] != "http" or scope["method"] != "POST":
             await super().__call__(scope, receive, send)
             return
-        departure = scope[DEPARTURE] = Departure()
-        # A client may leave before it has sent all.
-        with suppress(ClientDisconnect):
-            await super().__call__(scope, departure.watched(receive), departure.spoken(send))
+        departure = scope[DEPARTURE] = Departure(receive, send)
+        try:
+            # A client may leave before it has sent all.
+            with suppress(ClientDisconnect):
+                await super().__call__(scope, departure.receive, departure.send)
+        finally:
+            departure.done()
 
     async def late(self, message: PlainMessage, plain: Plain, receive: Receive, send: Send) -> bool:
         """Answer a call of an agent; see `PlainRequests.late`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, cast
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from anyio import CancelScope, to_thread
 
@@ -87,6 +87,18 @@ class Begun:
         self.left = False
 
 
+class _Guest(NamedTuple):
+    """A client that opened with a handshake.
+
+    Args:
+        own: The conversation of its connection; None where connections have none.
+        askable: Whether it can be asked for anything while it waits.
+    """
+
+    own: Conversation | None
+    askable: bool
+
+
 class AgentServer(ResourceServer):
     """Serves agents with the SDK's transports, as long as `open_server` holds it open.
 
@@ -129,10 +141,7 @@ class AgentServer(ResourceServer):
         self._drain = Drain(lambda: scopes.in_use > 0, grace_seconds)
         self._exchanges = Exchanges(new_id)
         self._loaded: Callable[[], None] = _nothing
-        self._own: WeakKeyDictionary[Session, Conversation] = WeakKeyDictionary()
-        self._known: WeakSet[Session] = WeakSet()
-        self._mute: WeakSet[Session] = WeakSet()
-        """Clients that opened with a handshake and cannot be asked anything."""
+        self._guests: dict[Session, _Guest] = {}
         self._calls: dict[Session, dict[int | str, CancelScope]] = {}
         """Calls under way that the SDK does not know of."""
         self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
@@ -151,7 +160,7 @@ class AgentServer(ResourceServer):
         changed = Change(tools=True, prompts=True)
         newest = self._generations.current
         for session in self.service.following.sessions:
-            own = self._own.get(session)
+            own = self._own(session)
             if own is None or own.generation is newest:
                 session.tell(changed)
 
@@ -176,7 +185,7 @@ class AgentServer(ResourceServer):
         """Answer a request; see `ResourceServer.answer`."""
         if ctx.protocol_version not in MODERN_VERSIONS:
             await self._connected(session, ctx, params)
-        if ctx.method in _OF_AGENTS and session not in self._own:
+        if ctx.method in _OF_AGENTS and self._own(session) is None:
             await self._generations.newest()
         if ctx.method not in {_CALL, _PROMPT}:
             return await super().answer(session, ctx, params)
@@ -209,12 +218,14 @@ class AgentServer(ResourceServer):
             if _askable(meta.get(CAPABILITIES)):
                 return None
             session.protocol = MODERN_VERSIONS[-1]
-        elif session not in self._mute:
-            return None
+        else:
+            guest = self._guests.get(session)
+            if guest is None or guest.askable:
+                return None
         name, arguments = params.get("name"), params.get("arguments", NOTHING)
         if not isinstance(name, str) or not isinstance(arguments, Mapping):
             return None
-        own = self._own.get(session)
+        own = self._own(session)
         if own is None:
             await self._generations.newest()
         if name not in self._doors_of(own) or name in self._admin.names:
@@ -246,20 +257,25 @@ class AgentServer(ResourceServer):
 
     async def _connected(self, session: Session, ctx: Context, params: JsonObject) -> None:
         """Begin the conversation of a new connection, and see what its client can be asked."""
-        if session not in self._known:
-            self._known.add(session)
-            connection = connection_of(ctx.session)
-            conversation = await self.scopes.connect()
-            if conversation is not None:
-                self._own[session] = conversation
-                connection.exit_stack.push_async_callback(self.scopes.disconnect, conversation)
-            connection.exit_stack.callback(self._disconnected, session)
-            if ctx.method == "initialize" and not _askable(params.get("capabilities")):
-                self._mute.add(session)
+        if session in self._guests:
+            return
+        can = params.get("capabilities") if ctx.method == "initialize" else None
+        guest = _Guest(await self.scopes.connect(), _askable(can))
+        self._guests[session] = guest
+        stack = connection_of(ctx.session).exit_stack
+        stack.push_async_callback(self._disconnected, session, guest)
 
-    def _disconnected(self, session: Session) -> None:
+    async def _disconnected(self, session: Session, guest: _Guest) -> None:
+        del self._guests[session]
         for scope in tuple(self._calls.pop(session, {}).values()):
             scope.cancel()
+        if guest.own is not None:
+            await self.scopes.disconnect(guest.own)
+
+    def _own(self, session: Session) -> Conversation | None:
+        """The conversation of a client's connection; None where it has none."""
+        guest = self._guests.get(session)
+        return None if guest is None else guest.own
 
     async def _called(self, session: Session, ctx: Context, params: JsonObject) -> Answer:
         name = text_of(params, "name")
@@ -285,7 +301,7 @@ class AgentServer(ResourceServer):
         if self._drain.begun:
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params)
-        own = self._own.get(session) if held is None else held[1]
+        own = self._own(session) if held is None else held[1]
         doors = self._doors_of(own)
         if name not in doors:
             return None
@@ -331,14 +347,14 @@ class AgentServer(ResourceServer):
         answer: ToolAnswer = await self._admin.call(name, arguments)
         if not answer.is_error:
             self._loaded()
-            await self.scopes.renew(self._own.get(session))
+            await self.scopes.renew(self._own(session))
             await self.cards_changed()
         return self.service.seal(Answer(answer.data), session)
 
     async def _prompted(self, session: Session, params: JsonObject) -> Answer:
         name = text_of(params, "name")
         held = await self._held(session, params, begin=False)
-        own = self._own.get(session) if held is None else held[1]
+        own = self._own(session) if held is None else held[1]
         agent = self._doors_of(own).of_prompt(name)
         if agent is None:
             raise bad_params(f"there is no prompt `{shown(name)}`")
@@ -375,14 +391,14 @@ class AgentServer(ResourceServer):
         return known
 
     def _list_tools(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self._own.get(session)).doors
+        doors = self._doors_of(self._own(session)).doors
         found = {name: door.tool for name, door in doors.items()}
         for tool in (*self._admin.tools(), *self.service.tools()):
             found[tool.name] = encode(tool.data)
         return _listed("tools/list", "tools", found, params)
 
     def _list_prompts(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self._own.get(session)).doors
+        doors = self._doors_of(self._own(session)).doors
         found = {name: door.prompt for name, door in doors.items()}
         return _listed("prompts/list", "prompts", found, params)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.session import ServerSession
+    from mcp.shared.dispatcher import Outbound
     from starlette.types import ASGIApp
 
     from fast_agent.resources.answer import Answer
@@ -184,7 +185,7 @@ class ResourceServer:
         connection.exit_stack.push_async_callback(to_thread.run_sync, self.service.close, session)
         if connection.session_id is not None:  # before it is closed: what was pushed last, is first
             connection.exit_stack.callback(self.sessions.forget, connection.session_id)
-        ctx.lifespan_context.start_soon(_deliver, mailbox, ctx.session, scope)
+        ctx.lifespan_context.start_soon(_deliver, mailbox, connection.outbound, scope)
         return session
 
     async def _listen(self, ctx: Context, params: JsonObject) -> HandlerResult:
@@ -220,10 +221,16 @@ async def _task_group(server: Server[TaskGroup]) -> AsyncGenerator[TaskGroup]:  
         group.cancel_scope.cancel()
 
 
-async def _deliver(mailbox: Mailbox, session: ServerSession, scope: anyio.CancelScope) -> None:
+async def _deliver(mailbox: Mailbox, outbound: Outbound, scope: anyio.CancelScope) -> None:
+    """Send notifications until the client goes.
+
+    It lives as long as the client's session, so it holds nothing of the request that opened that.
+    """
+
     async def send(notification: Notification) -> None:
+        data = _typed(notification).model_dump(by_alias=True, mode="json", exclude_none=True)
         try:
-            await session.send_notification(_typed(notification))
+            await outbound.notify(data["method"], data.get("params"))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             scope.cancel()  # the client has gone
 

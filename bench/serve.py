@@ -1,0 +1,158 @@
+"""Agents served over HTTP: how soon, how many calls a second, and what a session costs."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from bench.comparison import compare
+from bench.figure import Goal
+from bench.http_client import HttpServer, free_port, time_calls
+from bench.process import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from bench.comparison import Values
+    from bench.figure import Figure
+    from bench.setup import Peer, Setup
+
+ROUNDS = 3
+CALLS, PEER_CALLS = 1_000, 60
+CLIENTS = 20
+SESSIONS = 1_000
+_CARD = "---\ntype: agent\nname: ann\nmodel: passthrough\n---\nSay it back.\n"
+_SCOPES = ("shared", "connection", "request")
+
+
+class Work(NamedTuple):
+    """What is measured of a server.
+
+    Args:
+        calls: How many calls.
+        clients: From how many connections at once.
+    """
+
+    calls: int
+    clients: int
+
+
+def figures(setup: Setup) -> Iterator[Figure]:
+    """Measure the start, calls in each scope, and idle sessions."""
+    card = setup.work / "ann.md"
+    card.write_text(_CARD, "utf-8")
+    done = compare(
+        setup,
+        lambda: {"ready": _ready(setup, _ours(setup, card, "shared"))},
+        peer=lambda peer: {"ready": _ready(setup, _theirs(peer, card, "shared"))},
+        rounds=ROUNDS,
+    )
+    yield done.figure("ready", "agents served over HTTP: ready", "s", Goal(0.9))
+    for scope in _SCOPES:
+        yield from _of_scope(setup, card, scope)
+    logged = compare(
+        setup, partial(_logged, setup, card, Work(_many(setup, CALLS) // 2, 1)), rounds=ROUNDS
+    )
+    yield logged.figure("calls", "calls, sequential, shared, kept as a session", "/s")
+    yield from _memory(setup, card)
+
+
+def _of_scope(setup: Setup, card: Path, scope: str) -> Iterator[Figure]:
+    works = {1: Work(_many(setup, CALLS), 1), CLIENTS: Work(_many(setup, CALLS), CLIENTS)}
+
+    def ours() -> Values:
+        command = _ours(setup, card, scope)
+        return {str(many): _rate(setup, command, work, "ann") for many, work in works.items()}
+
+    def theirs(peer: Peer) -> Values:
+        command = _theirs(peer, card, scope)
+        found: dict[str, float] = {}
+        for many in works:
+            try:
+                found[str(many)] = _rate(setup, command, Work(PEER_CALLS, many), "ann")
+            except BenchError:
+                found[str(many)] = 0.0  # it did not answer every call
+        return found
+
+    done = compare(setup, ours, peer=theirs, rounds=ROUNDS)
+    goals = {1: 400, CLIENTS: 600} if scope != "request" else {1: 250, CLIENTS: 250}
+    for many, least in goals.items():
+        who = "sequential" if many == 1 else f"{many} clients"
+        yield done.figure(str(many), f"calls, {who}, {scope}", "/s", Goal(least, at_least=True))
+
+
+def _memory(setup: Setup, card: Path) -> Iterator[Figure]:
+    count = _many(setup, SESSIONS - 1)
+
+    def ours() -> Values:
+        return {name: _each(setup, card, count, used=name == "used") for name in ("idle", "used")}
+
+    done = compare(setup, ours, rounds=1)
+    yield done.figure("idle", f"memory of each of {count + 1} idle sessions", "KiB", Goal(50))
+    yield done.figure("used", "the same after a call each", "KiB")
+
+
+def _each(setup: Setup, card: Path, count: int, *, used: bool) -> float:
+    """Open sessions, and say what each costs in KiB; an idle one has no connection open."""
+    with _server(setup, _ours(setup, card, "connection")) as server:
+        first = server.connect()
+        first.call("ann", "hello")
+        before = server.resident()
+        for _ in range(count):
+            one = server.connect()
+            if used:
+                one.call("ann", "hello")
+            one.socket.close()
+        after = server.resident()
+        first.socket.close()
+    return (after - before) / count / 1024
+
+
+def _logged(setup: Setup, card: Path, work: Work) -> Values:
+    def command(port: int) -> tuple[str | Path, ...]:
+        return _ours(setup, card, "shared")(port)[:-1]
+
+    return {"calls": _rate(setup, command, work, "ann")}
+
+
+def _ready(setup: Setup, command: Callable[[int], tuple[str | Path, ...]]) -> float:
+    start = time.perf_counter()
+    with _server(setup, command) as server:
+        one = server.connect()
+        seconds = time.perf_counter() - start
+        one.socket.close()
+    return seconds
+
+
+def _rate(
+    setup: Setup, command: Callable[[int], tuple[str | Path, ...]], work: Work, agent: str
+) -> float:
+    with _server(setup, command) as server:
+        connections = [server.connect() for _ in range(work.clients)]
+        for one in connections:
+            one.call(agent, "warm")
+        seconds = time_calls(connections, agent, work.calls)
+        for one in connections:
+            one.socket.close()
+    return work.calls / seconds
+
+
+def _server(setup: Setup, command: Callable[[int], tuple[str | Path, ...]]) -> HttpServer:
+    port = free_port()
+    return HttpServer(command(port), port, cwd=setup.work, environ=setup.environ)
+
+
+def _ours(setup: Setup, card: Path, scope: str) -> Callable[[int], tuple[str | Path, ...]]:
+    serve = (setup.program, "serve", "--card", card, "--instance-scope", scope)
+    return lambda port: (*serve, "--port", str(port), "--no-session")
+
+
+def _theirs(peer: Peer, card: Path, scope: str) -> Callable[[int], tuple[str | Path, ...]]:
+    serve = (peer.program, "serve", "--card", card, "--instance-scope", scope)
+    return lambda port: (*serve, "--transport", "http", "--port", str(port))
+
+
+def _many(setup: Setup, count: int) -> int:
+    return count // 5 if setup.quick else count
