@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from fast_agent.acp.peer import MOST_UNREAD, Peer
+from fast_agent.acp.outgoing import MOST_UNREAD
+from fast_agent.acp.peer import Peer
 from fast_agent.acp.problem import ClientRefused
 
 if TYPE_CHECKING:

@@ -91,6 +91,21 @@ async def test_nobody_to_ask_allows_nothing(new_program: NewProgram, tmp_path: P
     assert "was not run: a person has to allow it" in answered
 
 
+@pytest.mark.spec("PERMISSION-1")
+async def test_the_person_of_the_conversation_is_asked(
+    new_program: NewProgram, tmp_path: Path
+) -> None:
+    (tmp_path / "functions.py").write_text(FUNCTIONS)
+    program, person, other = new_program(), Person(YES), Person(NO)
+    program.agent(
+        "careful", model="passthrough", function_tools="functions.py:wipe", confirm="wipe"
+    )
+    async with program.run(human=other) as app:
+        agent = app.agent("careful", app.cast(human=person))
+        assert await agent.send('***CALL_TOOL wipe {"name": "disk"}') == "wiped disk"
+    assert (len(person.asked), other.asked) == (1, [])
+
+
 async def test_other_calls_are_not_asked_about(new_program: NewProgram, tmp_path: Path) -> None:
     person = Person(NO)
     assert await said(new_program, tmp_path, "look", person) == "saw disk"

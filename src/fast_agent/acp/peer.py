@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias, cast
 import anyio
 from anyio.to_thread import run_sync
 
+from fast_agent.acp.outgoing import Outgoing
 from fast_agent.acp.problem import (
     CANCELLED,
     INTERNAL_ERROR,
@@ -31,9 +32,6 @@ log = getLogger(__name__)
 
 LONGEST_LINE: Final = 32 << 20
 """Most bytes of one message; pictures in prompts are long."""
-
-MOST_UNREAD: Final = 64 << 20
-"""Most bytes that wait for a client to read them; beyond, it is taken for gone."""
 
 _CHUNK = 1 << 16
 _LAST_SECONDS = 2.0
@@ -87,24 +85,17 @@ class Peer:
 
     def __init__(self, input_fd: int, output_fd: int) -> None:
         self._input = input_fd
-        self._output = output_fd
+        self._outgoing = Outgoing(output_fd, self._hang_up)
         self._ids = count(1)
         self._waiting: dict[int, _Waiting] = {}
         self._running: dict[RequestId, anyio.CancelScope] = {}
-        self._outgoing: list[bytes] = []
-        self._unread = 0
-        self._more = anyio.Event()
-        self._drained = anyio.Event()
-        self._drained.set()
         self._ended = False
-        self._gone = False
         self._requests: anyio.abc.TaskGroup | None = None
 
     async def serve(self, side: Side) -> None:
         """Answer until the input ends; what still runs then is cancelled."""
-        os.set_blocking(self._output, False)
         async with anyio.create_task_group() as writing:
-            writing.start_soon(self._write)
+            writing.start_soon(self._outgoing.run)
             try:
                 async with anyio.create_task_group() as requests:
                     self._requests = requests
@@ -112,16 +103,16 @@ class Peer:
                     self._hang_up()
             finally:
                 with anyio.move_on_after(_LAST_SECONDS, shield=True):
-                    await self._drained.wait()
+                    await self._outgoing.flushed()
                 writing.cancel_scope.cancel()
 
     def notify(self, method: str, params: JsonObject) -> None:
         """Send a notification."""
-        self._send(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+        self._outgoing.put(encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def send_raw(self, message: bytes) -> None:
         """Send a message that is written already, without its line end."""
-        self._send(message)
+        self._outgoing.put(message)
 
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         """Ask the other side and wait for its answer.
@@ -133,7 +124,9 @@ class Peer:
             raise ClientRefused("the client is gone")
         number = next(self._ids)
         waiting = self._waiting[number] = _Waiting()
-        self._send(encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params}))
+        self._outgoing.put(
+            encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        )
         try:
             await waiting.came.wait()
         finally:
@@ -227,7 +220,8 @@ class Peer:
         try:
             with scope:
                 result = await work()
-                self._send(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(number), encode(result)))
+                answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(number), encode(result))
+                self._outgoing.put(answer, now=True)
                 return
             self._refuse(number, Refused(CANCELLED, "the request was cancelled"))
         except Refused as problem:
@@ -260,46 +254,8 @@ class Peer:
 
     def _refuse(self, number: RequestId | None, problem: Refused) -> None:
         name = b"null" if number is None else _id(number)
-        self._send(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (name, encode(problem.wire)))
-
-    def _send(self, message: bytes) -> None:
-        if self._gone:
-            return
-        self._unread += len(message) + 1
-        if self._unread > MOST_UNREAD:
-            log.error("the client does not read; %d bytes wait for it", self._unread)
-            self._lose()
-            return
-        if not self._outgoing:
-            self._more.set()
-        if self._unread == len(message) + 1:
-            self._drained = anyio.Event()
-        self._outgoing.append(message)
-
-    async def _write(self) -> None:
-        while True:
-            await self._more.wait()
-            self._more = anyio.Event()
-            data = memoryview(b"\n".join((*self._outgoing, b"")))
-            taken, self._outgoing = len(data), []
-            while data:
-                try:
-                    data = data[os.write(self._output, data) :]
-                except BlockingIOError:
-                    await anyio.wait_writable(self._output)
-                except OSError:
-                    self._lose()
-                    return
-            self._unread -= taken
-            if not self._unread:
-                self._drained.set()
-
-    def _lose(self) -> None:
-        """Take note that nobody reads any more."""
-        self._gone = True
-        self._outgoing.clear()
-        self._drained.set()
-        self._hang_up()
+        error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (name, encode(problem.wire))
+        self._outgoing.put(error, now=True)
 
     def _hang_up(self) -> None:
         """Take note that the client is gone: end what it asked for, and who waits for it."""

@@ -276,7 +276,9 @@ class OneShot:
     def _human(self, program: FastAgent) -> Human | None:
         """Give the person at the terminal, where an agent or a server might ask one."""
         configs = [card.config for card in program.load_set.cards.values()]
-        asking = any(one.human_input or one.servers or one.mcp_connect for one in configs)
+        asking = any(
+            one.human_input or one.servers or one.mcp_connect or one.confirm for one in configs
+        )
         if self.quiet or not asking:
             return None
         from fast_agent.tools.terminal_human import TerminalHuman

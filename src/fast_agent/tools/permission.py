@@ -60,10 +60,10 @@ class Permission(Protocol):
 
 
 class HumanPermission:
-    """Asks a person with a form.
+    """Asks a person with a form: the one of the conversation, else the one of the program.
 
     Args:
-        human: The way to the person; None where there is nobody, who permits nothing.
+        human: The way to the program's person; None where there is nobody, who permits nothing.
     """
 
     __slots__ = ("_human",)
@@ -73,7 +73,8 @@ class HumanPermission:
 
     async def ask(self, request: PermissionRequest) -> str | None:
         """Ask for permission; see `Permission.ask`."""
-        if self._human is None:
+        human = request.context.human or self._human
+        if human is None:
             return "a person has to allow it, and there is nobody to ask"
         name, agent = request.call.name, request.context.agent_name
         shown = summary(str(dict(request.call.arguments)), _MOST_SHOWN)
@@ -82,7 +83,7 @@ class HumanPermission:
             agent_name=agent,
             schema=_ANSWER,
         )
-        answer = await self._human.ask(question)
+        answer = await human.ask(question)
         agreed = answer.action == "accept" and (answer.content or {}).get("call") == "yes"
         return None if agreed else "the person did not allow it"
 

@@ -1,0 +1,98 @@
+"""Outgoing messages: what waits to be read by the other side, in order."""
+
+from __future__ import annotations
+
+import os
+from logging import getLogger
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = getLogger(__name__)
+
+MOST_UNREAD: Final = 64 << 20
+"""Most bytes that wait for a client to read them; beyond, it is taken for gone."""
+
+
+class Outgoing:
+    """Writes messages to a descriptor, one a line, without keeping anybody waiting.
+
+    Args:
+        descriptor: Where to; it is made non-blocking.
+        lost: Called once when nobody reads any more.
+    """
+
+    def __init__(self, descriptor: int, lost: Callable[[], None]) -> None:
+        self._descriptor = descriptor
+        self._lost = lost
+        self._queue: list[bytes] = []
+        self._rest = memoryview(b"")
+        self._size = 0
+        self._more = anyio.Event()
+        self._all_read = anyio.Event()
+        self._gone = False
+
+    def put(self, message: bytes, *, now: bool = False) -> None:
+        """Send a message.
+
+        Args:
+            message: The message, without its line end.
+            now: Write it at once, with those before it, as far as that needs no waiting; else it is
+                written soon, together with others.
+        """
+        if self._gone:
+            return
+        self._queue.append(message)
+        self._size += len(message) + 1
+        if self._size > MOST_UNREAD:
+            log.error("the client does not read; %d bytes wait for it", self._size)
+            self._lose()
+        elif now:
+            self._push()
+        if self._size:
+            self._more.set()
+
+    async def run(self) -> None:
+        """Write what is put, until this is cancelled or nobody reads any more."""
+        os.set_blocking(self._descriptor, False)
+        while not self._gone:
+            await self._more.wait()
+            self._more = anyio.Event()
+            self._push()
+            while self._size:
+                await anyio.wait_writable(self._descriptor)
+                self._push()
+
+    async def flushed(self) -> None:
+        """Wait until everything is written, or nobody reads any more."""
+        while self._size:
+            await self._all_read.wait()
+
+    def _push(self) -> None:
+        """Write as much as is taken without waiting."""
+        try:
+            while self._size:
+                if not self._rest:
+                    self._rest = memoryview(b"\n".join((*self._queue, b"")))
+                    self._queue.clear()
+                written = os.write(self._descriptor, self._rest)
+                self._rest = self._rest[written:]
+                self._size -= written
+        except BlockingIOError:
+            return
+        except OSError:
+            self._lose()
+            return
+        self._all_read.set()
+        self._all_read = anyio.Event()
+
+    def _lose(self) -> None:
+        self._gone = True
+        self._queue.clear()
+        self._rest = memoryview(b"")
+        self._size = 0
+        self._all_read.set()
+        self._lost()
