@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -48,7 +48,7 @@ AWAY = HumanAnswer(action="cancel")
 
 
 async def said(
-    new_program: NewProgram, place: Path, call: str, human: Human | None, **fields: object
+    new_program: NewProgram, place: Path, call: str, human: Human | None, **fields: Any
 ) -> str:
     (place / "functions.py").write_text(FUNCTIONS)
     (place / "hooks.py").write_text(HOOKS)
