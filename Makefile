@@ -10,7 +10,7 @@ PIP := -m pip --disable-pip-version-check install --quiet --require-hashes
 EXTRAS := core local openai anthropic google all dev build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-workflows test fuzz check format lint types imports bench bench-peers lock docs clean setup weights
+.PHONY: help demo demo-workflows test fuzz soak check format lint types imports bench bench-peers lock docs clean setup weights
 
 help:  ## Say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ test: weights  ## Set everything up and run the tests
 
 fuzz: setup  ## Run the fuzz tests long, and another way each time
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest --timeout 3600 tests/fuzz
+
+soak: setup  ## Let random editors and clients at real servers for SOAK_MINUTES, 30 if not said
+	$(BIN)/python -m tests.soak.run
 
 check: setup format-check lint types imports docs-check test  ## What a contributor runs before a commit
 

@@ -1,0 +1,155 @@
+"""Settling: what must be true of every server soon after edits and visits have ended."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.types import ToolListChangedNotification
+from tests.soak.clients import STAMP_CALL, VALUE_CALL, ask, check_tools, history, text_of
+from tests.soak.process_state import process_state
+from tests.soak.served_agents import HttpAgents
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from mcp.client import Client
+    from tests.soak.process_state import ProcessState
+    from tests.soak.served_agents import ServedAgents
+    from tests.soak.soak import Soak
+
+_LOOKS_EVERY = 0.05
+_RESTS = 0.3
+"""Seconds for connections that were closed to be gone."""
+
+
+class Settling:
+    """Checks servers at rest, and samples what they hold.
+
+    Args:
+        soak: The soak.
+        served: The servers.
+    """
+
+    def __init__(self, soak: Soak, served: tuple[ServedAgents, ...]) -> None:
+        self._soak = soak
+        self._findings = soak.findings
+        self.served = served
+        self.samples: dict[str, list[tuple[float, ProcessState]]] = {one.name: [] for one in served}
+        self.messages: list[tuple[float, int]] = []
+        self._changes: Counter[str] = Counter()
+        self._told: Counter[str] = Counter()
+        self._before: dict[str, str] = {}
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator[None]:
+        """Have a client stay that hears of changed lists of tools."""
+        async with AsyncExitStack() as stack:
+            for one in self.served:
+                if isinstance(one, HttpAgents) and one.scope == "shared":
+                    handler = _Ears(self._changes, one.name)
+                    stays = await stack.enter_async_context(
+                        one.client("legacy", message_handler=handler)
+                    )
+                    await stays.list_tools()
+            yield
+
+    async def settle(self) -> None:
+        """See that every server has what is on disk."""
+        expected: dict[str, str] = {}
+        for editor in self._soak.editors:
+            expected.update(editor.expected())
+        begun = time.monotonic()
+        for one in self.served:
+            await self._listed(one, expected, begun)
+            await self._answered(one)
+        if self._before and self._before != expected:
+            await self._heard()
+        self._before = expected
+        self._told.update(self._changes)
+        self._changes.clear()
+
+    async def check_messages(self) -> None:
+        """See that the shared agent remembers everything that was answered, once and in order."""
+        agent = self._soak.talker.name
+        said = self._soak.said
+        for one in self.served:
+            if one.scope != "shared":
+                continue
+            async with one.client("legacy") as client:
+                heard = await history(client, agent)
+            questions, answers = heard[::2], heard[1::2]
+            self._findings.expect(questions == answers, f"{one.name}: a torn history of `{agent}`")
+            for name, messages in said.items():
+                remembered = [text for text in questions if text.rpartition("-")[0] == name]
+                self._findings.expect(
+                    remembered == messages,
+                    f"{one.name}: {name} said {len(messages)} messages,"
+                    f" {len(remembered)} are remembered",
+                )
+            self._findings.count("messages found again", len(questions))
+
+    async def sample(self) -> None:
+        """Note what every server holds while nobody is there."""
+        await anyio.sleep(_RESTS)
+        now = self._soak.clock()
+        self.messages.append((now, self._findings.counts["messages found again"]))
+        for one in self.served:
+            if one.running:
+                self.samples[one.name].append((now, process_state(one.pid)))
+
+    async def _listed(self, served: ServedAgents, expected: dict[str, str], begun: float) -> None:
+        end = begun + self._soak.plan.settles_in
+        found: dict[str, str] = {}
+        while True:
+            async with served.client() as client:
+                found = await _descriptions(client, self._soak, served.name)
+            if found == expected:
+                self._findings.took("settled", time.monotonic() - begun)
+                return
+            if time.monotonic() > end:
+                wrong = {
+                    name: (expected.get(name), found.get(name))
+                    for name in expected.keys() | found.keys()
+                    if expected.get(name) != found.get(name)
+                }
+                self._findings.wrong(f"{served.name}: stale tools (expected, found): {wrong}")
+                return
+            await anyio.sleep(_LOOKS_EVERY)
+
+    async def _answered(self, served: ServedAgents) -> None:
+        pair, tool = self._soak.pair.number, self._soak.tool.number
+        async with served.client() as client:
+            text = text_of(await ask(client, "both", STAMP_CALL))
+            held = text == f"{pair} {pair}"
+            self._findings.expect(held, f"{served.name}: the pair is at {pair}, not {text!r}")
+            text = text_of(await ask(client, "teller", VALUE_CALL))
+            held = text == str(tool)
+            self._findings.expect(held, f"{served.name}: the function is at {tool}, not {text!r}")
+
+    async def _heard(self) -> None:
+        """See that the client that stayed was told of the change."""
+        with anyio.move_on_after(self._soak.plan.settles_in):
+            while not self._changes:  # noqa: ASYNC110 - a client counts elsewhere
+                await anyio.sleep(_LOOKS_EVERY)
+        self._findings.expect(bool(self._changes), "nobody told of the changed list of tools")
+        self._findings.count("changes that were told", sum(self._changes.values()))
+
+
+async def _descriptions(client: Client, soak: Soak, where: str) -> dict[str, str]:
+    return check_tools((await client.list_tools()).tools, soak.findings, where)
+
+
+class _Ears:
+    """Counts what a client is told of changed lists."""
+
+    def __init__(self, changes: Counter[str], name: str) -> None:
+        self._changes = changes
+        self._name = name
+
+    async def __call__(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._changes[self._name] += 1
