@@ -37,6 +37,10 @@ class Deadly:
         self._after = after
 
     @property
+    def used(self) -> tuple[int, ...]:
+        return self._inner.used
+
+    @property
     def transcript(self) -> CumulativeTranscript:
         return self._inner.transcript
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 import anyio
@@ -54,6 +55,28 @@ async def test_a_resumed_session_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [turn.agent for turn in store.read(session.id)[1].turns] == [
         *("lead", "lead", "flow", "lead")
     ]
+
+
+@pytest.mark.spec("SESSION-17")
+async def test_what_was_used_is_counted_on(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        async with live(world_of(), session.journal) as runtime:
+            await runtime.agent("lead").send("go first")
+            await runtime.agent("flow").send("through")
+            cast, used = runtime.cast(journal=session.journal), runtime.usage
+        assert (used.requests, used.tool_calls) == (7, 2)
+        assert cast.usage == used
+    assert store.read(session.id)[1].used == astuple(used)
+    with store.open(session.id) as again:
+        async with live(world_of(), again.journal) as runtime:
+            before = runtime.cast(journal=again.journal)
+            assert before.usage == used
+            await runtime.agent("kid").send("more")
+            assert runtime.cast(journal=again.journal).usage.requests == 8
+            assert runtime.usage.requests == 1  # what this run used
+        again.rewind(1)
+        assert again.journal.used == again.state.used != astuple(used)
 
 
 @pytest.mark.spec("SESSION-2")
@@ -308,6 +331,10 @@ class Refusing:
         self._left = written
         self.refuses = True
         self.settled: list[str] = []
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        return self._inner.used
 
     @property
     def transcript(self) -> CumulativeTranscript:

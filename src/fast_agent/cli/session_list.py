@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,14 @@ def render_turns(summary: SessionSummary, state: SessionState) -> str:
 
 def turns_json(summary: SessionSummary, state: SessionState) -> str:
     """Write a session and its turns as JSON."""
-    return json.dumps({**_facts(summary), "turns": _turns(state)}, indent=2) + "\n"
+    facts = {**_facts(summary), "usage": _usage(state), "turns": _turns(state)}
+    return json.dumps(facts, indent=2) + "\n"
+
+
+def _usage(state: SessionState) -> dict[str, int]:
+    from fast_agent.models.usage import Usage
+
+    return asdict(Usage(*state.used))
 
 
 def _turns(state: SessionState) -> list[dict[str, str]]:

@@ -9,6 +9,7 @@ do not exceed a limit of tokens together, one waits where it would not fit besid
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import LimitError
@@ -69,6 +70,13 @@ class Meter:
             self._requests,
             self._tool_calls,
         )
+
+    def go_on(self, used: tuple[int, ...]) -> None:
+        """Count what was used before, in the order of the counts of `Usage`."""
+        before = Usage(*used)
+        self._requests += before.requests
+        self._tool_calls += before.tool_calls
+        self.count_answer(replace(before, requests=0))
 
     def check_request(self) -> None:
         """Raise LimitError if one more model request would exceed a limit."""

@@ -45,6 +45,8 @@ class Cast:
         self._journal = journal
         self._agents: dict[str, Agent] = {}
         self._meter = Meter("conversation")
+        if journal is not None:
+            self._meter.go_on(journal.used)
         transcript = scope.transcript
         if transcript is None:
             transcript = CumulativeTranscript() if journal is None else journal.transcript
@@ -55,7 +57,7 @@ class Cast:
 
     @property
     def usage(self) -> Usage:
-        """What its agents used together, with all they started."""
+        """What its agents used together, with all they started; also before it was resumed."""
         return self._meter.usage
 
     @property

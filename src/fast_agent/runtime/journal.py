@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import astuple
 from logging import getLogger
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message, ToolResult
+    from fast_agent.runtime.budget import Meter
     from fast_agent.runtime.events import Origin
     from fast_agent.runtime.scope import Scope
     from fast_agent.sessions.cumulative import CumulativeTranscript
@@ -55,6 +57,11 @@ class Journal(Protocol):
         Raises:
             SessionError: It cannot be read.
         """
+        ...
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """What the turns written down used, in the order of the counts of `Usage`."""
         ...
 
     @property
@@ -139,6 +146,7 @@ class TurnJournal:
         record: What the journal holds of the history the turn goes into; None where it goes into
             none that outlives it.
         start: Where the turn begins in its conversation.
+        spent: Counts what the turn uses with all it starts.
     """
 
     __slots__ = (
@@ -148,6 +156,7 @@ class TurnJournal:
         "_record",
         "_results",
         "_scope",
+        "_spent",
         "_start",
         "_there",
     )
@@ -159,13 +168,15 @@ class TurnJournal:
         scope: Scope,
         *,
         record: MemoryRecord | None,
-        start: int = 0,
+        start: int,
+        spent: Meter,
     ) -> None:
         self._journal = journal
         self._origin = origin
         self._scope = scope
         self._record = record
         self._start = start
+        self._spent = spent
         self._there: list[Message] = []
         self._results: list[ToolResult] = []
         self._ended = False
@@ -267,7 +278,8 @@ class TurnJournal:
         """Write that it failed and left nothing; what cannot be written is only logged."""
         if self._ended:
             return
-        ended = TurnEnded(self._origin.turn_id, stop_reason, kept=False, place="dropped")
+        turn_id, used = self._origin.turn_id, self._used()
+        ended = TurnEnded(turn_id, stop_reason, kept=False, place="dropped", used=used)
         try:
             self._journal.record(ended)
             self._ended = True
@@ -301,7 +313,12 @@ class TurnJournal:
             stop_reason,
             kept=kept and self._record is not None,
             place="listed" if listed else "held",
+            used=self._used(),
         )
+
+    def _used(self) -> tuple[int, ...]:
+        """Give what the turn used, where no turn above it counts that too."""
+        return () if self._origin.parent_call_id is not None else astuple(self._spent.usage)
 
     def _put(self, index: int, message: Message) -> None:
         if index < len(self._there):

@@ -139,7 +139,12 @@ class Turn:
             from fast_agent.runtime.journal import TurnJournal
 
             self._journal = TurnJournal(
-                scope.journal, self._origin, scope, record=record, start=self._start
+                scope.journal,
+                self._origin,
+                scope,
+                record=record,
+                start=self._start,
+                spent=self._tree,
             )
 
     async def run(self, message: Message) -> TurnResult:

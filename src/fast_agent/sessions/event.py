@@ -70,12 +70,15 @@ class TurnEnded:
         kept: Whether its messages are in the agent's history now.
         place: Whether they are in the session's transcript now, are held back until a block brings
             them there, or never come there.
+        used: What it used with all it started, in the order of the counts of `Usage`; empty where
+            another turn counts it too.
     """
 
     turn_id: str
     stop_reason: str
     kept: bool
     place: Place = "listed"
+    used: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.history import History
@@ -13,6 +14,7 @@ from fast_agent.sessions.event import (
     HistoryExtended,
     HistoryReplaced,
     TurnBegan,
+    TurnEnded,
 )
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.state import state_of
@@ -32,12 +34,13 @@ class SessionJournal:
         state: What the log amounted to when the session was opened.
     """
 
-    __slots__ = ("_log", "_state", "_touched", "_transcript")
+    __slots__ = ("_log", "_state", "_touched", "_transcript", "_used")
 
     def __init__(self, log: EventLog, state: SessionState) -> None:
         self._log = log
         self._state = state
         self._touched: set[str] = set()
+        self._used = [state.used]
         self._transcript = CumulativeTranscript(state.entries, on_block=self._list)
 
     def record(self, event: SessionEvent) -> None:
@@ -48,6 +51,7 @@ class SessionJournal:
         """
         self._touch(event)
         self._log.append(row_of(event))
+        self._count(event)
 
     def settle(self, event: SessionEvent) -> None:
         """Write an event and bring it and all before it to the disk, past a loss of power.
@@ -59,6 +63,7 @@ class SessionJournal:
         """
         self._touch(event)
         self._log.append_surely(row_of(event))
+        self._count(event)
 
     def history(self, agent: str) -> History | None:
         """Give what an agent remembers; where it changed since, the log is read anew.
@@ -79,6 +84,11 @@ class SessionJournal:
             return None if messages is None else History(messages)
 
     @property
+    def used(self) -> tuple[int, ...]:
+        """What the turns of the session used, in the order of the counts of `Usage`."""
+        return tuple(map(sum, zip_longest(*self._used, fillvalue=0)))
+
+    @property
     def transcript(self) -> CumulativeTranscript:
         """The transcript of the session; what was before is read when that is first needed."""
         return self._transcript
@@ -87,12 +97,18 @@ class SessionJournal:
         """Take another state for what was before, as after a rewind."""
         self._state = state
         self._touched.clear()
+        self._used = [state.used]
         self._transcript.restart(state.entries)
 
     def _touch(self, event: SessionEvent) -> None:
         """Note that an agent remembers more than the state tells."""
         if isinstance(event, TurnBegan | HistoryReplaced | HistoryExtended | HistoryCleared):
             self._touched.add(event.agent)
+
+    def _count(self, event: SessionEvent) -> None:
+        if isinstance(event, TurnEnded) and event.used:
+            # Worker threads come here too, so nothing is read before it is written.
+            self._used.append(event.used)
 
     def _list(self, entries: tuple[Entry, ...]) -> None:
         self.record(BlockListed(tuple(entry.turn_id for entry in entries)))

@@ -45,7 +45,7 @@ class Row(NamedTuple):
         number: Depth of a turn, index of a message, event a rewind goes back to, or which of
             `PLACES` a turn that ended has.
         flag: Whether a turn is kept, or whether templates are forgotten too.
-        form: The form of the message, None for JSON.
+        form: The form of the message, None for JSON; what a turn used, in numbers.
         data: A message or messages, or other text.
     """
 
@@ -89,6 +89,7 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
                 event.turn_id,
                 number=PLACES.index(event.place),
                 flag=int(event.kept),
+                form=" ".join(map(str, event.used)) or None,
                 data=event.stop_reason,
             )
         case BlockListed():

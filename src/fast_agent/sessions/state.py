@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.sessions.cumulative import Entry
     from fast_agent.sessions.log import EventLog
+
+_COUNTS = 6
+"""How many counts there are of what a turn used."""
 
 
 class _Past:
@@ -92,6 +96,11 @@ class SessionState:
     def turns(self) -> tuple[TurnRecord, ...]:
         """The turns nothing else started, in the order in which they began."""
         return tuple([turn for turn in self._turns.values() if turn.parent_call_id is None])
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """What all turns used together, in the order of the counts of `Usage`; empty of nothing."""
+        return tuple(map(sum, zip_longest(*[turn.used for turn in self.turns], fillvalue=0)))
 
     @property
     def open_turns(self) -> tuple[TurnRecord, ...]:
@@ -186,6 +195,8 @@ class SessionState:
     def _end(self, seq: int, row: Row) -> None:
         turn = self._turn(row)
         turn.stop_reason, turn.ended = row.data, seq
+        if row.form:
+            turn.used = _numbers(row.form)
         if row.flag:
             self._past(turn.agent).parts.append(turn)
         place = row.number or 0
@@ -208,6 +219,13 @@ class SessionState:
             self._listed.append(turn.turn_id)
             if turn.ended is None and self.remembers(turn):
                 self._past(turn.agent).parts.append(turn)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    words = text.split()
+    if len(words) != _COUNTS or not all(word.isdecimal() for word in words):
+        raise SessionError(f"`{text[:50]}` is nothing a turn can have used")
+    return tuple(map(int, words))
 
 
 def living(

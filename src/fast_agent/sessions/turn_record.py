@@ -41,6 +41,7 @@ class TurnRecord:
         stop_reason: Why it ended; None while it runs.
         ended: The number of the event it ended with, or None.
         place: Where it stands in the transcript, once it ended.
+        used: What it used with all it started; see `TurnEnded`.
     """
 
     turn_id: str
@@ -55,6 +56,7 @@ class TurnRecord:
     stop_reason: str | None = None
     ended: int | None = None
     place: Place = "held"
+    used: tuple[int, ...] = ()
 
     def put(self, index: int, text: Stored) -> None:
         """Take a message."""

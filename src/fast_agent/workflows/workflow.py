@@ -252,7 +252,9 @@ class Workflow(Agent):
         from fast_agent.runtime.journal import TurnJournal
 
         record = self._memory.record
-        return TurnJournal(scope.journal, turn.origin, scope, record=record, start=start)
+        return TurnJournal(
+            scope.journal, turn.origin, scope, record=record, start=start, spent=turn.tree
+        )
 
     async def _run(
         self,
