@@ -52,7 +52,8 @@ class Inspector:
     def __init__(self, program: Path, environ: Mapping[str, str], skills: Path) -> None:
         self._program = program
         self._environ = environ
-        self._serve = (_PROGRAM, "resources", "serve", "--skills", skills)
+        self._serve: tuple[str | Path, ...] = (_PROGRAM, "resources", "serve", "--skills", skills)
+        self._over_stdio = self._serve
         self._text = (skills / "reading-tables/SKILL.md").read_text("utf-8")
 
     @contextmanager
@@ -93,7 +94,7 @@ class Inspector:
         yield Trial(directory, partial(_lists, "resources", "uri", inside))
 
     def _ask(self, url: str | None, era: str, trial: Trial) -> Outcome:
-        target = self._serve if url is None else (url, "--transport", "http")
+        target = self._over_stdio if url is None else (url, "--transport", "http")
         options = ("--protocol-era", era, "--quiet", "--method", *trial.arguments)
         with tempfile.TemporaryDirectory() as home:
             done = subprocess.run(
@@ -109,6 +110,33 @@ class Inspector:
         if not trial.right(done.stdout):
             return Outcome(name, 0, (f"unlike what is expected: {done.stdout[-300:]}",))
         return Outcome(name, 1, ())
+
+
+class AgentInspector(Inspector):
+    """The same, tried against `fast-agent serve`.
+
+    Args:
+        program: Where it is.
+        environ: What it runs in.
+        cards: The cards of the agents that are served.
+    """
+
+    def __init__(self, program: Path, environ: Mapping[str, str], cards: Path) -> None:
+        self._program = program
+        self._environ = environ
+        self._serve = (_PROGRAM, "serve", "--card", cards, "--no-session")
+        self._over_stdio = (sys.executable, Path(__file__).with_name("agents.py"), cards)
+
+    def _plan(self) -> Iterator[Trial]:
+        yield Trial(("tools/list", "--strict"), partial(_lists, "tools", "name", ["ann"]))
+        call = ("tools/call", "--tool-name", "ann", "--tool-arg", "message=hello")
+        yield Trial(call, partial(_holds, "content", "hello"))
+        yield Trial(("prompts/list",), partial(_lists, "prompts", "name", ["ann_history"]))
+        yield Trial(("prompts/get", "--prompt-name", "ann_history"), _gives_messages)
+
+
+def _gives_messages(told: str) -> bool:
+    return isinstance(json.loads(told)["messages"], list)
 
 
 def _lists(key: str, field: str, wanted: Sequence[str], told: str) -> bool:

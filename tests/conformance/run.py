@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PLACE = Path(__file__).parents[2] / ".venvs"
 HERE = Path(__file__).parent
 SKILLS = HERE / "skills"
+CARDS = HERE / "cards"
 AT_ONCE = 2
 
 
@@ -102,6 +103,14 @@ def main() -> int:
         report.add("the Inspector over stdio", inspected.trials(None))
         with inspected.serving() as url:
             report.add("the Inspector over HTTP", inspected.trials(url))
+        agents = inspector.AgentInspector(command_line, node.environ, CARDS)
+        report.add("the Inspector and agents over stdio", agents.trials(None))
+        with agents.serving() as url:
+            report.add("the Inspector and agents over HTTP", agents.trials(url))
+            report.add(
+                "agents over HTTP",
+                (partial(scenarios.try_server, url, one) for one in suite.AGENTS),
+            )
         report.add("acpx, an editor without a screen", editor.trials())
     print(f"{report.tried - report.failed} of {report.tried} pass")
     return 1 if report.failed else 0

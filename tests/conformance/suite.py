@@ -115,6 +115,37 @@ SERVER = (
     *(Scenario(name, "2026-07-28") for name in MODERN),
     *(Scenario(name) for name in EXTENSION),
 )
+AGENTS = (
+    *(
+        Scenario(name, "2025-11-25")
+        for name in (
+            "server-initialize",
+            "server-session-lifecycle",
+            "ping",
+            "logging-set-level",
+            "tools-list",
+            "prompts-list",
+            "resources-list",
+            "server-sse-multiple-streams",
+            "dns-rebinding-protection",
+        )
+    ),
+    *(
+        Scenario(name, "2026-07-28")
+        for name in (
+            "server-stateless",
+            "tools-list",
+            "prompts-list",
+            "resources-list",
+            "server-sse-multiple-streams",
+            "dns-rebinding-protection",
+            "caching",
+            "http-header-validation",
+        )
+    ),
+)
+"""What is tried of a server of agents."""
+
 OVER_STDIO = tuple(one for one in SERVER if one.name not in OVER_HTTP_ONLY)
 
 
