@@ -184,3 +184,15 @@ def test_verdicts_of_many_are_all_kept(tmp_path: Path) -> None:
     known = RememberedPermissions(path)
     assert [known.verdict("/here", str(number)) for number in range(12)] == ["allow"] * 12
     assert known.verdict("/elsewhere", "1") is None
+
+
+@pytest.mark.spec("ACP-15")
+async def test_a_card_is_written_only_with_permission(tmp_path: Path) -> None:
+    card = write_card(tmp_path, "s.md", "name: s", "type: smart")
+    async with connected(tmp_path, card, editor=Editor("reject_once")) as there:
+        session = (await there.open()).session_id
+        text = "---\nname: made\n---\nBe brief.\n"
+        await there.prompt(session, call("create_agent_card", path="made.md", text=text))
+        assert len(there.editor.asked) == 1
+        assert "was not run" in results(there)[0]
+        assert not (there.cwd / "made.md").exists()

@@ -67,7 +67,8 @@ async def test_tool_calls_are_shown_with_kind_place_and_result(tmp_path: Path) -
         session = await there.open()
         text = '***CALL_TOOL read_notes {"path": "notes/a.md", "line": 7}\n***CALL_TOOL delete_all'
         await there.prompt(session.session_id, text)
-        read, delete = there.editor.of("tool_call")
+        begun = {one["title"]: one for one in there.editor.of("tool_call")}
+        read, delete = begun["read_notes"], begun["delete_all"]
         assert (read["title"], read["kind"], read["status"]) == (
             "read_notes",
             "read",
@@ -76,10 +77,11 @@ async def test_tool_calls_are_shown_with_kind_place_and_result(tmp_path: Path) -
         assert read["locations"] == [{"path": str(there.cwd / "notes/a.md"), "line": 7}]
         assert read["rawInput"] == {"path": "notes/a.md", "line": 7}
         assert delete["kind"] == "delete"
-        done, failed = there.editor.of("tool_call_update")
-        assert (done["toolCallId"], done["status"]) == (read["toolCallId"], "completed")
+        ended = {one["toolCallId"]: one for one in there.editor.of("tool_call_update")}
+        done, failed = ended[read["toolCallId"]], ended[delete["toolCallId"]]
+        assert done["status"] == "completed"
         assert done["content"][0]["content"]["text"] == "notes of notes/a.md"
-        assert (failed["toolCallId"], failed["status"]) == (delete["toolCallId"], "failed")
+        assert failed["status"] == "failed"
 
 
 @pytest.mark.spec("ACP-5")

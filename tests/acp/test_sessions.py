@@ -65,19 +65,30 @@ async def test_a_session_is_resumed_without_telling_it_again(tmp_path: Path) -> 
 
 @pytest.mark.spec("ACP-13")
 async def test_a_fork_goes_on_from_there_and_leaves_the_other(tmp_path: Path) -> None:
-    async with connected(tmp_path) as there:
+    cards = (
+        write_card(tmp_path, "agent.md", "name: agent", "default: true"),
+        write_card(tmp_path, "other.md", "name: other"),
+    )
+    async with connected(tmp_path, *cards) as there:
         session = (await there.open()).session_id
         await there.prompt(session, "one")
+        await there.agent.set_session_mode(session_id=session, mode_id="other")
+        await there.prompt(session, "one more")
+        unused = await there.agent.fork_session(cwd=str(there.cwd), session_id=session)
+        assert unused.modes is not None
+        assert unused.modes.current_mode_id == "other"
+        await there.agent.set_session_mode(session_id=session, mode_id="agent")
         fork = await there.agent.fork_session(cwd=str(there.cwd), session_id=session)
         assert fork.session_id != session
+        await there.agent.set_session_mode(session_id=fork.session_id, mode_id="agent")
         await there.prompt(fork.session_id, "two")
         await there.prompt(session, "three")
     store = SessionStore(there.home)
     histories = [
         [one.text for one in store.read(name)[1].history("agent") or [] if one.role == "user"]
-        for name in (session, fork.session_id)
+        for name in (session, fork.session_id, unused.session_id)
     ]
-    assert histories == [["one", "three"], ["one", "two"]]
+    assert histories == [["one", "three"], ["one", "two"], ["one"]]
 
 
 @pytest.mark.spec("ACP-13")

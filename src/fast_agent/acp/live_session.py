@@ -34,6 +34,7 @@ STOP_REASONS: Final[Mapping[str, str]] = {
     "cancelled": "cancelled",
 }
 _TITLE_LENGTH: Final = 60
+_MOST_NOTES: Final = 20
 _NOT_HERE: Final = frozenset({"exit"})
 _SESSION_ACTIONS: Final = frozenset({"list", "rename", "delete", "export"})
 
@@ -81,6 +82,7 @@ class LiveSession:
         self.id = session_id
         self.cwd = cwd
         self.closing = anyio.Event()
+        self._ending = False
         self.closed = anyio.Event()
         self._desk = desk
         self._updates = updates
@@ -120,7 +122,7 @@ class LiveSession:
         if self.busy:
             self._updates.think(f"{text}\n")
         else:
-            self._notes.append(text)
+            self._notes = [*self._notes[1 - _MOST_NOTES :], text]
 
     def choose(self, agent: str) -> None:
         """Talk to another agent.
@@ -153,6 +155,7 @@ class LiveSession:
 
     async def close(self) -> None:
         """End the session, cancelling what runs."""
+        self._ending = True
         self.cancel()
         await self._idle.wait()
         self.closing.set()
@@ -177,6 +180,8 @@ class LiveSession:
         Raises:
             Refused: One is being answered.
         """
+        if self._ending:
+            raise Refused(INVALID_REQUEST, f"session `{self.id}` is being closed")
         if self._turn is not None:
             raise Refused(
                 INVALID_REQUEST,

@@ -57,14 +57,19 @@ class Outgoing:
 
     async def run(self) -> None:
         """Write what is put, until this is cancelled or nobody reads any more."""
+        blocking = os.get_blocking(self._descriptor)
         os.set_blocking(self._descriptor, False)
-        while not self._gone:
-            await self._more.wait()
-            self._more = anyio.Event()
-            self._push()
-            while self._size:
-                await anyio.wait_writable(self._descriptor)
+        try:
+            while not self._gone:
+                await self._more.wait()
+                self._more = anyio.Event()
                 self._push()
+                while self._size:
+                    await anyio.wait_writable(self._descriptor)
+                    self._push()
+        finally:
+            # A terminal would stay so for the program that is started in it next.
+            os.set_blocking(self._descriptor, blocking)
 
     async def flushed(self) -> None:
         """Wait until everything is written, or nobody reads any more."""

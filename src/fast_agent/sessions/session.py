@@ -76,7 +76,7 @@ class Session:
     Attributes:
         facts: What is known of it without its events.
         journal: Takes the events of live agents.
-        last_agent: The agent that was talked to last when it was opened, or None.
+        last_agent: The agent that was talked to last when it was opened or taken over, or None.
 
     Raises:
         SessionError: The log is damaged, or cannot be written.
@@ -87,8 +87,7 @@ class Session:
         self._lock = lock
         self.facts = SessionFacts.of(log)
         state = self._recovered()
-        turns = state.turns
-        self.last_agent = turns[-1].agent if turns else None
+        self.last_agent = _last_agent(state)
         self.journal = SessionJournal(log, state)
 
     def __enter__(self) -> Self:
@@ -157,7 +156,9 @@ class Session:
             SessionError: They cannot be written; none is then.
         """
         self._log.append_all(rows)
-        self.journal.restart(self._recovered())
+        state = self._recovered()
+        self.last_agent = _last_agent(state)
+        self.journal.restart(state)
 
     def close(self) -> None:
         """Close it, so that another process may open it; safe to call twice."""
@@ -217,3 +218,8 @@ def turn_of(state: SessionState, turn: int | str) -> TurnRecord:
         f"there is no turn `{turn}`",
         hint=f"the turns are 1 to {len(turns)}" if turns else "it has no turns yet",
     )
+
+
+def _last_agent(state: SessionState) -> str | None:
+    turns = state.turns
+    return turns[-1].agent if turns else None

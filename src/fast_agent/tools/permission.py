@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
     from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
 
-ALWAYS_ASKED: Final = frozenset({"execute", "read_text_file", "write_text_file"})
+ALWAYS_ASKED: Final = frozenset(
+    {"execute", "read_text_file", "write_text_file", "create_agent_card"}
+)
 """Tools of the runtime that somebody who gives permissions is asked about, card or not."""
 
 _MOST_SHOWN = 2_000
