@@ -20,6 +20,7 @@ from tests.serve.agent_world import (
 
 from fast_agent.serve import agent_scopes
 from fast_agent.serve.agent_scopes import ScopeLimits
+from fast_agent.serve.agent_server import SESSION_ID
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -231,6 +232,22 @@ async def test_a_connection_keeps_the_cards_it_began_with(world: AgentWorld) -> 
             assert await ask(old, "eve", "hello") == "hello"
             assert await heard(old, "ann") == ["first", "first"]
         await until(lambda: server.scopes.generations == 1)
+
+
+@pytest.mark.spec("SCOPE-9", "SERVE-10")
+async def test_a_session_takes_the_cards_its_client_reloads(world: AgentWorld) -> None:
+    options = {"scope": "connection", "reload": True}
+    async with world.serving(**options) as server, connected(server, MODERN) as client:
+        session = session_of(await told(client, "ann", "first"))
+        world.card("eve")
+        with pytest.raises(MCPError, match="no tool `eve`"):
+            await told(client, "eve", "hello", session)
+        await client.call_tool("reload", {}, meta={SESSION_ID: session})
+        assert await ask(client, "eve", "hello", session) == "hello"
+        await told(client, "ann", "second", session)
+        conversation = next(server.scopes.held())
+        said = [one.text for one in conversation.agent("ann").history]
+        assert said == ["first", "first", "second", "second"]
 
 
 @pytest.mark.spec("SCOPE-10")

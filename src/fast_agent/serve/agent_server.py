@@ -281,7 +281,7 @@ class AgentServer(ResourceServer):
         name = text_of(params, "name")
         arguments = NOTHING if params.get("arguments") is None else object_of(params, "arguments")
         if name in self._admin.names:
-            return await self._administered(session, name, arguments)
+            return await self._administered(session, params, name, arguments)
         begun = await self._begun(session, params, name, arguments)
         if begun is None:
             if any(tool.name == name for tool in self.service.tools()):
@@ -343,11 +343,14 @@ class AgentServer(ResourceServer):
             raise bad_params("the call was given up, since its questions got no answer in time")
         return Answer(exchange.answer.data)
 
-    async def _administered(self, session: Session, name: str, arguments: JsonObject) -> Answer:
+    async def _administered(
+        self, session: Session, params: JsonObject, name: str, arguments: JsonObject
+    ) -> Answer:
+        held = await self._held(session, params, begin=False)
         answer: ToolAnswer = await self._admin.call(name, arguments)
         if not answer.is_error:
             self._loaded()
-            await self.scopes.renew(self._own(session))
+            await self.scopes.renew(self._own(session) if held is None else held[1])
             await self.cards_changed()
         return self.service.seal(Answer(answer.data), session)
 
