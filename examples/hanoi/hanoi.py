@@ -124,12 +124,15 @@ class CardVoter:
     """Asks the card `step`, whose worker is a model."""
 
     def __init__(self, app: AgentApp) -> None:
-        self._step = app["step"]
+        self._app = app
 
     async def vote(self, question: str, step: int) -> Voted:  # noqa: ARG002 (a model's own luck)
-        """Decide one move."""
-        result = await self._step.generate(question)
-        self._step.clear()
+        """Decide one move, in a conversation of its own, so that memory does not grow."""
+        conversation = self._app.cast()
+        try:
+            result = await self._app.agent("step", conversation).generate(question)
+        finally:
+            await conversation.aclose()
         record: Any = result.workflow
         move = _move(json.loads(record["winner"]))
         return Voted(move, record["total_samples"], record["discarded_samples"])

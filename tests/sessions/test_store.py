@@ -232,8 +232,9 @@ def test_a_file_of_another_version_or_program_is_told(tmp_path: Path) -> None:
         connection = sqlite3.connect(path)
         connection.execute(f"PRAGMA {pragma}")
         connection.close()
-        with pytest.raises(SessionError, match=told):
+        with pytest.raises(SessionError, match=told) as caught:
             store.open(session.id)
+        assert caught.value.hint
         assert told in (store.list()[0].problem or "")
 
 

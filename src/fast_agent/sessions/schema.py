@@ -48,7 +48,10 @@ def check_schema(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] 
     (marked,) = connection.execute("PRAGMA application_id").fetchone()
     version = version_of(connection)
     if marked != APPLICATION_ID or version == 0:
-        raise SessionError("the file is not a session")
+        raise SessionError(
+            "the file is not a session",
+            hint="put a copy in its place, or delete it with `fast-agent session delete`",
+        )
     if version > len(steps):
         raise SessionError(
             f"the session is of version {version}, and this program knows {len(steps)} at most",
