@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING
 
 from anyio import CancelScope
 
 from fast_agent.errors import RunError
 from fast_agent.runtime.blueprint import LlmBlueprint
-from fast_agent.runtime.output import JsonOutput, shape_of
 from fast_agent.runtime.placeholder import parse_template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
-    from fast_agent.models.model import OutputSchema
     from fast_agent.runtime.blueprint import Workshop
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.turn_setup import TurnResult
-    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
-
-T = TypeVar("T")
 
 _AGENTS = "{{agents}}"
 
@@ -91,86 +84,22 @@ class Brain:
             with CancelScope(shield=True):
                 await agent.aclose()
 
-    @overload
     async def choose(
-        self,
-        message: Message | str,
-        shape: type[T],
-        turn: WorkflowTurn,
-        *,
-        check: Callable[[T], str | None] | None = None,
-    ) -> T: ...
-    @overload
-    async def choose(
-        self,
-        message: Message | str,
-        shape: JsonObject | JsonOutput,
-        turn: WorkflowTurn,
-        *,
-        check: Callable[[JsonValue], str | None] | None = None,
-    ) -> JsonValue: ...
-    async def choose(
-        self,
-        message: Message | str,
-        shape: type[T] | JsonObject | JsonOutput,
-        turn: WorkflowTurn,
-        *,
-        check: Callable[[T], str | None] | Callable[[JsonValue], str | None] | None = None,
+        self, message: Message | str, shape: OutputShape, turn: WorkflowTurn
     ) -> object:
-        """Ask it for a structured answer.
-
-        One that is not of the shape, or that `check` refuses, is asked for once more with what is
-        wrong about it.
+        """Ask it for a structured answer; one that is wrong is asked for once more.
 
         Args:
             message: The user's message.
-            shape: A type, or a JSON Schema, which may be compiled already.
+            shape: The shape of the answer.
             turn: The workflow's turn.
-            check: Says what is wrong with a value, naming what would be right; None is nothing.
 
         Raises:
             RunError: The second answer was wrong too.
             FastAgentError: It gave no answer.
         """
-        output: OutputShape = shape if isinstance(shape, JsonOutput) else _shape(shape)
-        if check is not None:
-            output = CheckedOutput(output, cast("Callable[[object], str | None]", check))
-        result = await self.ask(message, turn, output=output)
+        result = await self.ask(message, turn, output=shape)
         if result.stop_reason == "maxIterations":
             msg = f"agent `{self._name}` stopped before it gave a structured answer"
             raise RunError(msg, hint="raise `request_params.max_iterations`")
         return result.structured
-
-
-def _shape(wanted: type[T] | JsonObject) -> OutputShape:
-    return cast("OutputShape", shape_of(wanted))
-
-
-class CheckedOutput(Generic[T]):
-    """A shape whose values must also pass a check.
-
-    Args:
-        shape: The shape.
-        check: Says what is wrong with a value; None is nothing.
-    """
-
-    def __init__(self, shape: OutputShape, check: Callable[[T], str | None]) -> None:
-        self._shape = shape
-        self._check = check
-
-    @property
-    def schema(self) -> OutputSchema:
-        """What the model is told."""
-        return self._shape.schema
-
-    def parse(self, text: str) -> T:
-        """Read the value.
-
-        Raises:
-            ValueError: The text is not of the shape, or the check refused the value.
-        """
-        value = cast("T", self._shape.parse(text))
-        problem = self._check(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value
