@@ -52,14 +52,14 @@ class Exchange:
 
     Args:
         call: The call.
-        seconds: How long the client may take for an answer.
+        seconds: How long the client may take for an answer; None for `ANSWER_SECONDS`.
     """
 
-    def __init__(self, call: AgentCall, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(self, call: AgentCall, seconds: float | None = None) -> None:
         self.call = call
         self.answer: ToolAnswer | None = None
         self.report: Report | None = None
-        self._seconds = seconds
+        self._seconds = ANSWER_SECONDS if seconds is None else seconds
         self._scope = anyio.CancelScope()
         self._questions: dict[str, _Question] = {}
         self._asked = 0

@@ -1,0 +1,92 @@
+"""Calls that wait for their client's answers over several requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from mcp.shared.exceptions import MCPError
+from tests.serve.agent_world import AgentWorld, connected, text_of, told, until
+
+from fast_agent.serve import agent_exchange
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp.client import Client
+
+pytestmark = pytest.mark.anyio
+MODERN = "2026-07-28"
+QUESTION = '***CALL_TOOL request_human_input {"message": "Which?"}'
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> AgentWorld:
+    world = AgentWorld(tmp_path)
+    world.card("ann", human_input="true")
+    world.card("bob", human_input="true")
+    return world
+
+
+async def never(context: object, params: Any) -> Any:
+    raise AssertionError((context, params))
+
+
+async def step(client: Client, agent: str = "ann", **more: Any) -> Any:
+    return await client.session.call_tool(
+        agent, {"message": QUESTION}, allow_input_required=True, **more
+    )
+
+
+@pytest.mark.spec("SERVE-7")
+async def test_a_token_goes_on_with_its_own_call_and_once_only(world: AgentWorld) -> None:
+    async with (
+        world.serving() as server,
+        connected(server, MODERN, elicitation_callback=never) as client,
+    ):
+        first = await step(client)
+        (name,) = first.input_requests
+        assert first.input_requests[name].params.message == "Which?"
+        token = first.request_state
+        answer = {name: {"action": "accept", "content": {"text": "blue"}}}
+        for state, agent in ((token, "bob"), ("x", "ann"), ("", "ann")):
+            with pytest.raises(MCPError, match="none that this server waits for"):
+                await step(client, agent, request_state=state, input_responses=answer)
+        again = await step(client, request_state=token)  # asked, and not answered
+        assert list(again.input_requests) == [name]
+        done = await step(client, request_state=again.request_state, input_responses=answer)
+        assert text_of(done) == "blue"
+        for state in (token, again.request_state):
+            with pytest.raises(MCPError, match="none that this server waits for"):
+                await step(client, request_state=state, input_responses=answer)
+
+
+@pytest.mark.spec("SERVE-7")
+async def test_a_call_whose_client_never_answers_ends(
+    world: AgentWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_exchange, "ANSWER_SECONDS", 0.05)
+    async with (
+        world.serving() as server,
+        connected(server, MODERN, elicitation_callback=never) as client,
+    ):
+        first = await step(client)
+        assert server.scopes.in_use == 1
+        await until(lambda: server.scopes.in_use == 0)
+        with pytest.raises(MCPError, match="none that this server waits for"):
+            await step(client, request_state=first.request_state)
+
+
+@pytest.mark.spec("SERVE-7")
+async def test_only_so_many_calls_wait(world: AgentWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_exchange, "MOST_WAITING", 2)
+    async with (
+        world.serving(scope="connection") as server,
+        connected(server, MODERN, elicitation_callback=never) as client,
+    ):
+        for _ in range(2):
+            assert (await step(client)).request_state is not None
+        with anyio.fail_after(5):
+            third = await told(client, "ann", QUESTION)
+        assert "no person to ask" in text_of(third)
