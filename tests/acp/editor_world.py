@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -256,7 +257,7 @@ async def connected(
         new_id=lambda: f"memory-{os.urandom(4).hex()}",
         model=model,
         shell=shell,
-        store=SessionStore(home) if kept else None,
+        store=partial(SessionStore, home) if kept else None,
     )
     there, here = os.pipe(), os.pipe()
     reader, writer = await streams(here[0], there[1])

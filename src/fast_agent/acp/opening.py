@@ -6,12 +6,6 @@ from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from fast_agent.acp.files import ClientFiles
-from fast_agent.acp.human import ClientHuman
-from fast_agent.acp.kit import ClientKit
-from fast_agent.acp.permission import ClientPermission
-from fast_agent.acp.replay import replayed
-from fast_agent.acp.updates import Updates
 from fast_agent.errors import FastAgentError, SessionError
 
 if TYPE_CHECKING:
@@ -25,6 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.acp.live_session import LiveSession
     from fast_agent.acp.peer import Peer
     from fast_agent.acp.remembered import RememberedPermissions
+    from fast_agent.acp.updates import Updates
     from fast_agent.agent_app import AgentApp
     from fast_agent.app import FastAgent
     from fast_agent.commands.desk import Desk
@@ -68,7 +63,7 @@ class SessionOpening:
         model: The model of every agent; None leaves it to cards and configuration.
         shell: Whether every agent may run commands.
         trust_cards: Whether cards that a smart agent reaches may run code.
-        store: Where sessions are kept, or None.
+        store: Gives where sessions are kept; None where they are not.
         watch: What watches the cards, or None.
     """
 
@@ -79,7 +74,7 @@ class SessionOpening:
     model: str | None = None
     shell: bool = False
     trust_cards: bool = False
-    store: SessionStore | None = None
+    store: Callable[[], SessionStore] | None = None
     watch: CardWatch | None = None
 
     @property
@@ -109,6 +104,8 @@ class SessionOpening:
             FastAgentError: Its agents cannot be made live; only before it is open.
         """
         from fast_agent.acp.live_session import LiveSession
+        from fast_agent.acp.replay import replayed
+        from fast_agent.acp.updates import Updates
 
         opened: LiveSession | None = None
         notes: list[str] = []
@@ -151,6 +148,11 @@ class SessionOpening:
         updates: Updates,
         note: Callable[[str], None],
     ) -> AbstractAsyncContextManager[AgentApp]:
+        from fast_agent.acp.files import ClientFiles
+        from fast_agent.acp.human import ClientHuman
+        from fast_agent.acp.kit import ClientKit
+        from fast_agent.acp.permission import ClientPermission
+
         peer, client, cwd = wanted.peer, wanted.client, wanted.cwd
         files = ClientFiles(peer, session_id, cwd, client)
         timeout = self.program.settings.shell.timeout_seconds
@@ -192,7 +194,7 @@ class SessionOpening:
             self.program,
             app,
             agent=last if last in app.agent_names() else self.agent,
-            sessions=self.store,
+            sessions=None if self.store is None else self.store(),
             session=session,
             watch=self.watch,
             listener=updates.tell,
@@ -205,6 +207,6 @@ class SessionOpening:
         session.close()
         if self.store is not None and not used:
             try:
-                self.store.delete(session.id)
+                self.store().delete(session.id)
             except SessionError as error:
                 log.warning("%s", error.message)

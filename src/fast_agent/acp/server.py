@@ -59,7 +59,6 @@ class AcpServer:
     def __init__(self, peer: Peer, opening: SessionOpening) -> None:
         self._peer = peer
         self._opening = opening
-        self._store = opening.store
         self._client: ClientSide | None = None
         self._sessions: dict[str, LiveSession] = {}
         self._tasks: TaskGroup | None = None
@@ -142,12 +141,12 @@ class AcpServer:
         self._client = read_client_side(child(params, "clientCapabilities"))
         here: JsonObject = {}
         able: dict[str, JsonValue] = {"close": here}
-        if self._store is not None:
+        if self._opening.store is not None:
             able |= {"list": here, "resume": here, "fork": here, "delete": here}
         return {
             "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {
-                "loadSession": self._store is not None,
+                "loadSession": self._opening.store is not None,
                 "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": False},
                 "sessionCapabilities": able,
@@ -163,8 +162,8 @@ class AcpServer:
     async def _new(self, params: JsonObject) -> JsonObject:
         wanted = self._wanted(params)
         session = None
-        if self._store is not None:
-            session = await self._kept(partial(self._store.create, cwd=wanted.cwd))
+        if self._opening.store is not None:
+            session = await self._kept(partial(self._kept_in().create, cwd=wanted.cwd))
         live = await self._live(session, wanted)
         return {"sessionId": live.id, **live.facts}
 
@@ -282,9 +281,9 @@ class AcpServer:
         await session.close()
 
     def _kept_in(self) -> SessionStore:
-        if self._store is None:
+        if self._opening.store is None:
             raise Refused(METHOD_NOT_FOUND, "sessions are not kept here")
-        return self._store
+        return self._opening.store()
 
 
 async def _announce(session: LiveSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,8 @@ from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fast_agent.sessions.store import SessionStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +120,6 @@ class Editing:
         from fast_agent.acp.remembered import FILE, RememberedPermissions
         from fast_agent.acp.stdio import serve_stdio
         from fast_agent.config.home import home_directory
-        from fast_agent.sessions.store import SessionStore
 
         home = home_directory(os.environ)
         opening = SessionOpening(
@@ -128,6 +130,12 @@ class Editing:
             model=self.model,
             shell=self.shell,
             trust_cards=self.trust,
-            store=None if self.no_session else SessionStore(home),
+            store=None if self.no_session else partial(_store, home),
         )
         serve_stdio(opening, watch=self.watch)
+
+
+def _store(home: Path) -> SessionStore:
+    from fast_agent.sessions.store import SessionStore
+
+    return SessionStore(home)
