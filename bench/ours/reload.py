@@ -8,8 +8,35 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fast_agent.app import FastAgent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+class Times:
+    """Times of passes by kind, on the clock and on the processor."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, list[float]] = {}
+
+    def of(self, kind: str, act: Callable[[], T]) -> T:
+        clock, cpu = time.perf_counter(), time.process_time()
+        result = act()
+        self._add(kind, time.perf_counter() - clock)
+        self._add(f"{kind}_cpu", time.process_time() - cpu)
+        return result
+
+    def medians(self) -> dict[str, float]:
+        return {kind: statistics.median(values) for kind, values in self._seconds.items()}
+
+    def _add(self, kind: str, seconds: float) -> None:
+        self._seconds.setdefault(kind, []).append(seconds)
 
 
 def main(directory: str, rounds: int) -> None:
@@ -18,32 +45,17 @@ def main(directory: str, rounds: int) -> None:
     count = len(program.load(cards=[cards]))
     changed = sorted(cards.glob("*.md"))[count // 3]
     text = changed.read_text(encoding="utf-8")
-    idle: list[float] = []
-    one: list[float] = []
-    limit: list[float] = []
+    times = Times()
     for number in range(rounds):
-        limit.append(_seconds(lambda: _look(directory)))
-        begun = time.perf_counter()
-        done = program.reload()
-        idle.append(time.perf_counter() - begun)
-        if done.changed:
+        times.of("limit", lambda: _look(directory))
+        if times.of("idle", program.reload).changed:
             sys.exit("an idle pass changed something")
         changed.write_text(f"{text}\nRound {number}.\n", encoding="utf-8")
-        begun = time.perf_counter()
-        done = program.reload()
-        one.append(time.perf_counter() - begun)
+        done = times.of("one", program.reload)
         if len(done.updated) != 1:
             sys.exit(f"{len(done.updated)} agents changed instead of one")
-    print(
-        json.dumps(
-            {
-                "cards": count,
-                "idle": statistics.median(idle),
-                "one": statistics.median(one),
-                "limit": statistics.median(limit),
-            }
-        )
-    )
+    changed.write_text(text, encoding="utf-8")
+    print(json.dumps({"cards": count, **times.medians()}))
 
 
 def _look(directory: str) -> None:
@@ -51,13 +63,6 @@ def _look(directory: str) -> None:
     with os.scandir(directory) as entries:
         for entry in entries:
             entry.stat()
-
-
-def _seconds(act: object) -> float:
-    assert callable(act)
-    begun = time.perf_counter()
-    act()
-    return time.perf_counter() - begun
 
 
 main(sys.argv[1], int(sys.argv[2]))

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.load_set import LoadSet, check_set, default_card
+from fast_agent.cards.load_set import LoadSet, default_card
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import CardError
 from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
+from fast_agent.registry.set_checks import SetChecks
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -73,11 +74,9 @@ class Registry:
         probes: Iterable[Probe] = (),
         permit: Callable[[Sequence[Card]], Iterable[Diagnostic]] | None = None,
     ) -> None:
-        self._servers = servers
         self._permit = permit
-        self._probes = tuple(probes)
         self._snapshot = _EMPTY
-        self._probed: dict[int, tuple[Card, tuple[Diagnostic, ...]]] = {}
+        self._checks = SetChecks(servers, probes)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -193,8 +192,7 @@ class Registry:
         touched: Collection[str] = (),
     ) -> None:
         cards, lost = with_additions(roots, added, self._snapshot.load_set.cards)
-        probe = self._probe_again(cards, touched)
-        found = check_set(cards, servers=self._servers, probes=(probe,), unread=unread)
+        found = self._checks.find(cards, touched=touched, unread=unread)
         problems.extend((*lost, *found))
         if self._permit is not None:
             problems.extend(self._permit(cards))
@@ -203,18 +201,6 @@ class Registry:
             raise CardError(_headline(errors), hint=errors[0].hint, diagnostics=problems)
         load_set = LoadSet.of(cards)
         self._snapshot = _next(self._snapshot, roots, added, load_set, problems, touched)
-
-    def _probe_again(self, cards: Sequence[Card], touched: Collection[str]) -> Probe:
-        """Probe the cards that are new, or whose files changed; the others were probed before."""
-        before = self._probed
-        now: dict[int, tuple[Card, tuple[Diagnostic, ...]]] = {}
-        for card in cards:
-            known = before.get(id(card))
-            if known is None or known[0] is not card or card.config.name in touched:
-                known = card, tuple([one for probe in self._probes for one in probe(card)])
-            now[id(card)] = known
-        self._probed = now
-        return lambda card: now[id(card)][1]
 
 
 def _next(
