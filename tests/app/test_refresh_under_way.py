@@ -169,3 +169,15 @@ async def test_swapped_names_renames_and_a_root_that_vanishes_while_agents_live(
         assert app["ann"].config.instruction == "Back."
         assert [one.text for one in app["ann"].history] == ["to ann"] * 2 + ["still"] * 2
         assert "bob" not in app
+
+
+@pytest.mark.spec("LIVE-1")
+async def test_a_workflow_asks_the_model_that_was_chosen_for_a_member(world: World) -> None:
+    world.write("left")
+    world.write("both", type="chain", sequence="[left]", default="true")
+    async with world.live() as app:
+        assert await app("first") == "first"
+        await app.choose_model("left", "slow?seconds=0")
+        assert await app("second") == "second"
+        assert [one.text for one in app["left"].history] == ["first"] * 2 + ["second"] * 2
+        assert getattr(app["left"], "model_name", "") == "slow"

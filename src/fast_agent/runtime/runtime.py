@@ -266,7 +266,6 @@ class Runtime:
         """
         load_set = with_granted(load_set, self._surroundings.granted)
         before, known, casts = self._edition, load_set.cards, tuple(self._casts)
-        changed = {*changed, *dependents(known, changed)}
         undo = self._belongings.renew_loader()
         gone = [name for name in before.load_set.cards if name not in known]
         undo_servers = None if self._pool is None else self._pool.change((*changed, *gone))
@@ -416,7 +415,8 @@ class Runtime:
         if spec is not None:
             self._chosen[name] = spec
         try:
-            await self.refresh(self._edition.load_set, (name,))
+            load_set = self._edition.load_set
+            await self.refresh(load_set, {name, *dependents(load_set.cards, (name,))})
         except BaseException:
             self._chosen = before
             raise
