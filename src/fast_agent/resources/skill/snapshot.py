@@ -186,7 +186,8 @@ def take(
         return before
     if digests[0] is None:
         raise StaleError
-    if stamps[0] != root.heads[skill.folder].stamp:
+    head = root.heads.get(skill.folder)  # None where another thread sees the skill gone
+    if head is None or stamps[0] != head.stamp:
         _check_head(skill, digests[0], limits)
     most = limits.core.file_bytes
     files = tuple(
