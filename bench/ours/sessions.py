@@ -16,19 +16,19 @@ from fast_agent import FastAgent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.agent import Agent
 
 REPEATS = 5
 
 
-async def session(agent: LlmAgent, turns: int) -> None:
+async def session(agent: Agent, turns: int) -> None:
     """Run turns, and let whatever else there is go on after each."""
     for _ in range(turns):
         await agent.send("hi")
         await checkpoint()
 
 
-async def measure(agents: Sequence[LlmAgent], turns: int) -> float:
+async def measure(agents: Sequence[Agent], turns: int) -> float:
     """Give the seconds of one turn of sessions that are at work at the same time."""
     start = time.perf_counter()
     async with anyio.create_task_group() as tasks:

@@ -15,7 +15,7 @@ import anyio
 from fast_agent import FastAgent
 
 if TYPE_CHECKING:
-    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.agent import Agent
 
 BATCH = 10
 
@@ -30,7 +30,7 @@ def sub(a: int, b: int) -> int:
     return a - b
 
 
-async def measure(agent: LlmAgent, message: str, answer: str, turns: int) -> float:
+async def measure(agent: Agent, message: str, answer: str, turns: int) -> float:
     """Give the median seconds of a turn, over batches of ten."""
     times: list[float] = []
     for _ in range(max(turns // BATCH, 2)):

@@ -13,13 +13,13 @@ import anyio
 from fast_agent import FastAgent
 
 if TYPE_CHECKING:
-    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.agent import Agent
 
 BATCH = 10
 BATCHES = 100
 
 
-async def batch(agent: LlmAgent) -> float:
+async def batch(agent: Agent) -> float:
     """Give the seconds of one turn."""
     start = time.perf_counter()
     for _ in range(BATCH):

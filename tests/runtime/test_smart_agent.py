@@ -109,7 +109,9 @@ async def test_a_plain_agent_has_the_tools_for_documents_where_its_card_says_so(
 ) -> None:
     desk.program.agent("plain", model="passthrough", resource_tools=given)
     async with desk.program.run() as app:
-        tools = set(await app.plain._setup.tools.table())
+        plain = app.plain
+        assert isinstance(plain, LlmAgent)
+        tools = set(await plain.setup.tools.table())
     wanted = {"resource_list", "resource_read", "resource_search"}
     assert tools & SMART_TOOLS == (wanted if given else set())
 
@@ -118,7 +120,9 @@ async def test_a_plain_agent_has_the_tools_for_documents_where_its_card_says_so(
 async def test_the_prompt_holds_the_index_and_no_document(desk: Desk) -> None:
     desk.program.smart("desk", "Speak like a pirate.", model="passthrough")
     async with desk.program.run() as app:
-        prompt = await app.desk._setup.render()
+        agent = app.desk
+        assert isinstance(agent, LlmAgent)
+        prompt = await agent.setup.render()
     assert internal_index() in prompt
     assert prompt.rstrip().endswith("Speak like a pirate.")
     assert "{{" not in prompt
@@ -156,7 +160,9 @@ async def test_any_card_may_show_the_index_or_a_whole_document(desk: Desk) -> No
     instruction = "{{agentInternalResources}}\n---\n{{internal:smart_agent_cards}}"
     desk.program.agent("plain", instruction, model="passthrough")
     async with desk.program.run() as app:
-        prompt = await app.plain._setup.render()
+        plain = app.plain
+        assert isinstance(plain, LlmAgent)
+        prompt = await plain.setup.render()
     provider = InternalProvider()
     text = provider.text_of(provider.find("smart-agent-cards"))
     assert prompt == f"{internal_index()}\n---\n{text}"

@@ -19,21 +19,17 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
     Returns:
         One line; empty where there is nothing worth a line.
     """
+    if _is_told_elsewhere(kind, facts):
+        return ""
     match kind:
         case "step":
             return f"{_number(facts, 'of')} `{facts.get('agent')}` answered: {facts.get('text')}"
         case "branch":
-            if "error" in facts:
-                return ""  # told of as a warning, or with the error of the whole turn
             return f"`{facts.get('agent')}` answered: {facts.get('text')}"
         case "route":
-            reason = facts.get("reasoning")
-            sure = f" ({facts.get('confidence')} confidence): {reason}" if reason else ""
-            return f"goes to `{facts.get('agent')}`{sure}"
+            return f"goes to `{facts.get('agent')}`{_sureness(facts)}"
         case "plan":
             return f"plan {facts.get('number')}: {_told(_items(facts.get('steps')))}"
-        case "task" if facts.get("status") == "started":
-            return ""
         case "task":
             about = f"`{facts.get('agent')}`: {facts.get('description')}"
             return f"task {facts.get('status', 'done')}: {about}"
@@ -48,6 +44,17 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
         case _:
             told = ", ".join([f"{name} {value}" for name, value in facts.items()])
             return f"{kind}: {told}"
+
+
+def _is_told_elsewhere(kind: str, facts: JsonObject) -> bool:
+    """A failed branch is told as a warning or with its turn's error, a begun task when it ends."""
+    failed = kind == "branch" and "error" in facts
+    return failed or (kind == "task" and facts.get("status") == "started")
+
+
+def _sureness(facts: JsonObject) -> str:
+    reason = facts.get("reasoning")
+    return f" ({facts.get('confidence')} confidence): {reason}" if reason else ""
 
 
 def _number(facts: JsonObject, total: str) -> str:
