@@ -93,19 +93,32 @@ class Conversation:
         return self._store is not None
 
     async def change_to(self, generation: Generation) -> None:
-        """Go on with the agents of another generation, which remember what those here do."""
+        """Go on with the agents of another generation, which remember what those here do.
+
+        Raises:
+            FastAgentError: One of them cannot be made; the conversation stays as it was.
+        """
         if generation is self.generation:
             return
         before, left = self._cast, self.generation
+        fresh = None
         if before is not None:
             journal = None if self._session is None else self._session.journal
-            self._cast = fresh = generation.app.cast(journal=journal)
-            for name in before.live:
-                if name in generation.app.load_set.cards:
-                    fresh.agent(name).follow(before.agent(name))
-            await before.aclose()
-        self.generation = generation.take()
-        left.leave()
+            fresh = generation.app.cast(journal=journal)
+            try:
+                for name in before.live:
+                    if name in generation.app.load_set.cards:
+                        fresh.agent(name).follow(before.agent(name))
+            except BaseException:
+                await fresh.aclose()
+                raise
+        # A request may come while the old agents are closed: it finds all changed.
+        self._cast, self.generation = fresh, generation.take()
+        try:
+            if before is not None:
+                await before.aclose()
+        finally:
+            left.leave()
 
     async def park(self) -> None:
         """Let go of agents and session; what was said stays in the session."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import asynccontextmanager
+from logging import getLogger
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from anyio import CancelScope
 
+from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_params
 from fast_agent.serve.agent_conversation import Conversation
 
@@ -15,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
     from pathlib import Path
 
-    from fast_agent.serve.agent_generation import Generations
+    from fast_agent.serve.agent_generation import Generation, Generations
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
+
+log = getLogger(__name__)
 
 InstanceScope: TypeAlias = Literal["shared", "connection", "request"]
 """Who shares a conversation: all clients, the requests of one connection, or nobody."""
@@ -170,6 +174,8 @@ class Scopes:
                 " begin another"
             )
         self._by_id.move_to_end(str(session_id))
+        if not found.using:
+            await _go_over(found, await self._generations.newest())
         return str(session_id), found
 
     async def renew(self, own: Conversation | None) -> None:
@@ -177,6 +183,16 @@ class Scopes:
         newest = await self._generations.newest()
         if own is not None and not own.using:
             await own.change_to(newest)
+
+    async def follow(self) -> None:
+        """Let the conversations of clients without connections go over to the newest cards.
+
+        They rest for long; the agents they began with, and their servers, would be held as long.
+        """
+        newest = self._generations.current
+        for conversation in tuple(self._by_id.values()):
+            if not conversation.using:
+                await _go_over(conversation, newest)
 
     async def aclose(self) -> None:
         """End every conversation that is held here."""
@@ -235,3 +251,10 @@ class Scopes:
                 return
         most = self._limits.conversations
         raise RequestRefused(INTERNAL_ERROR, f"there are {most} conversations in use already")
+
+
+async def _go_over(conversation: Conversation, generation: Generation) -> None:
+    try:
+        await conversation.change_to(generation)
+    except FastAgentError as error:
+        log.warning("a conversation stays with older cards: %s", error.message)

@@ -157,6 +157,7 @@ class AgentServer(ResourceServer):
     async def cards_changed(self) -> None:
         """Take the cards there are now, and tell clients that tools and prompts are other ones."""
         await self._generations.newest()
+        await self.scopes.follow()
         changed = Change(tools=True, prompts=True)
         newest = self._generations.current
         for session in self.service.following.sessions:
