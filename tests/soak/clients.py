@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
     import mcp_types as types
     from mcp.client import Client
-    from tests.soak.editors import PairEditor, TalkerEditor, ToolEditor
+    from tests.soak.editors import PairEditor, ServerEditor, TalkerEditor, ToolEditor
     from tests.soak.findings import Findings
     from tests.soak.served_agents import HttpAgents, ServedAgents
 
 STAMP_CALL = "***CALL_TOOL stamp {}"
+WHO_CALL = "***CALL_TOOL box__who {}"
 VALUE_CALL = "***CALL_TOOL value {}"
+_WHO = re.compile(r"(\d+) \d+")
 _STAMPS = re.compile(r"(\d+) (\d+)")
 
 MODES = ("legacy", "auto")
@@ -107,6 +109,28 @@ class TellerCaller:
                     # Other agents may be made from the file when it is wrong.
                     self._findings.wrong(f"{self._served.name}: the teller answered {text!r}")
                 await anyio.sleep(draw.random() * 0.05)
+
+
+class KeeperCaller:
+    """Calls the agent whose MCP server changes."""
+
+    def __init__(self, served: ServedAgents, findings: Findings, server: ServerEditor) -> None:
+        self._served = served
+        self._findings = findings
+        self._server = server
+
+    async def visit(self, draw: Random) -> None:
+        async with self._served.client(draw.choice(MODES)) as client:
+            last = 0
+            for _ in range(draw.randint(1, 4)):
+                text = text_of(await ask(client, "keeper", WHO_CALL))
+                self._findings.count("calls of servers that cards bring")
+                found = _WHO.fullmatch(text)
+                number = -1 if found is None else int(found[1])
+                held = last <= number <= self._server.number
+                self._findings.expect(held, f"{self._served.name}: the server said {text!r}")
+                last = max(last, number)
+                await anyio.sleep(draw.random() * 0.1)
 
 
 class Talker:

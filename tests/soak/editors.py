@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tests.soak.card_file import card_text, replace_file, write_somehow
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from random import Random
 
 MOST_EXTRAS = 12
 KEPT_STAMPS = 300
 BURST = 10_000
+WHO = Path(__file__).parents[1] / "app" / "who_server.py"
 
 PAIR = """\
 type: agent
@@ -260,6 +262,31 @@ class BurstEditor:
 
     def expected(self) -> dict[str, str]:
         return {"burst": f"burst {self._number}"}
+
+
+class ServerEditor:
+    """An agent that brings an MCP server of its own, which is another one now and then."""
+
+    def __init__(self, cards: Path) -> None:
+        self._path = cards / "keeper.md"
+        self.number = 0
+        self._words = 0
+        self.mend()
+
+    def edit(self, draw: Random) -> None:
+        if draw.random() < 0.3:
+            self.number += 1
+        if draw.random() < 0.6:
+            self.mend()
+
+    def mend(self) -> None:
+        self._words += 1
+        target = f"{sys.executable} {WHO} {self.number}"
+        servers = f'mcp_connect:\n  - {{target: "{target}", name: box}}\n'
+        replace_file(self._path, card_text(f"keeper {self._words}", more=servers))
+
+    def expected(self) -> dict[str, str]:
+        return {"keeper": f"keeper {self._words}"}
 
 
 class TalkerEditor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 from mcp.types import ToolListChangedNotification
-from tests.soak.clients import STAMP_CALL, VALUE_CALL, ask, check_tools, history, text_of
+from tests.soak.clients import STAMP_CALL, VALUE_CALL, WHO_CALL, ask, check_tools, history, text_of
 from tests.soak.process_state import process_state
 from tests.soak.served_agents import HttpAgents
 
@@ -126,6 +126,9 @@ class Settling:
             text = text_of(await ask(client, "both", STAMP_CALL))
             held = text == f"{pair} {pair}"
             self._findings.expect(held, f"{served.name}: the pair is at {pair}, not {text!r}")
+            text = text_of(await ask(client, "keeper", WHO_CALL))
+            held = text.partition(" ")[0] == str(self._soak.server.number)
+            self._findings.expect(held, f"{served.name}: the server is not {text!r}")
             text = text_of(await ask(client, "teller", VALUE_CALL))
             held = text == str(tool)
             self._findings.expect(held, f"{served.name}: the function is at {tool}, not {text!r}")

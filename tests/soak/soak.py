@@ -14,6 +14,7 @@ from anyio import to_thread
 from tests.soak.clients import (
     Canceller,
     Crowd,
+    KeeperCaller,
     PairCaller,
     SeekerOfAgents,
     Talker,
@@ -26,6 +27,7 @@ from tests.soak.editors import (
     FaultEditor,
     PairEditor,
     RootEditor,
+    ServerEditor,
     SlowEditor,
     TalkerEditor,
     ToolEditor,
@@ -123,8 +125,10 @@ class Soak:
             ToolEditor(cards),
             TalkerEditor(cards),
         )
+        self.server = ServerEditor(cards)
         always: list[Editor] = [self.pair, self.tool, self.talker, ExtrasEditor(cards)]
         sometimes: list[Editor] = [
+            self.server,
             SlowEditor(cards),
             BurstEditor(cards),
             FaultEditor(cards),
@@ -193,6 +197,7 @@ class Soak:
                     Crowd(one, self.findings),
                     Canceller(one, self.findings),
                     SeekerOfAgents(one, self.findings),
+                    KeeperCaller(one, self.findings, self.server),
                 ]
                 if isinstance(one, HttpAgents):
                     said = self.said if one.scope == "shared" else {}
