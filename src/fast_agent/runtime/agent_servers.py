@@ -122,9 +122,9 @@ class AgentServers:
     def _toolset(self, server: str, pool: ServerPool) -> Toolset:
         toolset: Toolset = pool.toolset(server, self._allowed)
         if self._gate is not None:
-            from fast_agent.tools.skill_gate import GatedToolset
+            from fast_agent.tools.skill_gate import gated_toolset
 
-            toolset = GatedToolset(toolset, self._gate)
+            toolset = gated_toolset(toolset, self._gate)
         if self._tape is None:
             return toolset
         from fast_agent.runtime.taped_tools import TapedToolset

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING
 
 from fast_agent.tools.toolbox import Toolbox
+from fast_agent.tools.wrapped_tool import WrappedToolset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,28 +20,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.toolbox import ToolTable
 
 log = getLogger(__name__)
-
-
-class HookedToolset:
-    """A toolset with hooks around every tool.
-
-    Args:
-        toolset: The tools.
-        hooks: The hooks, the outermost first.
-    """
-
-    def __init__(self, toolset: Toolset, hooks: Sequence[Hook]) -> None:
-        self._toolset = toolset
-        self._hooks = hooks
-        self._seen: Sequence[Tool] | None = None
-        self._tools: Sequence[Tool] = ()
-
-    async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while nothing changed."""
-        now = await self._toolset.tools()
-        if now is not self._seen:
-            self._seen, self._tools = now, hooked(now, self._hooks)
-        return self._tools
 
 
 class OfferedTools:
@@ -71,18 +51,18 @@ class OfferedTools:
         if skills is not None:
             toolsets = (*servers.toolsets, skills)
         if asking is not None:
-            from fast_agent.tools.permission import AskedToolset
-
             tools = asking.over(tools)
-            toolsets = [AskedToolset(toolset, asking) for toolset in toolsets]
+            toolsets = [WrappedToolset(toolset, asking.over) for toolset in toolsets]
         if hooks:
-            toolsets = [HookedToolset(toolset, hooks) for toolset in toolsets]
+            toolsets = [
+                WrappedToolset(toolset, partial(hooked, hooks=hooks)) for toolset in toolsets
+            ]
         fixed = hooked(tools, hooks)
         if tape is not None:
-            from fast_agent.runtime.taped_tools import TapedCalls, taped
+            from fast_agent.runtime.taped_tools import taped
 
             fixed = taped(fixed, tape)
-            toolsets = [TapedCalls(toolset, tape) for toolset in toolsets]
+            toolsets = [WrappedToolset(toolset, partial(taped, tape=tape)) for toolset in toolsets]
         self._toolbox = Toolbox(fixed, tuple(toolsets), self._report)
 
     async def table(self) -> ToolTable:

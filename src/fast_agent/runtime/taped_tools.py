@@ -19,6 +19,7 @@ from fast_agent.models.tape import Codec
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.tool_calls import TurnCallContext, told
 from fast_agent.tools.result import error_result
+from fast_agent.tools.wrapped_tool import WrappedTool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 
-class TapedTool:
+class TapedTool(WrappedTool):
     """A tool whose calls go through a tape, with what they charge.
 
     Args:
@@ -40,31 +41,11 @@ class TapedTool:
         tape: The tape.
     """
 
-    __slots__ = ("_tape", "_tool")
+    __slots__ = ("_tape",)
 
     def __init__(self, tool: Tool, tape: Tape) -> None:
-        self._tool = tool
+        super().__init__(tool)
         self._tape = tape
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How the model sees the tool."""
-        return self._tool.spec
-
-    @property
-    def source(self) -> ToolSource:
-        """Where the tool comes from."""
-        return self._tool.source
-
-    @property
-    def server_name(self) -> str | None:
-        """The MCP server the tool belongs to, or None."""
-        return self._tool.server_name
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether the tool may be called again after a crash."""
-        return self._tool.repeatable
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call the tool, or give the recorded result.
@@ -104,28 +85,6 @@ class TapedTool:
                 log.exception("tool `%s` failed", call.name)
                 reason = f"tool `{call.name}` failed: {told(error)}"
                 return error_result(call.id, reason), used.usage
-
-
-class TapedCalls:
-    """A toolset whose calls go through a tape.
-
-    Args:
-        toolset: The tools.
-        tape: The tape.
-    """
-
-    def __init__(self, toolset: Toolset, tape: Tape) -> None:
-        self._toolset = toolset
-        self._tape = tape
-        self._seen: Sequence[Tool] | None = None
-        self._tools: Sequence[Tool] = ()
-
-    async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while nothing changed."""
-        now = await self._toolset.tools()
-        if now is not self._seen:
-            self._seen, self._tools = now, taped(now, self._tape)
-        return self._tools
 
 
 def taped(tools: Iterable[Tool], tape: Tape | None) -> tuple[Tool, ...]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fast_agent.errors import ToolError
 from fast_agent.tools.result import error_result, result_of, said
+from fast_agent.tools.wrapped_tool import WrappedTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.models.model import ToolSpec
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
@@ -66,7 +66,7 @@ class ToolHookContext:
     original_tool_func: Callable[[JsonObject], Awaitable[ToolResult]]
 
 
-class HookedTool:
+class HookedTool(WrappedTool):
     """A tool with hooks around every call.
 
     Args:
@@ -74,31 +74,11 @@ class HookedTool:
         hooks: The hooks, the outermost first.
     """
 
-    __slots__ = ("_hooks", "_tool")
+    __slots__ = ("_hooks",)
 
     def __init__(self, tool: Tool, hooks: Sequence[Hook]) -> None:
-        self._tool = tool
+        super().__init__(tool)
         self._hooks = tuple(hooks)
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How the model sees the tool."""
-        return self._tool.spec
-
-    @property
-    def source(self) -> ToolSource:
-        """Where the tool comes from."""
-        return self._tool.source
-
-    @property
-    def server_name(self) -> str | None:
-        """The MCP server the tool belongs to, or None."""
-        return self._tool.server_name
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether the tool may be called again when a crash left its outcome unknown."""
-        return self._tool.repeatable
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call the tool through the hooks.

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fast_agent.resources.skill_client.text import summary
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result
+from fast_agent.tools.wrapped_tool import WrappedTool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.models.model import ToolSpec
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
-    from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
+    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 ALWAYS_ASKED: Final = frozenset(
     {"execute", "read_text_file", "write_text_file", "create_agent_card"}
@@ -90,7 +90,7 @@ class HumanPermission:
         return None if agreed else "the person did not allow it"
 
 
-class AskedTool:
+class AskedTool(WrappedTool):
     """A tool that is called only with permission.
 
     Args:
@@ -98,31 +98,11 @@ class AskedTool:
         permission: Who is asked before each call.
     """
 
-    __slots__ = ("_permission", "_tool")
+    __slots__ = ("_permission",)
 
     def __init__(self, tool: Tool, permission: Permission) -> None:
-        self._tool = tool
+        super().__init__(tool)
         self._permission = permission
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How the model sees it."""
-        return self._tool.spec
-
-    @property
-    def source(self) -> ToolSource:
-        """Where it comes from."""
-        return self._tool.source
-
-    @property
-    def server_name(self) -> str | None:
-        """The MCP server it belongs to, or None."""
-        return self._tool.server_name
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether it may be called again when a crash left its outcome unknown."""
-        return self._tool.repeatable
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call it where that is permitted; an error result where it is not."""
@@ -161,25 +141,3 @@ class Asking:
         if self.always and tool.source == "runtime" and name in ALWAYS_ASKED:
             return True
         return any(fnmatchcase(name, pattern) for pattern in self.patterns)
-
-
-class AskedToolset:
-    """A toolset some of whose tools need permission.
-
-    Args:
-        toolset: The tools.
-        asking: Which need it, and who gives it.
-    """
-
-    def __init__(self, toolset: Toolset, asking: Asking) -> None:
-        self._toolset = toolset
-        self._asking = asking
-        self._seen: Sequence[Tool] | None = None
-        self._tools: Sequence[Tool] = ()
-
-    async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while nothing changed."""
-        now = await self._toolset.tools()
-        if now is not self._seen:
-            self._seen, self._tools = now, self._asking.over(now)
-        return self._tools

@@ -17,17 +17,17 @@ from fast_agent.resources.skill_client.entry import SkillError
 from fast_agent.resources.skill_client.text import folded_line, summary
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result
+from fast_agent.tools.wrapped_tool import WrappedTool, WrappedToolset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.models.model import ToolSpec
     from fast_agent.resources.skill_client.approvals import SkillApprovals, Standing
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
-    from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
+    from fast_agent.tools.tool import Tool, ToolContext, Toolset
 
 MAX_COMMAND = 2_000
 
@@ -147,7 +147,7 @@ class SkillGate:
         return answer.action == "accept" and (answer.content or {}).get(key) == "yes"
 
 
-class GatedTool:
+class GatedTool(WrappedTool):
     """A tool that acts, asked about once a skill of a server was loaded.
 
     Args:
@@ -157,32 +157,12 @@ class GatedTool:
             or a server does, and is asked about beside skills that nobody approved.
     """
 
-    __slots__ = ("_commands", "_gate", "_tool")
+    __slots__ = ("_commands", "_gate")
 
     def __init__(self, tool: Tool, gate: SkillGate, *, commands: bool = True) -> None:
-        self._tool = tool
+        super().__init__(tool)
         self._gate = gate
         self._commands = commands
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How the model sees it."""
-        return self._tool.spec
-
-    @property
-    def source(self) -> ToolSource:
-        """Where it comes from."""
-        return self._tool.source
-
-    @property
-    def server_name(self) -> str | None:
-        """The MCP server it belongs to, or None."""
-        return self._tool.server_name
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether it may be called again when a crash left its outcome unknown."""
-        return self._tool.repeatable
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Do the work where it is allowed; an error result where it is not."""
@@ -200,28 +180,19 @@ class GatedTool:
         )
 
 
-class GatedToolset:
-    """The tools of a server, asked about beside skills that nobody approved.
+def gated_toolset(toolset: Toolset, gate: Callable[[], SkillGate]) -> Toolset:
+    """Have the tools of a server asked about beside skills that nobody approved.
 
     Args:
         toolset: The tools.
         gate: Gives what asks, the same at every call.
     """
 
-    def __init__(self, toolset: Toolset, gate: Callable[[], SkillGate]) -> None:
-        self._toolset = toolset
-        self._gate = gate
-        self._seen: Sequence[Tool] | None = None
-        self._tools: tuple[Tool, ...] = ()
+    def wrap(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        asks = gate()
+        return tuple([GatedTool(tool, asks, commands=False) for tool in tools])
 
-    async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while nothing changed."""
-        now = await self._toolset.tools()
-        if now is not self._seen:
-            gate = self._gate()
-            self._seen = now
-            self._tools = tuple([GatedTool(tool, gate, commands=False) for tool in now])
-        return self._tools
+    return WrappedToolset(toolset, wrap)
 
 
 def _question(skill: NamedSkill, agent: str, standing: Standing) -> str:
