@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -100,6 +101,46 @@ def test_a_local_page_may_call(served: Served) -> None:
 
 def test_large_bodies_are_refused(served: Served) -> None:
     assert served.post(b" " * ((4 << 20) + 1))[0] == 413
+
+
+def test_heads_without_an_end_are_refused(served: Served) -> None:
+    line = b"X-More: " + b"x" * 8000 + b"\r\n"
+    beginnings = (
+        b"GET /mcp HTTP/1.1\r\n",
+        b"GET /mcp HTTP/1.1\r\nX-One: ",
+        b"POST /mcp HTTP/1.1\r\nHost: one\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+    )
+    for start in beginnings:
+        answer, sent = b"", 0
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as one:
+            with suppress(ConnectionError):
+                one.sendall(start)
+                while sent < 1 << 20:
+                    one.sendall(line if not start.endswith(b": ") else line[8:-2])
+                    sent += len(line)
+            with suppress(ConnectionError):
+                while chunk := one.recv(1 << 16):
+                    answer += chunk
+        assert sent < 1 << 20 or answer.startswith(b"HTTP/1.1 4"), start
+        assert served.modern("resources/read", uri=ONE)[0] == 200
+
+
+def test_a_body_of_many_chunks_is_no_head(served: Served) -> None:
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "ping",
+        "params": {"_meta": {"x": "y" * 200_000}},
+    }
+    body = json.dumps(message).encode()
+    connection = served.connect()
+    pieces = (body[at : at + 1000] for at in range(0, len(body), 1000))
+    sent = {**ACCEPT, "MCP-Protocol-Version": "2025-11-25"}
+    connection.request("POST", "/mcp", pieces, sent, encode_chunked=True)
+    answer = connection.getresponse()
+    assert b"too long" not in answer.read()
+    connection.close()
+    assert served.modern("resources/read", uri=ONE)[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ async def serve_http(
     """
     import uvicorn
 
-    from fast_agent.serve.joined_writes import JoinedWrites
+    from fast_agent.serve.http_protocol import HttpProtocol
 
     class Stoppable(uvicorn.Server):
         @contextmanager
@@ -195,7 +195,7 @@ async def serve_http(
 
     config = uvicorn.Config(
         http_app(server, settings, listening.getsockname()[1]),
-        http=JoinedWrites,
+        http=HttpProtocol,
         log_level="warning",
         access_log=False,
         proxy_headers=False,
