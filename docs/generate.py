@@ -40,6 +40,7 @@ from fast_agent.diagnostics.rulebook import docs_page
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fast_agent.cards.agent_config import CardType
     from fast_agent.cards.fields import Field
 
 HERE = Path(__file__).parent / "reference"
@@ -88,10 +89,17 @@ def _bounds(minimum: float | None, maximum: float | None) -> str:
     return low + ("" if maximum is None else f" to {maximum:g}")
 
 
-def _default(field: Field) -> str:
+def _default(field: Field, card_type: CardType | None = None) -> str:
+    """Say what a field is when it is not given, on cards of a type or on any."""
+    if card_type is not None:
+        value = field.default_for(card_type)
+        return "" if value is None else f"`{json.dumps(value)}`"
     if field.required:
         return "required" if field.types == field.required else "required on some"
-    return "" if field.default is None else f"`{json.dumps(field.default)}`"
+    usual = [] if field.default is None else [f"`{json.dumps(field.default)}`"]
+    return ", ".join(
+        [*usual, *(f"`{json.dumps(value)}` for `{one}`" for one, value in field.default_of)]
+    )
 
 
 def cards_page() -> str:

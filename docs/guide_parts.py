@@ -32,7 +32,7 @@ class Parts:
 
     Args:
         kind_words: Says what a field may hold.
-        default: Says what a field is when it is not given.
+        default: Says what a field is when it is not given, on cards of a type or on any.
         records: Gives the records inside a kind, with their titles.
         pages: Makes whole pages by name, whose first line is a heading.
     """
@@ -40,7 +40,7 @@ class Parts:
     def __init__(
         self,
         kind_words: Callable[[object], str],
-        default: Callable[[Field], str],
+        default: Callable[[Field, CardType | None], str],
         records: Callable[[object, str], Iterator[tuple[str, Record]]],
         pages: dict[str, Callable[[], str]],
     ) -> None:
@@ -83,7 +83,12 @@ class Parts:
         own = [
             field
             for field in FIELDS_OF[card_type].values()
-            if field not in _common() and (field.name not in kept or card_type in field.required)
+            if field not in _common()
+            and (
+                field.name not in kept
+                or card_type in field.required
+                or field.default_for(card_type) != field.default_for("agent")
+            )
         ]
         shared = sorted(
             name
@@ -100,7 +105,7 @@ class Parts:
 
     def _field_table(self, fields: Iterable[Field], card_type: CardType | None = None) -> str:
         def default(field: Field) -> str:
-            return "required" if card_type in field.required else self._default(field)
+            return "required" if card_type in field.required else self._default(field, card_type)
 
         rows = (
             (f"`{field.name}`", self._kind_words(field.kind), default(field), _meaning(field))

@@ -81,11 +81,11 @@ B = AgentConfig(name="b", request_params=params(3))
                 plan_iterations=2,
                 request_params=params(2),
             ),
-            2 * (2 + MOST_TASKS * 3) + 2,
+            2 * 2 + MOST_TASKS * 3 + 2,
         ),
         (
             AgentConfig(name="top", type="orchestrator", agents=("a",), request_params=params(2)),
-            5 * (2 + MOST_TASKS * 2) + 2,
+            5 * 2 + MOST_TASKS * 2 + 2,
         ),
         (
             AgentConfig(
@@ -96,6 +96,12 @@ B = AgentConfig(name="b", request_params=params(3))
                 request_params=params(1),
             ),
             1 + MOST_TASKS * 2 + 1,
+        ),
+        (
+            AgentConfig(
+                name="top", type="iterative_planner", agents=("a",), request_params=params(2)
+            ),
+            MOST_TASKS * 2 + MOST_TASKS * 2 + 2,
         ),
         (AgentConfig(name="top", type="MAKER", worker="b", max_samples=7), 21),
         (AgentConfig(name="top", type="MAKER", worker="b", max_samples=7, k="auto"), 27 * 3),
@@ -114,6 +120,23 @@ def test_children_are_bounded_by_the_tool_calls_there_may_be() -> None:
     assert cost_of(once, A) == Cost(Bound(1), NOTHING)
 
 
+@pytest.mark.spec("COST-1")
+def test_a_limit_of_tool_calls_bounds_children_of_children() -> None:
+    top = AgentConfig(name="top", agents=("mid",), request_params=params(4, max_tool_calls=5))
+    mid = AgentConfig(name="mid", type="chain", sequence=("b", "low"))
+    low = AgentConfig(name="low", agents=("a",), request_params=params(6))
+    # Each of five calls is of `mid`: nothing else that one call can begin asks more.
+    assert cost_of(top, mid, low, A, B) == Cost(Bound(4 + 5 * (3 + 6)), Bound(5))
+    around = AgentConfig(
+        name="around",
+        type="chain",
+        sequence=("top", "top"),
+        request_params=params(max_tool_calls=5),
+    )
+    # The limit holds for both together, their own requests come without a call.
+    assert cost_of(around, top, mid, low, A, B).requests == Bound(4 + 4 + 5 * (3 + 6))
+
+
 @pytest.mark.spec("COST-2")
 @pytest.mark.parametrize(
     ("config", "setting"),
@@ -121,14 +144,6 @@ def test_children_are_bounded_by_the_tool_calls_there_may_be() -> None:
         (AgentConfig(name="top", agents=("a",)), "usage_limits.max_tool_calls` of `top`"),
         (AgentConfig(name="top", shell=True), "usage_limits.max_tool_calls` of `top`"),
         (AgentConfig(name="top", type="smart"), "usage_limits.max_requests` of `top`"),
-        (
-            AgentConfig(name="top", type="iterative_planner", agents=("a",)),
-            "set `plan_iterations` of `top`",
-        ),
-        (
-            AgentConfig(name="top", type="orchestrator", agents=("a",), plan_iterations=0),
-            "set `plan_iterations` of `top`",
-        ),
         (AgentConfig(name="top", servers=("time",)), "`sampling: false` of the server"),
         (
             AgentConfig(name="top", mcp_connect=(McpConnect(target="uvx time"),)),

@@ -8,9 +8,11 @@ from tests.workflows.scripted_world import World, agent, card
 
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError
+from fast_agent.workflows.plan import MOST_TASKS
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.models.model import ModelRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +67,32 @@ async def test_a_usage_limit_is_its_budget_too() -> None:
         with pytest.raises(LimitError, match="`boss` reached its usage limit `max_requests` of 20"):
             await runtime.agent("boss").send("dig")
     assert len(world.seen) == 20
+
+
+@pytest.mark.spec("PLAN-8")
+async def test_a_model_that_never_has_enough_is_given_so_many_tasks_and_no_more() -> None:
+    count, refused = 0, 0
+
+    def think(request: ModelRequest) -> str:
+        nonlocal count, refused
+        if request.output_schema is None:
+            return "a hole"
+        refused += "200 at most can be done" in request.messages[-1].text
+        many = MOST_TASKS // 5 if refused else 2 * MOST_TASKS // 5
+        first, count = count, count + many
+        tasks = [{"agent": "ann", "description": f"dig {at}"} for at in range(first, count)]
+        return json.dumps({"description": "on we go", "tasks": tasks, "is_complete": False})
+
+    world = World({"boss": think, "ann": lambda _: "dug"})
+    async with world.runtime(planner(), agent("ann")) as runtime:
+        result = await runtime.agent("boss").generate("dig a hole")
+    assert result.text == "a hole"
+    assert result.workflow is not None
+    assert (result.workflow["plans"], result.workflow["stopped"]) == (3, "most_tasks")
+    assert len(world.asked("ann")) == MOST_TASKS
+    assert refused == 1
+    assert any("1,000 tasks are the most for one request" in one for one in world.warnings)
+    assert "say what is missing" in world.asked("boss")[-1].text
 
 
 async def test_the_instruction_leads_the_model() -> None:

@@ -216,6 +216,27 @@ async def test_a_plan_without_end_stops_where_nothing_new_comes_of_it() -> None:
     assert any("nothing new" in one for one in world.warnings)
 
 
+async def test_a_last_step_that_fails_is_not_the_last() -> None:
+    world = World({"ann": [Fail("no spade"), "dug"]})
+    thoughts = [next_step(("ann", "dig"), complete=True), next_step(("ann", "dig"), complete=True)]
+    result = await run(world, [*thoughts, "a hole"], "ann", plan_type="iterative")
+    assert workflow(result)["stopped"] == "complete"
+    assert statuses(result) == [[("ann", "failed")], [("ann", "done")]]
+    assert "no spade" in world.asked("boss")[1].text
+
+
+@pytest.mark.parametrize("plan_type", ["full", "iterative"])
+async def test_nothing_done_because_of_a_limit_is_told_as_that(plan_type: str) -> None:
+    given = plan(step(("ann", "dig"))) if plan_type == "full" else next_step(("ann", "dig"))
+    limits = RequestParams(usage_limits=UsageLimits(max_requests=1))
+    config = boss("ann", plan_type=plan_type, plan_iterations=1, request_params=limits)
+    world = World({"boss": [given]})
+    async with world.runtime(config, agent("ann")) as runtime:
+        with pytest.raises(LimitError, match="`boss` reached its usage limit `max_requests` of 1"):
+            await runtime.agent("boss").send("x")
+    world.finish()
+
+
 async def test_steps_that_always_fail_stop_too() -> None:
     world = World({"ann": [Fail("no spade", times=None)], "boss": [Say(TWO_STEPS, times=None)]})
     config = boss("ann", "bob", plan_iterations=-1)

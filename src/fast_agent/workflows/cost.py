@@ -13,13 +13,14 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
+from fast_agent.cards.references import referred_names
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.runtime.agent_skills import directories_of
 from fast_agent.runtime.agent_tool import MAX_DEPTH
 from fast_agent.runtime.turn_setup import MAX_ITERATIONS, MAX_WITHOUT_TOOLS
 from fast_agent.workflows.maker.calibration import usual_samples
-from fast_agent.workflows.orchestrator import PLANS
 from fast_agent.workflows.plan import MOST_TASKS
+from fast_agent.workflows.planning import most_plans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +99,7 @@ class CostPlan:
         workspace: The directory of the program, where skills may be.
         max_depth: Deepest nesting of agents.
         shell: Whether every agent may run commands.
+        follows_calls: Whether turns of agents that are called as tools count.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class CostPlan:
         *,
         max_depth: int = MAX_DEPTH,
         shell: bool = False,
+        follows_calls: bool = True,
     ) -> None:
         self._cards = cards
         self._settings = settings
@@ -115,6 +118,11 @@ class CostPlan:
         self._max_depth = max_depth
         self._shell = shell
         self._known: dict[tuple[str, int], Cost] = {}
+        self._uncalled: CostPlan | None = None
+        if follows_calls:
+            self._uncalled = CostPlan(
+                cards, settings, workspace, max_depth=max_depth, shell=shell, follows_calls=False
+            )
 
     def of(self, name: str, depth: int = 0) -> Cost:
         """Give the worst case of one turn.
@@ -131,12 +139,35 @@ class CostPlan:
             cost = self._cost(config, depth)
             limits = params.usage_limits
             if limits is not None:
+                called = self._by_calls(name, depth, limits.max_tool_calls)
                 cost = Cost(
-                    cost.requests.limited(limits.max_requests),
+                    cost.requests.limited(called.most).limited(limits.max_requests),
                     cost.calls.limited(limits.max_tool_calls),
                 )
             self._known[key] = cost
         return cost
+
+    def _by_calls(self, name: str, depth: int, most_calls: int | None) -> Bound:
+        """Bound the requests of a turn by the tool calls there may be in all that it starts.
+
+        Every turn below is a part of a workflow's, or begins with a call. So no more turns begin by
+        calls than calls are allowed, however many agents stand between.
+        """
+        plan = self._uncalled
+        if plan is None or most_calls is None:
+            return Bound(None)
+        below = [plan.of(one, depth + 1).requests for one in self._reached(name)]
+        return plan.of(name, depth).requests + _most(below) * Bound(most_calls)
+
+    def _reached(self, name: str) -> set[str]:
+        """Give the names of all agents below one."""
+        found: set[str] = set()
+        left = [name]
+        while left:
+            names = {*referred_names(self._cards[left.pop()].config)} & self._cards.keys()
+            left += names - found
+            found |= names
+        return found
 
     def _cost(self, config: AgentConfig, depth: int) -> Cost:
         match config.type:
@@ -207,6 +238,8 @@ class CostPlan:
         own = self._own(config)
         # Each call may be of the dearest child.
         below = self._dearest(config.agents, depth).times(own.calls)
+        if self._uncalled is None:
+            below = FREE
         if config.type == "smart" and own.calls != NOTHING:
             below = below + Cost(Bound(None, (_SMART.format(name=config.name),)))
         calls = own.calls + below.calls
@@ -234,15 +267,11 @@ class CostPlan:
         return (generator + evaluator).times(config.max_refinements + 1)
 
     def _planner(self, config: AgentConfig, depth: int) -> Cost:
-        given = config.plan_iterations
-        if given is None and config.type == "orchestrator":
-            given = PLANS
-        plans = Bound(given)
-        if given is None or given <= 0:
-            plans = Bound(None, (_ANY_PLANS.format(name=config.name),))
+        # Every plan but a last one has a task at least.
+        plans = min(most_plans(config) or MOST_TASKS, MOST_TASKS)
         brain = self._own_brain(config)
         tasks = self._dearest(config.agents, depth).times(MOST_TASKS)
-        return (brain + tasks).times(plans) + brain
+        return brain.times(plans + 1) + tasks
 
     def _maker(self, config: AgentConfig, depth: int) -> Cost:
         draws = config.max_samples
@@ -259,7 +288,6 @@ _ANY_CALLS: Final = (
     "the model of `{name}` may make any number of tool calls in one answer;"
     " set `request_params.usage_limits.max_tool_calls` of `{name}`"
 )
-_ANY_PLANS: Final = "`{name}` plans until the request is met; set `plan_iterations` of `{name}`"
 _SAMPLING: Final = (
     "server `{server}` may ask for any number of model answers while `{name}` uses it;"
     " set `sampling: false` of the server, or `request_params.usage_limits.max_requests` of"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.workflows.planning import Planning, planner_blueprint, routes_of
+from fast_agent.workflows.planning import Planning, most_plans, planner_blueprint, routes_of
 from fast_agent.workflows.workflow import Outcome, Workflow
 
 if TYPE_CHECKING:
@@ -27,14 +27,13 @@ def iterative_planner_blueprint(card: Card, workshop: Workshop) -> Blueprint:
 class IterativePlanner(Workflow):
     """Its model plans one step, sees the results, and plans the next, until the request is met.
 
-    It ends where the model says so, at `plan_iterations`, at a usage limit, or where nothing new
-    comes of its steps any more.
+    It ends where the model says so, at `plan_iterations`, at a usage limit, where nothing new
+    comes of its steps any more, or at the most tasks of one request.
     """
 
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
         """Plan and have done step after step, and answer; see `Workflow.run`."""
-        given = self.config.plan_iterations
-        most = given if given is not None and given > 0 else None
-        routes = routes_of(self.config, self._setup.workshop)
-        planning = Planning(self.config, self.brain, routes, request, turn, most)
+        config = self.config
+        routes = routes_of(config, self._setup.workshop)
+        planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
         return await planning.answer(await planning.step_by_step())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from fast_agent.workflows.planning import Planning, planner_blueprint, routes_of
+from fast_agent.workflows.planning import Planning, most_plans, planner_blueprint, routes_of
 from fast_agent.workflows.workflow import Outcome, Workflow
 
 if TYPE_CHECKING:
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Blueprint, Workshop
     from fast_agent.workflows.workflow_turn import WorkflowTurn
-
-PLANS: Final = 5
-"""Most plans, where the card does not say."""
 
 
 def orchestrator_blueprint(card: Card, workshop: Workshop) -> Blueprint:
@@ -37,10 +34,8 @@ class Orchestrator(Workflow):
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
         """Plan, have the tasks done, and answer; see `Workflow.run`."""
         config = self.config
-        given = PLANS if config.plan_iterations is None else config.plan_iterations
-        most = given if given > 0 else None
-        routes = routes_of(self.config, self._setup.workshop)
-        planning = Planning(config, self.brain, routes, request, turn, most)
+        routes = routes_of(config, self._setup.workshop)
+        planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
         if config.plan_type == "full":
             end = await planning.all_at_once()
         else:

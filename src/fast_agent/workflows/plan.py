@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 MOST_TASKS: Final = 1_000
-"""Most tasks of one plan."""
+"""Most tasks of one plan, and of one turn of a planner."""
 
 _MOST_PROBLEMS: Final = 10
 
@@ -81,11 +81,15 @@ class WholePlan:
     Args:
         agents: The agents there are.
         may_be_empty: Whether nothing may be left to do.
+        most_tasks: Most tasks it may have.
     """
 
-    def __init__(self, agents: Sequence[str], *, may_be_empty: bool) -> None:
+    def __init__(
+        self, agents: Sequence[str], *, may_be_empty: bool, most_tasks: int = MOST_TASKS
+    ) -> None:
         self._agents = agents
         self._may_be_empty = may_be_empty
+        self._most_tasks = most_tasks
 
     @property
     def schema(self) -> OutputSchema:
@@ -95,7 +99,7 @@ class WholePlan:
 
     def parse(self, text: str) -> Plan:
         """Read the plan; see `PlanShape.parse`."""
-        reading = _Reading(self._agents)
+        reading = _Reading(self._agents, self._most_tasks)
         items = reading.items(object_in(text), "steps", "")
         steps = tuple([reading.step(item, f"steps[{at}]") for at, item in enumerate(items)])
         if not steps and not self._may_be_empty:
@@ -110,11 +114,15 @@ class NextStep:
     Args:
         agents: The agents there are.
         may_be_empty: Whether nothing may be left to do.
+        most_tasks: Most tasks it may have.
     """
 
-    def __init__(self, agents: Sequence[str], *, may_be_empty: bool) -> None:
+    def __init__(
+        self, agents: Sequence[str], *, may_be_empty: bool, most_tasks: int = MOST_TASKS
+    ) -> None:
         self._agents = agents
         self._may_be_empty = may_be_empty
+        self._most_tasks = most_tasks
 
     @property
     def schema(self) -> OutputSchema:
@@ -129,7 +137,7 @@ class NextStep:
     def parse(self, text: str) -> Plan:
         """Read the plan; see `PlanShape.parse`."""
         value = object_in(text)
-        reading = _Reading(self._agents)
+        reading = _Reading(self._agents, self._most_tasks)
         complete = value.get("is_complete", False)
         if not isinstance(complete, bool):
             reading.problems.append("`is_complete` must be true or false")
@@ -146,9 +154,10 @@ class NextStep:
 class _Reading:
     """Reads steps and tasks, and takes note of all that is wrong with them."""
 
-    def __init__(self, agents: Sequence[str]) -> None:
+    def __init__(self, agents: Sequence[str], most_tasks: int) -> None:
         self.problems: list[str] = []
         self._agents = agents
+        self._most_tasks = most_tasks
 
     def step(self, value: JsonValue, place: str) -> Step:
         """Read a step."""
@@ -174,9 +183,9 @@ class _Reading:
     def finish(self, steps: Sequence[Step]) -> None:
         """Raise ValueError if anything was wrong."""
         count = sum([len(step.tasks) for step in steps])
-        if count > MOST_TASKS:
+        if count > self._most_tasks:
             self.problems.append(
-                f"the plan has {count:,} tasks; {MOST_TASKS:,} at most can be done"
+                f"the plan has {count:,} tasks; {self._most_tasks:,} at most can be done"
             )
         if self.problems:
             more = len(self.problems) - _MOST_PROBLEMS

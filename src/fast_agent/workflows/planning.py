@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
+from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.brain import Brain
 from fast_agent.workflows.briefing import briefing
-from fast_agent.workflows.plan import NextStep, Plan, WholePlan
+from fast_agent.workflows.plan import MOST_TASKS, NextStep, Plan, WholePlan
 from fast_agent.workflows.progress import Progress, Result, task_facts
 from fast_agent.workflows.settled import settled
 from fast_agent.workflows.tagged import excerpt, request_text
@@ -90,6 +91,14 @@ def routes_of(config: AgentConfig, workshop: Workshop) -> dict[str, HistoryRoute
     return {name: workshop.histories.route(config, name) for name in names}
 
 
+def most_plans(config: AgentConfig) -> int | None:
+    """Say how many plans a planner's model is asked for at most; None is no limit."""
+    given = config.plan_iterations
+    if given is None:
+        given = cast("int", default_of("plan_iterations", config.type))
+    return given if given > 0 else None
+
+
 class Planning:
     """The work on one request.
 
@@ -120,6 +129,7 @@ class Planning:
         self._agents = tuple(routes)
         self._progress = Progress()
         self._plans = 0
+        self._tasks = 0
         self._fruitless = 0
         self._last: Step | None = None
         self._limit: LimitError | None = None
@@ -128,10 +138,10 @@ class Planning:
         """Plan everything and do it; plan anew only where a step fails.
 
         Returns:
-            Why it ended: `complete`, `plan_iterations` or `fruitless`.
+            Why it ended: `complete`, `plan_iterations`, `most_tasks` or `fruitless`.
         """
         while (end := self._end()) is None:
-            shape = WholePlan(self._agents, may_be_empty=self._progress.any_tried)
+            shape = self._shape(WholePlan)
             plan = await self._plan(shape, _AGAIN if self._progress.any_tried else _WHOLE)
             for at, step in enumerate(plan.steps, 1):
                 if not await self._do(step):
@@ -145,10 +155,10 @@ class Planning:
         """Plan a step, do it, and plan the next one in sight of its results.
 
         Returns:
-            Why it ended: `complete`, `plan_iterations` or `fruitless`.
+            Why it ended: `complete`, `plan_iterations`, `most_tasks` or `fruitless`.
         """
         while (end := self._end()) is None:
-            shape = NextStep(self._agents, may_be_empty=self._progress.any_tried)
+            shape = self._shape(NextStep)
             plan = await self._plan(shape, _NEXT)
             done = [await self._do(step) for step in plan.steps]
             if plan.is_complete and all(done):
@@ -192,6 +202,8 @@ class Planning:
         """Say why the model is not asked for a further plan; None where it is."""
         if self._most_plans is not None and self._plans >= self._most_plans:
             return "plan_iterations"
+        if self._tasks >= MOST_TASKS:
+            return "most_tasks"
         return "fruitless" if self._fruitless >= MOST_FRUITLESS else None
 
     def _place(self) -> str:
@@ -201,11 +213,18 @@ class Planning:
         return f"This is plan {self._plans + 1} of {self._most_plans} at most."
 
     def _unfinished(self, end: str) -> str:
-        if end == "fruitless":
-            why = f"{MOST_FRUITLESS} steps in a row brought nothing new"
-        else:
-            why = f"`plan_iterations` allows {self._most_plans} plans"
+        match end:
+            case "fruitless":
+                why = f"{MOST_FRUITLESS} steps in a row brought nothing new"
+            case "most_tasks":
+                why = f"{MOST_TASKS:,} tasks are the most for one request"
+            case _:
+                why = f"`plan_iterations` allows {self._most_plans} plans"
         return f"the answer comes before all was done: {why}"
+
+    def _shape(self, kind: type[WholePlan | NextStep]) -> PlanShape:
+        left = MOST_TASKS - self._tasks
+        return kind(self._agents, may_be_empty=self._progress.any_tried, most_tasks=left)
 
     async def _plan(self, shape: PlanShape, what: str) -> Plan:
         results = self._progress.written(failures=True)
@@ -232,6 +251,7 @@ class Planning:
     async def _do(self, step: Step) -> bool:
         """Do the tasks of a step at the same time; returns whether all were done."""
         before = self._progress.written(failures=False)
+        self._tasks += len(step.tasks)
         async with self._turn.site(self._request, len(step.tasks)) as site:
             tasks = enumerate(step.tasks)
             jobs = [partial(self._task, index, task, before, site) for index, task in tasks]
