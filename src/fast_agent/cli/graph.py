@@ -23,8 +23,9 @@ import click
 @click.option(
     "--format",
     "output",
-    type=click.Choice(["mermaid", "table", "json"]),
-    help="A diagram in Mermaid, a table, or JSON; with --cost a table, else a diagram.",
+    type=click.Choice(["mermaid", "svg", "table", "json"]),
+    help="A diagram in Mermaid or as an SVG picture, a table, or JSON; with --cost a table, else"
+    " Mermaid.",
 )
 def command(
     paths: tuple[str, ...],

@@ -1,0 +1,172 @@
+"""Graph drawings: a card graph as an SVG picture, which shows what the Mermaid diagram does."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.cli.graph_layout import Size, Spot, lay_out
+from fast_agent.diagnostics.visible import cells, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fast_agent.cli.card_graph import CardGraph, Node
+
+_LETTER: Final = 8.0
+_LINE: Final = 18.0
+_EDGE: Final = 12.0
+_LONGEST: Final = 60
+_STYLE: Final = """\
+    text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1f2328;
+      text-anchor: middle; dominant-baseline: central }
+    .box { fill: #f6f8fa; stroke: #57606a } .flow { fill: #ddf4ff; stroke: #0969da }
+    .server { fill: #fff8c5; stroke: #9a6700 } .default { stroke-width: 3 }
+    .name { font-weight: bold } .small { font-size: 11px }
+    .edge { fill: none; stroke: #57606a } .uses { stroke-dasharray: 4 3 }
+    .label { font-size: 11px; stroke: #ffffff; stroke-width: 4; paint-order: stroke }"""
+
+_ARROW: Final = (
+    '<marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8"'
+    ' orient="auto"><path d="M0 0L8 4L0 8z" fill="#57606a"/></marker>'
+)
+
+
+def draw_graph(graph: CardGraph, told: Mapping[str, Sequence[str]]) -> str:
+    """Draw a graph.
+
+    Args:
+        graph: The graph.
+        told: The lines below the name of each agent.
+
+    Returns:
+        An SVG document; names in it are text, whatever they hold.
+    """
+    servers = dict.fromkeys(name for node in graph.nodes for name in node.config.servers)
+    texts = {node.config.name: [node.config.name, *told[node.config.name]] for node in graph.nodes}
+    texts |= {f"\0{name}": [name] for name in servers}
+    texts = {key: [_shown(line) for line in lines] for key, lines in texts.items()}
+    labels = _labels(graph)
+    widest = max([cells(label) for label in labels.values()], default=0)
+    sizes = {key: _size(lines) for key, lines in texts.items()}
+    layout = lay_out(sizes, list(labels), max(60.0, widest * 9.0 + 36))
+    pen = _Pen(layout.size)
+    for (ends, label), way in zip(labels.items(), layout.ways, strict=True):
+        pen.edge(way, label, uses=ends[1].startswith("\0"))
+    for node in graph.nodes:
+        pen.agent(node, layout.spots[node.config.name], texts[node.config.name])
+    for name in servers:
+        pen.server(layout.spots[f"\0{name}"], texts[f"\0{name}"])
+    return pen.picture()
+
+
+def _labels(graph: CardGraph) -> dict[tuple[str, str], str]:
+    """Give one edge for each pair, with all that stands on it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for edge in graph.edges:
+        found.setdefault((edge.source, edge.target), []).append(edge.label)
+    for node in graph.nodes:
+        for name in node.config.servers:
+            found[node.config.name, f"\0{name}"] = []
+    return {ends: _shown(", ".join(dict.fromkeys(labels))) for ends, labels in found.items()}
+
+
+def _shown(text: str) -> str:
+    line = visible(text)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _size(lines: Sequence[str]) -> Size:
+    return Size(max(map(cells, lines)) * _LETTER + 40, len(lines) * _LINE + 18)
+
+
+class _Pen:
+    """Writes the elements of a picture.
+
+    Args:
+        size: The size of what is drawn.
+    """
+
+    def __init__(self, size: Size) -> None:
+        self._size = size
+        self._elements: list[str] = []
+
+    def agent(self, node: Node, spot: Spot, lines: Sequence[str]) -> None:
+        """Draw an agent: a box, or a hexagon for a workflow."""
+        flow = node.config.type not in ("agent", "smart")
+        kind = ("flow" if flow else "box") + (" default" if node.default else "")
+        if flow:
+            self._elements.append(f'<polygon class="{kind}" points="{_hexagon(spot)}"/>')
+        else:
+            self._rect(spot, kind, 4)
+        self._lines(spot, lines)
+
+    def server(self, spot: Spot, lines: Sequence[str]) -> None:
+        """Draw an MCP server."""
+        self._rect(spot, "server", spot.size.height / 2)
+        self._lines(spot, lines)
+
+    def edge(self, way: Sequence[Spot], label: str, *, uses: bool) -> None:
+        """Draw an arrow through the spots of a way."""
+        curves = [f"M{way[0].right:g} {way[0].middle:g}"]
+        for one, other in pairwise(way):
+            between = (one.right + other.left) / 2
+            curves.append(
+                f"C{between:g} {one.middle:g} {between:g} {other.middle:g}"
+                f" {other.left:g} {other.middle:g}"
+            )
+            if other is not way[-1]:
+                curves.append(f"H{other.right:g}")
+        kind = "edge uses" if uses else "edge"
+        path = " ".join(curves)
+        self._elements.append(f'<path class="{kind}" d="{path}" marker-end="url(#arrow)"/>')
+        if label:
+            # Nearer to where it comes from: in the middle, edges cross.
+            x = way[0].right + 0.39 * (way[1].left - way[0].right)
+            y = way[0].middle + 0.3 * (way[1].middle - way[0].middle)
+            self._elements.append(_text(x, y, label, "label"))
+
+    def picture(self) -> str:
+        """Give the whole document."""
+        width, height = self._size.width + 2 * _EDGE, self._size.height + 2 * _EDGE
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}"'
+            f' viewBox="{-_EDGE:g} {-_EDGE:g} {width:g} {height:g}">'
+        )
+        paper = f'<rect x="{-_EDGE:g}" y="{-_EDGE:g}" width="100%" height="100%" fill="#ffffff"/>'
+        style = f"<style>\n{_STYLE}\n  </style>"
+        body = [f"  {element}" for element in (style, _ARROW, paper, *self._elements)]
+        return "\n".join([head, *body, "</svg>\n"])
+
+    def _rect(self, spot: Spot, kind: str, radius: float) -> None:
+        top = spot.middle - spot.size.height / 2
+        self._elements.append(
+            f'<rect class="{kind}" x="{spot.left:g}" y="{top:g}" width="{spot.size.width:g}"'
+            f' height="{spot.size.height:g}" rx="{radius:g}"/>'
+        )
+
+    def _lines(self, spot: Spot, lines: Sequence[str]) -> None:
+        x = spot.left + spot.size.width / 2
+        first = spot.middle - (len(lines) - 1) * _LINE / 2
+        for at, line in enumerate(lines):
+            self._elements.append(_text(x, first + at * _LINE, line, "small" if at else "name"))
+
+
+def _hexagon(spot: Spot) -> str:
+    left, right, inset = spot.left, spot.right, 12.0
+    middle = spot.middle
+    top, bottom = middle - spot.size.height / 2, middle + spot.size.height / 2
+    corners = (
+        (left, middle),
+        (left + inset, top),
+        (right - inset, top),
+        (right, middle),
+        (right - inset, bottom),
+        (left + inset, bottom),
+    )
+    return " ".join([f"{x:g},{y:g}" for x, y in corners])
+
+
+def _text(x: float, y: float, text: str, kind: str) -> str:
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(text)}</text>'
