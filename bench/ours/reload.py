@@ -60,9 +60,12 @@ def main(directory: str, rounds: int) -> None:
 
 def _look(directory: str) -> None:
     """The least a pass can do: list the directory and ask for the state of each file."""
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            entry.stat()
+    folder = os.open(directory, os.O_RDONLY)
+    try:
+        for name in os.listdir(folder):  # noqa: PTH208
+            os.stat(name, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 main(sys.argv[1], int(sys.argv[2]))

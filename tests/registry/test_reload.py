@@ -182,6 +182,28 @@ def test_a_vanished_root_is_reported_and_may_come_back(world: World) -> None:
     assert counts(world.reloader.run())[1] == ("bob",)
 
 
+def test_a_file_that_comes_and_goes_between_two_passes_is_followed(world: World) -> None:
+    world.write("cards/ann.md")
+    world.load("cards")
+    assert not world.reloader.run().changed
+    bob = world.write("cards/bob.md")
+    assert world.reloader.run().added == ("bob",)
+    bob.unlink()
+    assert world.reloader.run().removed == ("bob",)
+    assert not world.reloader.run().changed
+
+
+def test_a_folder_called_like_a_card_may_give_way_to_one(world: World) -> None:
+    world.write("cards/ann.md")
+    folder = world.directory / "cards/bob.md"
+    folder.mkdir()
+    world.load("cards")
+    assert not world.reloader.run().changed
+    folder.rmdir()
+    world.write("cards/bob.md")
+    assert world.reloader.run().added == ("bob",)
+
+
 @pytest.mark.spec("RELOAD-2")
 def test_a_directory_may_become_empty_and_fill_again(world: World) -> None:
     world.write("cards/ann.md")
@@ -253,14 +275,44 @@ ACTIONS = st.lists(
     st.tuples(
         st.sampled_from("abcd"),
         st.sampled_from(
-            ["Be brief.", "Be long.", "agents: [a]", "agents: [b, c]", "wrong: 1", "name: a", ""]
+            [
+                "Be brief.",
+                "Be long.",
+                "agents: [a]",
+                "agents: [b, c]",
+                "default: true",
+                "tool_only: true",
+                "wrong: 1",
+                "name: a",
+                "",
+                "FOLDER",
+                "PASS",
+            ]
         ),
     ),
     max_size=12,
 )
 
 
-@settings(max_examples=40)
+def act(world: World, name: str, what: str, at: int) -> None:
+    """Write or remove a card, put a folder in its place, or only make a pass more."""
+    path = world.directory / f"cards/{name}.md"
+    if what == "PASS":
+        world.reloader.run()
+        return
+    if path.is_dir():
+        path.rmdir()
+    if what == "FOLDER":
+        path.unlink(missing_ok=True)
+        path.mkdir()
+    elif what:
+        fields = dict([what.split(": ")]) if ":" in what else {}
+        os.utime(world.write(f"cards/{name}.md", what, **fields), ns=(at, at))
+    else:
+        path.unlink(missing_ok=True)
+
+
+@settings(max_examples=80)
 @given(ACTIONS)
 def test_a_pass_comes_to_the_same_as_a_fresh_load(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, str]]
@@ -269,12 +321,7 @@ def test_a_pass_comes_to_the_same_as_a_fresh_load(
     world.write("cards/z.md")
     world.load("cards")
     for number, (name, what) in enumerate(actions):
-        path = world.directory / f"cards/{name}.md"
-        if what:
-            fields = dict([what.split(": ")]) if ":" in what else {}
-            os.utime(world.write(f"cards/{name}.md", what, **fields), ns=(number, number))
-        else:
-            path.unlink(missing_ok=True)
+        act(world, name, what, number)
         before = world.registry.snapshot
         done = world.reloader.run()
         fresh = Registry(("time",))
@@ -285,7 +332,7 @@ def test_a_pass_comes_to_the_same_as_a_fresh_load(
             continue
         assert not done.refused
         mine, theirs = world.registry.snapshot.load_set, fresh.snapshot.load_set
-        assert mine.default == theirs.default
+        assert (mine.default, mine.callers) == (theirs.default, theirs.callers)
         assert [card.config for card in mine.cards.values()] == [
             card.config for card in theirs.cards.values()
         ]

@@ -90,12 +90,14 @@ def list_directory(path: str, shown: str) -> list[Candidate]:
 
 def is_candidate(entry: os.DirEntry[str]) -> bool:
     """Whether an entry of a directory may be a card, by its name and kind."""
-    name = entry.name
+    return has_card_name(entry.name) and not _is_directory(entry)
+
+
+def has_card_name(name: str) -> bool:
+    """Whether a file of this name in a directory would be taken for a card."""
     if name.startswith(".") or not name.lower().endswith(CARD_SUFFIXES):
         return False
-    if is_configuration(name) or is_test_file(name):
-        return False
-    return not _is_directory(entry)
+    return not is_configuration(name) and not is_test_file(name)
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

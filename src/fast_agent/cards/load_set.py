@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,6 +20,7 @@ from fast_agent.diagnostics.card_fact import CardFact
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
@@ -35,10 +36,12 @@ class LoadSet:
         cards: The cards by name, in load order.
         default: The name of the agent a person talks to first; None where every card is
             `tool_only` or there is none.
+        callers: By agent, those that refer to it, itself too where it does.
     """
 
     cards: Mapping[str, Card]
     default: str | None
+    callers: Mapping[str, Sequence[str]] = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, cards: Iterable[Card]) -> LoadSet:
@@ -53,19 +56,72 @@ class LoadSet:
         Raises:
             ValueError: Two cards have one name.
         """
-        by_name: dict[str, Card] = {}
-        for card in cards:
-            if by_name.setdefault(card.config.name, card) is not card:
-                raise ValueError(f"two cards are called {card.config.name!r}")
-        default = default_card(tuple(by_name.values()))
-        return cls(
-            MappingProxyType(by_name),
-            None if default is None else default.config.name,
-        )
+        cards = tuple(cards)
+        callers = _callers(cards)
+        default = _default(cards, callers)
+        name = None if default is None else default.config.name
+        return cls(_by_name(cards), name, callers)
+
+    def after(self, cards: Sequence[Card]) -> LoadSet:
+        """Make the set that follows this one; it is `of`, quick where little changed.
+
+        Args:
+            cards: The cards in load order.
+
+        Returns:
+            The set.
+
+        Raises:
+            ValueError: Two cards have one name.
+        """
+        if len(cards) != len(self.cards):
+            return LoadSet.of(cards)
+        pairs = zip(self.cards.values(), cards, strict=True)
+        changed = [(old.config, new) for old, new in pairs if old is not new]
+        if not all(_stand_alike(old, new.config) for old, new in changed):
+            return LoadSet.of(cards)
+        now = {**self.cards, **{old.name: new for old, new in changed}}
+        return LoadSet(MappingProxyType(now), self.default, self.callers)
+
+    def dependents(self, names: Iterable[str]) -> frozenset[str]:
+        """Name the agents that refer, at any remove, to one of some."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            for name in self.callers.get(waiting.pop(), ()):
+                if name not in found:
+                    found.add(name)
+                    waiting.append(name)
+        return frozenset(found)
 
     def facts(self) -> tuple[CardFact, ...]:
         """Say what `check` reports of each card, in load order."""
         return card_facts(tuple(self.cards.values()))
+
+
+def _by_name(cards: Sequence[Card]) -> Mapping[str, Card]:
+    by_name = {card.config.name: card for card in cards}
+    if len(by_name) != len(cards):
+        for card in cards:
+            if by_name[card.config.name] is not card:
+                raise ValueError(f"two cards are called {card.config.name!r}")
+    return MappingProxyType(by_name)
+
+
+def _stand_alike(old: AgentConfig, new: AgentConfig) -> bool:
+    """Whether two configurations are the same to the agents beside them."""
+    return old is new or (
+        (old.name, old.default, old.tool_only) == (new.name, new.default, new.tool_only)
+        and referred_names(old) == referred_names(new)
+    )
+
+
+def _callers(cards: Iterable[Card]) -> Mapping[str, Sequence[str]]:
+    callers: dict[str, list[str]] = {}
+    for card in cards:
+        for name in referred_names(card.config):
+            callers.setdefault(name, []).append(card.config.name)
+    return MappingProxyType(callers)
 
 
 def default_card(cards: Sequence[Card]) -> Card | None:
@@ -80,13 +136,16 @@ def default_card(cards: Sequence[Card]) -> Card | None:
     Returns:
         The card, or None where there is none to choose.
     """
+    return _default(cards, _callers(cards))
+
+
+def _default(cards: Sequence[Card], callers: Mapping[str, Sequence[str]]) -> Card | None:
     eligible = [card for card in cards if not card.config.tool_only]
     for card in eligible:
         if card.config.default:
             return card
-    referred: set[str] = set()
-    for card in cards:
-        referred.update([name for name in referred_names(card.config) if name != card.config.name])
+    # An agent that only itself refers to is still nobody's.
+    referred = {name for name, by in callers.items() if any(one != name for one in by)}
     roots = [card for card in eligible if card.config.name not in referred]
     if len(roots) == 1:
         return roots[0]

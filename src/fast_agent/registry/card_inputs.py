@@ -31,15 +31,19 @@ class CardInputs:
 
     def take(self, cards: Iterable[Card]) -> None:
         """Note the cards there are; what changes from now on is noticed."""
-        before, self._cards = self._cards, {}
+        before = self._cards
+        now: dict[str, tuple[AgentConfig, tuple[str, ...]]] = {}
         paths: dict[str, None] = {}
         for card in cards:
             config = card.config
-            known = before.get(config.name)
+            name = config.name
+            known = before.get(name)
             if known is None or known[0] is not config:
                 known = config, tuple(self._inputs_of(config))
-            self._cards[config.name] = known
-            paths.update(dict.fromkeys(known[1]))
+            now[name] = known
+            if known[1]:
+                paths.update(dict.fromkeys(known[1]))
+        self._cards = now
         old = self._signatures
         self._signatures = {
             path: old[path] if path in old else signature_at(path) for path in paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.card_files import Candidate, is_candidate, list_directory, stem
+from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
 from fast_agent.cards.card_load import CardLoad, FileLoad
 from fast_agent.cards.load import load_cards
 from fast_agent.diagnostics.card_file_rules import NO_FRONTMATTER
@@ -15,6 +15,8 @@ from fast_agent.text.source import signature_at, signature_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class CardReader:
@@ -66,8 +68,9 @@ class CardRoot:
         self._multi_card = multi_card
         self.remote = "://" in self._shown
         self.path = self._shown if self.remote else os.path.join(reader.cwd, self._shown)  # noqa: PTH118
-        self._known: dict[str, FileLoad] = {}
-        self.load = self._keep(reader.read([self._shown], multi_card=multi_card))
+        self._listing: list[str] | None = None
+        self.load = reader.read([self._shown], multi_card=multi_card)
+        self._known = _files_of_directory(self.load.files)
 
     @property
     def is_directory(self) -> bool:
@@ -87,7 +90,7 @@ class CardRoot:
             if changed is None:
                 load = self._read_changed(list_directory(self.path, self._shown))
             elif changed:
-                load = self._read_files(changed)
+                return self._take(*self._read_files(changed))
             else:
                 return False
         except NotADirectoryError:
@@ -99,72 +102,103 @@ class CardRoot:
     def _changed_files(self) -> list[Candidate] | None:
         """List the files of the directory that changed; None where some came or went.
 
-        It is asked at every pass, so it is kept quick.
+        It is asked at every pass, so it is kept quick: files are looked at from their directory,
+        which spares the way to it.
         """
-        known, seen = self._known, 0
+        if self._known is None:
+            return None
         changed: list[Candidate] = []
-        with os.scandir(self.path) as entries:
-            for entry in entries:
-                file = known.get(entry.path)
-                if file is None:
-                    if is_candidate(entry):
-                        return None
-                    continue
-                seen += 1
+        stat = os.stat
+        folder = os.open(self.path, _OPEN_DIRECTORY)
+        try:
+            if not self._holds_the_same(folder, self._known):
+                return None
+            for name, file in self._known.items():
                 try:
-                    signature = signature_of(entry.stat())
+                    signature = signature_of(stat(name, dir_fd=folder))
                 except OSError:
                     signature = None
                 if signature != file.signature and file.candidate is not None:
                     changed.append(file.candidate)
-        return changed if seen == len(known) and self.load.files else None
+        finally:
+            os.close(folder)
+        # A folder may have taken the place of a file.
+        return None if any(os.path.isdir(one.path) for one in changed) else changed  # noqa: PTH112
+
+    def _holds_the_same(self, folder: int, known: Mapping[str, FileLoad]) -> bool:
+        """Whether the files in the directory that may be cards are those that were read."""
+        names = os.listdir(folder)
+        if names == self._listing:
+            return True
+        self._listing = None
+        found = {_name_of(one): one for one in list_directory(self.path, self._shown)}
+        if found.keys() != known.keys():
+            return False
+        # A directory called like a card may give way to a file of the same name.
+        if sum(map(has_card_name, names)) == len(found):
+            self._listing = names
+        return True
 
     def _look_at_file(self) -> bool:
-        known = self._known.get(os.path.abspath(self.path))  # noqa: PTH100
-        if known is not None and signature_at(self.path) == known.signature:
+        files = self.load.files
+        known = files[0] if len(files) == 1 else None
+        if known and known.candidate and signature_at(self.path) == known.signature:
             return False
         return self._take(self._reader.read([self._shown], multi_card=self._multi_card))
 
     def _read_changed(self, candidates: list[Candidate]) -> CardLoad:
+        if not candidates:
+            return self._reader.read([self._shown], multi_card=self._multi_card)
+        before = self._known or {}
         kept: dict[str, FileLoad] = {}
         changed: list[Candidate] = []
         for one in candidates:
-            known = self._known.get(one.path)
+            known = before.get(_name_of(one))
             if known is not None and known.signature == signature_at(one.path):
                 kept[one.path] = known
             else:
                 changed.append(one)
-        if not candidates:
-            return self._reader.read([self._shown], multi_card=self._multi_card)
         kept.update(self._read(changed))
         return CardLoad.of(kept[one.path] for one in candidates if one.path in kept)
 
-    def _read_files(self, changed: list[Candidate]) -> CardLoad:
-        """Read some of the files that were read before."""
-        files = {**self._known, **self._read(changed)}
-        return CardLoad.of(files.values())
+    def _read_files(self, changed: list[Candidate]) -> tuple[CardLoad, dict[str, FileLoad]]:
+        """Read some of the files that were read before; give them all, by name too."""
+        fresh = self._read(changed)
+        files = dict(self._known or {})
+        files.update({_name_of(one): fresh[one.path] for one in changed})
+        return CardLoad.of(files.values()), files
 
     def _read(self, candidates: list[Candidate]) -> dict[str, FileLoad]:
         files: dict[str, FileLoad] = {}
         for file in self._reader.read(candidates, multi_card=self._multi_card).files:
             if file.candidate is not None:
-                path = file.candidate.path
-                files[path] = _half_written(file) if self._had_cards(path) else file
+                had = self._had_cards(_name_of(file.candidate))
+                files[file.candidate.path] = _half_written(file) if had else file
         return files
 
-    def _had_cards(self, path: str) -> bool:
-        known = self._known.get(path)
+    def _had_cards(self, name: str) -> bool:
+        known = self._known.get(name) if self._known else None
         return known is not None and bool(known.cards or known.unread)
 
-    def _take(self, load: CardLoad) -> bool:
+    def _take(self, load: CardLoad, known: dict[str, FileLoad] | None = None) -> bool:
         changed = load.files != self.load.files
-        self._keep(load)
+        self._known = known or _files_of_directory(load.files)
+        self.load = load
         return changed
 
-    def _keep(self, load: CardLoad) -> CardLoad:
-        self._known = {file.candidate.path: file for file in load.files if file.candidate}
-        self.load = load
-        return load
+
+def _files_of_directory(files: Iterable[FileLoad]) -> dict[str, FileLoad] | None:
+    """Give what was read by file name; None where it was no directory with files in it."""
+    known: dict[str, FileLoad] = {}
+    for file in files:
+        if file.candidate is None or file.candidate.named:
+            return None
+        known[_name_of(file.candidate)] = file
+    return known
+
+
+def _name_of(candidate: Candidate) -> str:
+    return candidate.path.rpartition(os.sep)[2]
 
 
 def _half_written(file: FileLoad) -> FileLoad:

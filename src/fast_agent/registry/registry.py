@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.load_set import LoadSet, default_card
-from fast_agent.cards.references import referred_names
 from fast_agent.errors import CardError
 from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
 from fast_agent.registry.set_checks import SetChecks
@@ -53,7 +52,7 @@ class Snapshot:
     def changed_since(self, version: int) -> frozenset[str]:
         """Name the agents that changed after a version, and all that depend on one of them."""
         changed = {name for name, at in self.changed_at.items() if at > version}
-        return frozenset(changed) | dependents(self.load_set.cards, changed)
+        return frozenset(changed) | self.load_set.dependents(changed)
 
 
 _EMPTY = Snapshot(0, LoadSet.of(()), MappingProxyType({}), MappingProxyType({}))
@@ -126,7 +125,7 @@ class Registry:
             added[name] = added.get(name, Additions()).with_more(tools, servers)
         unread = tuple(name for load in loads.values() for name in load.unread)
         self._swap(roots, added, problems, unread, touched)
-        names = (card.config.name for load in loads.values() for card in load.cards)
+        names = [card.config.name for load in loads.values() for card in load.cards]
         return tuple(dict.fromkeys(names))
 
     def add(self, card: Card) -> None:
@@ -199,7 +198,7 @@ class Registry:
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
             raise CardError(_headline(errors), hint=errors[0].hint, diagnostics=problems)
-        load_set = LoadSet.of(cards)
+        load_set = self._snapshot.load_set.after(cards)
         self._snapshot = _next(self._snapshot, roots, added, load_set, problems, touched)
 
 
@@ -213,7 +212,7 @@ def _next(
 ) -> Snapshot:
     """Make the snapshot that follows; its version is higher where something changed."""
     old, new = before.load_set.cards, load_set.cards
-    changed = {name for name, card in new.items() if name not in old or _differ(card, old[name])}
+    changed = {name for name, card in new.items() if _differ(old.get(name), card)}
     changed.update(name for name in touched if name in new)
     if not changed and list(old) == list(new):
         return replace(
@@ -225,7 +224,10 @@ def _next(
         )
     version = before.version + 1
     earlier = before.changed_at
-    changed_at = {name: version if name in changed else earlier[name] for name in new}
+    if list(earlier) == list(new):
+        changed_at = {**earlier, **dict.fromkeys(changed, version)}
+    else:
+        changed_at = {name: version if name in changed else earlier[name] for name in new}
     # What was removed concerns those that referred to it; they had to change to pass the check.
     return Snapshot(
         version,
@@ -237,26 +239,10 @@ def _next(
     )
 
 
-def _differ(one: Card, other: Card) -> bool:
-    return one.config is not other.config and one.config != other.config
-
-
-def dependents(cards: Mapping[str, Card], changed: Collection[str]) -> frozenset[str]:
-    """Name the agents that refer, at any remove, to one that changed."""
-    if not changed:
-        return frozenset()
-    above: dict[str, list[str]] = {}
-    for name, card in cards.items():
-        for child in referred_names(card.config):
-            above.setdefault(child, []).append(name)
-    found: set[str] = set()
-    waiting = list(changed)
-    while waiting:
-        for name in above.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
-                waiting.append(name)
-    return frozenset(found)
+def _differ(old: Card | None, new: Card) -> bool:
+    if old is None:
+        return True
+    return old.config is not new.config and old.config != new.config
 
 
 def _refreshed(

@@ -173,14 +173,11 @@ class Reloader:
 def _difference(before: Snapshot, after: Snapshot) -> Reload:
     old, new = before.load_set.cards, after.load_set.cards
     known = set(before.notes)
+    changed = [name for name, at in after.changed_at.items() if at > before.version]
     return Reload(
         after.version,
-        tuple(name for name in new if name not in old),
-        tuple(
-            name
-            for name, at in after.changed_at.items()
-            if at > before.version and name in old and name in new
-        ),
+        tuple(name for name in changed if name not in old),
+        tuple(name for name in changed if name in old),
         tuple(name for name in old if name not in new),
         problems=tuple(
             note for note in after.notes if note.severity == "warning" and note not in known

@@ -14,7 +14,6 @@ from anyio import CancelScope, sleep
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.selection import select_model
-from fast_agent.registry.registry import dependents
 from fast_agent.runtime.belongings import Belongings
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
@@ -416,7 +415,7 @@ class Runtime:
             self._chosen[name] = spec
         try:
             load_set = self._edition.load_set
-            await self.refresh(load_set, {name, *dependents(load_set.cards, (name,))})
+            await self.refresh(load_set, {name, *load_set.dependents((name,))})
         except BaseException:
             self._chosen = before
             raise
