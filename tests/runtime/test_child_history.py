@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,13 +18,14 @@ from fast_agent.messages.file import Transcript, read_history, write_history
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Call, Fail, Say, Together
-from fast_agent.runtime.child_history import wanted_history
+from fast_agent.runtime.child_history import history_files, wanted_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from fast_agent.cards.agent_config import HistorySource
+    from fast_agent.models.model import ModelRequest
     from fast_agent.models.script import Step
     from fast_agent.runtime.runtime import Runtime
 
@@ -265,7 +267,7 @@ async def test_agents_that_call_and_merge_into_each_other_do_not_wait_for_each_o
         return call(f"go {int(left) - 1}", name) if left not in {"", "0"} else "done"
 
     async with world.runtime(ann, bob) as runtime:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 for name in ("ann", "bob") * 3:
                     group.start_soon(runtime.agent(name).send, "go 4")
@@ -282,6 +284,7 @@ async def test_the_strongest_word_holds() -> None:
     run, one = ChildHistory(source="cumulative"), ChildHistory(merge_target="none")
     assert wanted_history(parent, "kid", run) == ("cumulative", "child")
     assert wanted_history(parent, "kid", one, run) == ("cumulative", "none")
+    assert wanted_history(parent, "kid", ChildHistory(source="child"), run) == ("child", "child")
     half = replace(boss("child", "child"), child_history={"kid": ChildHistory(source="none")})
     assert wanted_history(half, "kid") == ("none", "child")
 
@@ -293,6 +296,42 @@ async def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
     first, second = (texts(one.messages) for one in world.asked("kid"))
     assert first == ["in file", "filed", "one"]
     assert second == ["in file", "filed", "one", "one", "two"]
+
+
+@pytest.mark.parametrize("anew", [False, True])
+async def test_a_change_that_leaves_the_size_is_seen_too(tmp_path: Path, anew: bool) -> None:
+    path = tmp_path / "kid.json"
+
+    def change() -> None:
+        text, before = path.read_text(), path.stat()
+        if anew:
+            path.rename(tmp_path / "old.json")
+        path.write_text(text.replace("filed", "fiLed"))
+        # Another file, or another time: either is enough.
+        later = 0 if anew else 1_000_000
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + later))
+        assert path.stat().st_size == before.st_size
+
+    def lead(request: ModelRequest) -> Step | str:
+        match sum(bool(one.tool_results) for one in request.messages):
+            case 0:
+                return call("one")
+            case 1:
+                change()
+                return call("two")
+            case _:
+                return "done"
+
+    world = World({"boss": lead})
+    async with world.runtime(boss("messages"), kid_in(tmp_path)) as runtime:
+        await runtime.agent("boss").send("go")
+    assert [texts(one.messages)[1] for one in world.asked("kid")] == ["filed", "fiLed"]
+
+
+def test_a_card_from_an_address_has_no_files(tmp_path: Path) -> None:
+    kid = agent("kid", messages=("../kid.json",))
+    assert history_files(kid, tmp_path) == (tmp_path / "../kid.json",)
+    assert history_files(replace(kid, remote="https://example.org/kid.md"), tmp_path) == ()
 
 
 async def test_a_file_that_cannot_be_read_fails_the_call_not_the_turn(tmp_path: Path) -> None:
