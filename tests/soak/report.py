@@ -76,6 +76,8 @@ def _held(settling: Settling, server: str) -> Iterable[str]:
             f" ({growth.per_minute:+,.2f}{unit} a minute, {growth.samples} samples)"
         )
     if samples:
+        tenths = [samples[at * (len(samples) - 1) // 10][1].children for at in range(11)]
+        yield f"  children at every tenth: {' '.join(str(children) for children in tenths)}"
         yield f"  processor: {samples[-1][1].cpu_seconds:.0f} s"
 
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from tests.soak.soak import Soak
 
 _LOOKS_EVERY = 0.05
-_RESTS = 0.3
-"""Seconds for connections that were closed to be gone."""
+_RESTS = 1.0
+"""Seconds in which a server at rest must open and end nothing."""
+_RESTS_IN = 20.0
+"""Longest time to come to rest: connections and processes that were closed are gone then."""
 
 
 class Settling:
@@ -94,12 +96,19 @@ class Settling:
 
     async def sample(self) -> None:
         """Note what every server holds while nobody is there."""
-        await anyio.sleep(_RESTS)
         now = self._soak.clock()
         self.messages.append((now, self._findings.counts["messages found again"]))
-        for one in self.served:
-            if one.running:
-                self.samples[one.name].append((now, process_state(one.pid)))
+        running = [one for one in self.served if one.running]
+        states = {one.name: process_state(one.pid) for one in running}
+        with anyio.move_on_after(_RESTS_IN):
+            rests = False
+            while not rests:
+                await anyio.sleep(_RESTS)
+                before = states
+                states = {one.name: process_state(one.pid) for one in running}
+                rests = all(_holds_the_same(states[name], before[name]) for name in states)
+        for name, state in states.items():
+            self.samples[name].append((now, state))
 
     async def _listed(self, served: ServedAgents, expected: dict[str, str], begun: float) -> None:
         end = begun + self._soak.plan.settles_in
@@ -140,6 +149,10 @@ class Settling:
                 await anyio.sleep(_LOOKS_EVERY)
         self._findings.expect(bool(self._changes), "nobody told of the changed list of tools")
         self._findings.count("changes that were told", sum(self._changes.values()))
+
+
+def _holds_the_same(now: ProcessState, before: ProcessState) -> bool:
+    return (now.descriptors, now.children) == (before.descriptors, before.children)
 
 
 async def _descriptions(client: Client, soak: Soak, where: str) -> dict[str, str]:
