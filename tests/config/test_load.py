@@ -38,6 +38,7 @@ model_aliases: {fast: gpt-mini}
 openai: {api_key: k1, base_url: http://localhost:1/v1}
 local: {path: weights/a.gguf, threads: 2, context: 512, models: {qwen: /m/q.gguf}}
 shell: {timeout_seconds: 1.5, max_output_bytes: 100}
+sessions: {disk_seconds: 0}
 skills: {directories: [skills, ~/mine]}
 """
     )
@@ -55,6 +56,7 @@ skills: {directories: [skills, ~/mine]}
     assert dict(settings.local.models) == {"qwen": Path("/m/q.gguf")}
     assert settings.shell.timeout_seconds == 1.5
     assert settings.shell.max_output_bytes == 100
+    assert settings.sessions.disk_seconds == 0
     assert settings.skills.directories == (place.cwd / "skills", Path("/people/me/mine"))
 
 

@@ -1,12 +1,15 @@
 """A program that is killed: run once for every point of its log, each time in a process of its own.
 
 `python -m tests.sessions.killed_program HOME` prints a line of JSON for each: where it was killed,
-the session, and what it had shown before.
+the session, and what it had shown before. Killed after it wrote, it has waited for the disk at the
+end of every turn; killed before, at the first one only. Then once more, with nobody listening: all
+that is shown is the answers.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Deadly:
-    """A journal that kills its process before or after it writes event number `last`."""
+    """A journal that kills its process before or after it writes for the `last`th time."""
 
     def __init__(self, inner: SessionJournal, last: int, *, after: bool) -> None:
         self._inner = inner
@@ -47,14 +50,17 @@ class Deadly:
     def history(self, agent: str) -> History | None:
         return self._inner.history(agent)
 
-    def record(self, event: SessionEvent) -> None:
+    def is_due(self, *, top: bool) -> bool:
+        return self._inner.is_due(top=top)
+
+    def record(self, *events: SessionEvent) -> None:
         self._die(after=False)
-        self._inner.record(event)
+        self._inner.record(*events)
         self._die(after=True)
 
-    def settle(self, event: SessionEvent) -> None:
+    def settle(self, *events: SessionEvent) -> None:
         self._die(after=False)
-        self._inner.settle(event)
+        self._inner.settle(*events)
         self._die(after=True)
 
     def _die(self, *, after: bool) -> None:
@@ -64,8 +70,9 @@ class Deadly:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(home: Path, out: int, last: int, *, after: bool) -> None:
+def run(home: Path, out: int, last: int, *, after: bool, quiet: bool) -> None:
     """Run turns of all kinds, telling what is shown, until the process is killed or done."""
+    store = SessionStore(home, disk_seconds=0.0 if after else math.inf)
 
     def show(event: Event) -> None:
         match event:
@@ -81,25 +88,30 @@ def run(home: Path, out: int, last: int, *, after: bool) -> None:
         os.write(out, json.dumps(line).encode() + b"\n")
 
     async def turns() -> None:
-        with SessionStore(home).create() as session:
+        with store.create() as session:
             os.write(out, json.dumps(session.id).encode() + b"\n")
             journal = Deadly(session.journal, last, after=after)
-            async with live(world_of(), journal, listener=show) as runtime:
-                await runtime.agent("kid").send("alone")
-                await runtime.agent("lead").send("go far")
+            async with live(world_of(), journal, listener=None if quiet else show) as runtime:
+
+                async def ask(agent: str, text: str) -> None:
+                    answer = await runtime.agent(agent).send(text)
+                    os.write(out, json.dumps(["Answer", agent, answer]).encode() + b"\n")
+
+                await ask("kid", "alone")
+                await ask("lead", "go far")
                 runtime.agent("kid").clear()
-                await runtime.agent("flow").send("through")
+                await ask("flow", "through")
 
     anyio.run(turns)
 
 
-def killed(home: Path, last: int, *, after: bool) -> bool:
+def killed(home: Path, last: int, *, after: bool, quiet: bool) -> bool:
     """Run it in a process of its own, and print what came of it; returns whether it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        run(home, writing, last, after=after)
+        run(home, writing, last, after=after, quiet=quiet)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
@@ -108,7 +120,7 @@ def killed(home: Path, last: int, *, after: bool) -> bool:
     died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
     if not died and status != 0:
         raise SystemExit(f"the program failed with status {status}")
-    print(json.dumps([last, after, died, session, shown]), flush=True)
+    print(json.dumps([last, after, quiet, died, session, shown]), flush=True)
     return died
 
 
@@ -123,7 +135,7 @@ LATE = (
 if __name__ == "__main__":
     for name in LATE:
         import_module(name)
-    for after in (False, True):
+    for after, quiet in ((False, False), (True, False), (False, True)):
         number = 1
-        while killed(Path(sys.argv[1]), number, after=after):
+        while killed(Path(sys.argv[1]), number, after=after, quiet=quiet):
             number += 1

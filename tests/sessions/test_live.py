@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from tests.sessions.live_world import live, world_of
-from tests.sessions.session_world import plain_turn, store_in, texts, write
+from tests.sessions.refusing_journal import Refusing
+from tests.sessions.session_world import store_in, texts
 from tests.workflows.scripted_world import World
 
 from fast_agent.cards.agent_config import AgentConfig
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-    from fast_agent.messages.history import History
     from fast_agent.runtime.events import Event
-    from fast_agent.sessions.cumulative import CumulativeTranscript
-    from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.journal import SessionJournal
 
 pytestmark = pytest.mark.anyio
@@ -292,17 +290,6 @@ async def test_whichever_event_cannot_be_written_log_and_memory_agree_in_the_end
         assert again.history("lead") == history
 
 
-async def test_a_turn_waits_for_no_disk_before_its_end(tmp_path: Path) -> None:
-    with store_in(tmp_path).create() as session:
-        journal = Refusing(session.journal, None)
-        async with live(world_of(), journal) as runtime:
-            await runtime.agent("lead").send("go")
-            assert journal.settled == ["TurnEnded"]
-            await runtime.agent("flow").send("x")
-            assert journal.settled == ["TurnEnded"] * 2
-        write(session, plain_turn("z", "a", "b"))
-
-
 async def test_a_turn_under_way_is_in_no_history_taken_up_meanwhile(tmp_path: Path) -> None:
     with store_in(tmp_path).create() as session:
         world = world_of()
@@ -321,43 +308,6 @@ async def test_a_turn_under_way_is_in_no_history_taken_up_meanwhile(tmp_path: Pa
                 await asked.wait()
                 assert list(texts(list(session.journal.history("kid") or ()))) == ["one", "one"]
             assert session.journal.history("kid") == kid.history
-
-
-class Refusing:
-    """A journal that stops to write after some events, and notes which are brought to the disk."""
-
-    def __init__(self, inner: SessionJournal, written: int | None) -> None:
-        self._inner = inner
-        self._left = written
-        self.refuses = True
-        self.settled: list[str] = []
-
-    @property
-    def used(self) -> tuple[int, ...]:
-        return self._inner.used
-
-    @property
-    def transcript(self) -> CumulativeTranscript:
-        return self._inner.transcript
-
-    def history(self, agent: str) -> History | None:
-        return self._inner.history(agent)
-
-    def record(self, event: SessionEvent) -> None:
-        self._count()
-        self._inner.record(event)
-
-    def settle(self, event: SessionEvent) -> None:
-        self._count()
-        self.settled.append(type(event).__name__)
-        self._inner.settle(event)
-
-    def _count(self) -> None:
-        if self._left is None or not self.refuses:
-            return
-        if self._left == 0:
-            raise SessionError("no more")
-        self._left -= 1
 
 
 def limit(journal: SessionJournal, pages: int) -> None:

@@ -76,6 +76,27 @@ def test_a_message_told_again_takes_the_place_of_the_first(tmp_path: Path) -> No
     assert list(texts(history)) == ["hooked", "1 2", "<changed>", "<too>", "done"]
 
 
+def test_a_turn_that_was_told_to_end_twice_is_there_once(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        write(session, plain_turn("a", "hi", "ho"), [TurnEnded("a", "cancelled", kept=True)])
+        assert list(texts(session.history("ann"))) == ["hi", "ho"]
+        assert [turn.stop_reason for turn in session.state.turns] == ["endTurn"]
+        assert len(session.state.entries()) == 1
+
+
+def test_events_written_at_once_are_there_all_or_none(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        connection = session.journal._log._connection
+        connection.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(SessionError, match="the disk is full"):
+            session.journal.record(*plain_turn("a", "hi", "ho" * 9000))
+        assert session.state.last == 0
+        connection.execute("PRAGMA max_page_count = 1000000")
+        session.journal.record(*plain_turn("a", "hi", "ho"))
+        assert session.state.last == 3
+        assert list(texts(session.history("ann"))) == ["hi", "ho"]
+
+
 def test_a_turn_that_left_nothing_is_in_no_history_and_no_transcript(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:

@@ -130,12 +130,12 @@ class Editing:
             model=self.model,
             shell=self.shell,
             trust_cards=self.trust,
-            store=None if self.no_session else partial(_store, home),
+            store=None if self.no_session else partial(_store, program, home),
         )
         serve_stdio(opening, watch=self.watch)
 
 
-def _store(home: Path) -> SessionStore:
+def _store(program: FastAgent, home: Path) -> SessionStore:
     from fast_agent.sessions.store import SessionStore
 
-    return SessionStore(home)
+    return SessionStore(home, disk_seconds=program.settings.sessions.disk_seconds)

@@ -240,7 +240,12 @@ class OneShot:
         earlier, message = messages
         with (
             taped(program, self.record, self.replay) as tape,
-            kept(program.workspace, new=self.session, resume=self.resume) as session,
+            kept(
+                program.workspace,
+                new=self.session,
+                resume=self.resume,
+                disk_seconds=program.settings.sessions.disk_seconds,
+            ) as session,
         ):
             async with program.run(
                 model=self.model,

@@ -114,7 +114,7 @@ class Serving:
             model=self.model,
             shell=self.shell,
             child_history=self._child_history(),
-            sessions=None if self.no_session else self._store(),
+            sessions=None if self.no_session else _store(program),
             beside=beside,
         )
         ready = partial(_say, "serving at {}")
@@ -200,11 +200,13 @@ class Serving:
             source=self.child_history_source, merge_target=self.child_history_merge_target
         )
 
-    def _store(self) -> SessionStore:
-        from fast_agent.config.home import home_directory
-        from fast_agent.sessions.store import SessionStore
 
-        return SessionStore(home_directory(os.environ))
+def _store(program: FastAgent) -> SessionStore:
+    from fast_agent.config.home import home_directory
+    from fast_agent.sessions.store import SessionStore
+
+    disk_seconds = program.settings.sessions.disk_seconds
+    return SessionStore(home_directory(os.environ), disk_seconds=disk_seconds)
 
 
 def _say(form: str, address: str) -> None:

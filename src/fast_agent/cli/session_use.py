@@ -21,13 +21,16 @@ NEWEST = ""
 
 
 @contextmanager
-def kept(cwd: Path, *, new: bool, resume: str | None) -> Generator[Session | None]:
+def kept(
+    cwd: Path, *, new: bool, resume: str | None, disk_seconds: float | None = None
+) -> Generator[Session | None]:
     """Open the session a run is kept in; None where it is kept in none.
 
     Args:
         cwd: The directory the program works in.
         new: Begin a session.
         resume: Go on with this one; `NEWEST` or an id.
+        disk_seconds: As the configuration says it; see `SessionStore`.
 
     Raises:
         SessionError: It cannot be made or opened.
@@ -38,7 +41,7 @@ def kept(cwd: Path, *, new: bool, resume: str | None) -> Generator[Session | Non
     from fast_agent.config.home import home_directory
     from fast_agent.sessions.store import SessionStore
 
-    store = SessionStore(home_directory(os.environ))
+    store = SessionStore(home_directory(os.environ), disk_seconds=disk_seconds)
     if resume is None:
         session = store.create(cwd=cwd)
     else:

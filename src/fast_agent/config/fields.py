@@ -17,6 +17,7 @@ from fast_agent.config.settings import (
     Protocol,
     ProviderSettings,
     RootSettings,
+    SessionSettings,
     ShellSettings,
     SkillsSettings,
     Transport,
@@ -129,6 +130,20 @@ SETTINGS: Final = Record(
                 build=ShellSettings,
             ),
             "bounds of the tool `execute`",
+        ),
+        Entry(
+            "sessions",
+            Record(
+                (
+                    Entry(
+                        "disk_seconds",
+                        Number(minimum=0),
+                        "longest time between turns that wait for the disk; 0 for every turn",
+                    ),
+                ),
+                build=SessionSettings,
+            ),
+            "conversations that are kept",
         ),
         Entry(
             "skills",

@@ -131,6 +131,18 @@ class ShellSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """The section `sessions`: how conversations are kept.
+
+    Args:
+        disk_seconds: How long a turn that ended may stand in the system's memory alone while others
+            follow it; 0 brings each to the disk first, None leaves it to the sessions.
+    """
+
+    disk_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SkillsSettings:
     """The section `skills`; `directories` are absolute, None means the default ones."""
 
@@ -149,6 +161,7 @@ class Settings:
         providers: Settings of every known provider, by its name.
         local: Local models.
         shell: The shell tool.
+        sessions: Conversations that are kept.
         skills: Skill directories.
         guide: Documents served as `guide://`.
         layers: Where all this comes from, the weakest first.
@@ -162,6 +175,7 @@ class Settings:
     providers: Mapping[str, ProviderSettings] = field(default_factory=_empty)
     local: LocalSettings = LocalSettings()
     shell: ShellSettings = ShellSettings()
+    sessions: SessionSettings = SessionSettings()
     skills: SkillsSettings = SkillsSettings()
     guide: GuideSettings = NO_GUIDE
     layers: tuple[Layer, ...] = field(default=(), repr=False, compare=False)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import fields
 from logging import getLogger
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.errors import SessionError
+from fast_agent.models.usage import Usage
 from fast_agent.sessions.event import (
     HistoryCleared,
     HistoryExtended,
@@ -31,23 +33,29 @@ if TYPE_CHECKING:
 
 log = getLogger(__name__)
 
+_counts_of = attrgetter(*[field.name for field in fields(Usage)])
+
 
 class Journal(Protocol):
     """Where turns and histories are written down, and where those of before come from."""
 
-    def record(self, event: SessionEvent) -> None:
-        """Write an event; what is shown of it is shown after this.
+    def is_due(self, *, top: bool) -> bool:
+        """Whether the end of a turn is to be brought to the disk; `top` where none is above it."""
+        ...
+
+    def record(self, *events: SessionEvent) -> None:
+        """Write events, all or none; what is shown of them is shown after this.
 
         Raises:
-            SessionError: It cannot be written.
+            SessionError: They cannot be written.
         """
         ...
 
-    def settle(self, event: SessionEvent) -> None:
-        """Write an event and bring it to the disk; waits for the disk, in a worker thread.
+    def settle(self, *events: SessionEvent) -> None:
+        """Write events and bring them to the disk; waits for the disk, in a worker thread.
 
         Raises:
-            SessionError: It cannot be written.
+            SessionError: They cannot be written.
         """
         ...
 
@@ -153,6 +161,7 @@ class TurnJournal:
         "_ended",
         "_journal",
         "_origin",
+        "_pending",
         "_record",
         "_results",
         "_scope",
@@ -179,6 +188,7 @@ class TurnJournal:
         self._spent = spent
         self._there: list[Message] = []
         self._results: list[ToolResult] = []
+        self._pending: list[MessageAdded] = []
         self._ended = False
 
     def began(self, message: Message) -> None:
@@ -209,6 +219,10 @@ class TurnJournal:
         Raises:
             SessionError: It cannot be written.
         """
+        self._gather(history)
+        self._write()
+
+    def _gather(self, history: History) -> None:
         there = self._there
         # A hook may have put another message in the place of the last one.
         first = max(0, len(there) - 1)
@@ -219,10 +233,14 @@ class TurnJournal:
     def answered(self, message: Message, history: History) -> None:
         """Write an answer that comes next in the conversation.
 
+        Where nobody hears of it before the turn goes on, it is written with what comes next.
+
         Raises:
             SessionError: It cannot be written.
         """
         self._put(len(history) - self._start, message)
+        if self._scope.listener is not None or message.tool_calls:
+            self._write()
 
     def tool_answered(self, result: ToolResult) -> None:
         """Write the result of a call of the last answer.
@@ -230,7 +248,7 @@ class TurnJournal:
         Raises:
             SessionError: It cannot be written.
         """
-        self._journal.record(ToolAnswered(self._origin.turn_id, result))
+        self._write(ToolAnswered(self._origin.turn_id, result))
         self._results.append(result)
 
     def end(
@@ -249,21 +267,22 @@ class TurnJournal:
         """
         if not self._ended:
             with self._ending(history, kept=kept, adopted=adopted):
-                self._journal.record(self._event(stop_reason, kept=kept))
+                self._write(self._event(stop_reason, kept=kept))
 
     async def end_surely(
         self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
     ) -> None:
-        """The same; where nothing else started the turn, all of it is on the disk after this."""
-        if self._origin.parent_call_id is not None:
+        """The same; where the journal says that it is time, all of it is on the disk after this."""
+        journal = self._journal
+        if self._ended or not journal.is_due(top=self._origin.parent_call_id is None):
             self.end(stop_reason, history, kept=kept, adopted=adopted)
-            return
-        if self._ended:
             return
         from anyio.to_thread import run_sync
 
         with self._ending(history, kept=kept, adopted=adopted):
-            await run_sync(self._journal.settle, self._event(stop_reason, kept=kept))
+            events = (*self._pending, self._event(stop_reason, kept=kept))
+            await run_sync(journal.settle, *events)
+            self._pending.clear()
 
     def end_quietly(
         self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
@@ -290,10 +309,10 @@ class TurnJournal:
     def _ending(
         self, history: History, *, kept: bool, adopted: Sequence[Message]
     ) -> Generator[None]:
-        """Write all but the end, which is written within, and take note of what is written."""
+        """Gather all but the end, write it with that within, and take note of what is written."""
         record = self._record if kept else None
         try:
-            self.reached(history)
+            self._gather(history)
             yield
         except BaseException:
             if record is not None:
@@ -318,7 +337,7 @@ class TurnJournal:
 
     def _used(self) -> tuple[int, ...]:
         """Give what the turn used, where no turn above it counts that too."""
-        return () if self._origin.parent_call_id is not None else astuple(self._spent.usage)
+        return () if self._origin.parent_call_id is not None else _counts_of(self._spent.usage)
 
     def _put(self, index: int, message: Message) -> None:
         if index < len(self._there):
@@ -327,7 +346,14 @@ class TurnJournal:
             self._there.append(message)
             if self._is_known(message):
                 return
-        self._journal.record(MessageAdded(self._origin.turn_id, index, message))
+        pending = [event for event in self._pending if event.index != index]
+        self._pending = [*pending, MessageAdded(self._origin.turn_id, index, message)]
+
+    def _write(self, *events: SessionEvent) -> None:
+        """Write what is pending, and events after it; what cannot be written stays pending."""
+        if self._pending or events:
+            self._journal.record(*self._pending, *events)
+            self._pending.clear()
 
     def _is_known(self, message: Message) -> bool:
         """Whether a message holds nothing but the results that were written one by one."""

@@ -20,6 +20,8 @@ from fast_agent.sessions.row import row_of
 from fast_agent.sessions.state import state_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fast_agent.sessions.cumulative import Entry
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.log import EventLog
@@ -43,27 +45,36 @@ class SessionJournal:
         self._used = [state.used]
         self._transcript = CumulativeTranscript(state.entries, on_block=self._list)
 
-    def record(self, event: SessionEvent) -> None:
-        """Write an event; once this returns, a killed process does not lose it.
+    def is_due(self, *, top: bool) -> bool:
+        """Whether the end of a turn is to be brought to the disk.
+
+        Args:
+            top: Whether nothing else started the turn. Others are brought there only where so much
+                was written that it is to be tidied up.
+        """
+        return self._log.is_long or (top and self._log.is_due)
+
+    def record(self, *events: SessionEvent) -> None:
+        """Write events, all or none; once this returns, a killed process does not lose them.
 
         Raises:
-            SessionError: It cannot be written; the log is as it was.
+            SessionError: They cannot be written; the log is as it was.
         """
-        self._touch(event)
-        self._log.append(row_of(event))
-        self._count(event)
+        self._touch(events)
+        self._log.append(*map(row_of, events))
+        self._count(events)
 
-    def settle(self, event: SessionEvent) -> None:
-        """Write an event and bring it and all before it to the disk, past a loss of power.
+    def settle(self, *events: SessionEvent) -> None:
+        """Write events and bring them and all before them to the disk, past a loss of power.
 
         It waits for the disk; call it from a worker thread.
 
         Raises:
-            SessionError: It cannot be written; the log is as it was.
+            SessionError: They cannot be written; the log is as it was.
         """
-        self._touch(event)
-        self._log.append_surely(row_of(event))
-        self._count(event)
+        self._touch(events)
+        self._log.append_surely(*map(row_of, events))
+        self._count(events)
 
     def history(self, agent: str) -> History | None:
         """Give what an agent remembers; where it changed since, the log is read anew.
@@ -100,15 +111,17 @@ class SessionJournal:
         self._used = [state.used]
         self._transcript.restart(state.entries)
 
-    def _touch(self, event: SessionEvent) -> None:
-        """Note that an agent remembers more than the state tells."""
-        if isinstance(event, TurnBegan | HistoryReplaced | HistoryExtended | HistoryCleared):
-            self._touched.add(event.agent)
+    def _touch(self, events: Iterable[SessionEvent]) -> None:
+        """Note which agents remember more than the state tells."""
+        for event in events:
+            if isinstance(event, TurnBegan | HistoryReplaced | HistoryExtended | HistoryCleared):
+                self._touched.add(event.agent)
 
-    def _count(self, event: SessionEvent) -> None:
-        if isinstance(event, TurnEnded) and event.used:
-            # Worker threads come here too, so nothing is read before it is written.
-            self._used.append(event.used)
+    def _count(self, events: Iterable[SessionEvent]) -> None:
+        for event in events:
+            if isinstance(event, TurnEnded) and event.used:
+                # Worker threads come here too, so nothing is read before it is written.
+                self._used.append(event.used)
 
     def _list(self, entries: tuple[Entry, ...]) -> None:
         self.record(BlockListed(tuple(entry.turn_id for entry in entries)))

@@ -1,9 +1,10 @@
 """Event log: the SQLite file of one session.
 
-Every event is its own transaction in the write-ahead log, so that it is there whole or not at all
-when the process is killed. `sync` brings what was written to the disk itself, where a loss of power
-does not reach it; it waits for the disk, and so does the tidying up of the write-ahead log, which
-only `sync` does. Both are meant for a worker thread.
+What is written at once is one transaction in the write-ahead log, so that it is there whole or not
+at all when the process is killed; SQLite is told not to wait for the disk for that. `append_surely`
+brings it to the disk itself, where a loss of power does not reach it, and tidies the write-ahead
+log up, which nothing else does: that must wait for the disk to be safe. It is meant for a worker
+thread; `is_due` and `is_long` say when it is time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -21,18 +22,23 @@ from fast_agent.sessions.row import COLUMNS, Row
 from fast_agent.sessions.schema import bring_up, check_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.messages.message import Message
 
-_INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES {_VALUES}"  # noqa: S608
 _ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
 _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
 _TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
 _TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY seq"
 _TIDY_BYTES = 8 * 1024 * 1024
 _WAIT = 1.0
+_QUICK, _SURE = "PRAGMA synchronous = OFF", "PRAGMA synchronous = FULL"
+
+DISK_SECONDS = 1.0
+"""How long turns that ended may stand in the system's memory alone, unless it is told otherwise."""
 
 
 class EventLog:
@@ -42,27 +48,54 @@ class EventLog:
         connection: The file.
         path: Where it is.
         now: The clock, in seconds since the epoch.
+        disk_seconds: How long after it was brought to the disk that is due again.
+        made: Whether the file was made now, so that nothing of it is on the disk.
     """
 
-    __slots__ = ("_connection", "_lock", "_now", "_untidied", "path")
+    __slots__ = (
+        "_connection",
+        "_disk_seconds",
+        "_lock",
+        "_made",
+        "_now",
+        "_settled_at",
+        "_untidied",
+        "path",
+    )
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, now: Callable[[], float]
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        now: Callable[[], float],
+        disk_seconds: float,
+        *,
+        made: bool = False,
     ) -> None:
         self._connection = connection
         self._lock = Lock()
         self._now = now
+        self._disk_seconds = disk_seconds
+        self._made = made
+        self._settled_at = float("-inf")
         self._untidied = 0
         self.path = path
 
     @classmethod
-    def create(cls, path: Path, facts: Mapping[str, str], now: Callable[[], float]) -> EventLog:
+    def create(
+        cls,
+        path: Path,
+        facts: Mapping[str, str],
+        now: Callable[[], float],
+        disk_seconds: float = DISK_SECONDS,
+    ) -> EventLog:
         """Make the file of a new session, for its owner only.
 
         Args:
             path: The file; it must not be there.
             facts: What is to be known of the session without its events.
             now: The clock, in seconds since the epoch.
+            disk_seconds: How long after it was brought to the disk that is due again.
 
         Raises:
             SessionError: It cannot be made.
@@ -73,21 +106,31 @@ class EventLog:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 bring_up(connection)
+                connection.execute("BEGIN")
                 connection.executemany("INSERT INTO session VALUES (?, ?)", list(facts.items()))
+                connection.execute("COMMIT")
             except BaseException:
                 connection.close()
                 for name in (path, *_companions(path)):
                     name.unlink(missing_ok=True)
                 raise
-            return cls(connection, path, now)
+            return cls(connection, path, now, disk_seconds, made=True)
 
     @classmethod
-    def open(cls, path: Path, now: Callable[[], float], *, read_only: bool = False) -> EventLog:
+    def open(
+        cls,
+        path: Path,
+        now: Callable[[], float],
+        disk_seconds: float = DISK_SECONDS,
+        *,
+        read_only: bool = False,
+    ) -> EventLog:
         """Open the file of a session.
 
         Args:
             path: The file.
             now: The clock, in seconds since the epoch.
+            disk_seconds: How long after it was brought to the disk that is due again.
             read_only: Leave it as it is; another process may be writing it.
 
         Raises:
@@ -106,7 +149,18 @@ class EventLog:
             except BaseException:
                 connection.close()
                 raise
-            return cls(connection, path, now)
+            return cls(connection, path, now, disk_seconds)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to bring it to the disk."""
+        # Where the clock was set back, nothing is known of the time that passed.
+        return not 0 <= self._now() - self._settled_at < self._disk_seconds
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the write-ahead log has become so long that it is to be tidied up."""
+        return self._untidied > _TIDY_BYTES
 
     @property
     def facts(self) -> dict[str, str]:
@@ -114,39 +168,49 @@ class EventLog:
         with _told(self.path, "read"):
             return dict(self._connection.execute("SELECT key, value FROM session"))
 
-    def append(self, row: Row) -> int:
-        """Write an event; a killed process does not lose it.
-
-        Returns:
-            Its number, from 1.
+    def append(self, *rows: Row) -> None:
+        """Write events, all or none; a killed process does not lose them.
 
         Raises:
-            SessionError: It cannot be written; the log is as it was.
+            SessionError: They cannot be written; the log is as it was.
         """
-        with _told(self.path, "written"), self._lock:
-            self._untidied += _size(row)
-            return self._connection.execute(_INSERT, (self._now(), *row)).lastrowid or 0
+        try:
+            with self._lock:
+                self._insert(rows)
+        except (sqlite3.Error, OSError) as error:
+            raise _problem(self.path, "written", error) from error
 
-    def append_surely(self, row: Row) -> int:
-        """Write an event and bring it and all before it to the disk; waits for the disk.
+    def append_surely(self, *rows: Row) -> None:
+        """Write events and bring them and all before them to the disk; waits for the disk.
 
         Raises:
-            SessionError: It cannot be written; the log is as it was.
+            SessionError: They cannot be written; the log is as it was.
         """
         with _told(self.path, "written"), self._lock:
-            self._untidied += _size(row)
             execute = self._connection.execute
-            execute("PRAGMA synchronous = FULL")
+            execute(_SURE)
             try:
-                number = execute(_INSERT, (self._now(), *row)).lastrowid or 0
+                self._insert(rows)
+                # The file itself is made without waiting, and gets there with the first of these.
+                if self.is_long or self._made:
+                    self._tidy()
             finally:
-                execute("PRAGMA synchronous = NORMAL")
-            if self._untidied > _TIDY_BYTES:
-                self._untidied = 0
-                execute("PRAGMA wal_checkpoint(PASSIVE)")
-                # The first write after that waits for the disk too; let it be this one.
-                execute("UPDATE session SET value = value WHERE key = 'id'")
-            return number
+                execute(_QUICK)
+            self._settled_at = self._now()
+
+    def _tidy(self) -> None:
+        self._untidied = 0
+        _, _, moved = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        self._made = self._made and moved <= 0  # one who reads may stand in the way
+        # The first write after that begins the write-ahead log anew, for which the disk must wait.
+        self._connection.execute("UPDATE session SET value = value WHERE key = 'id'")
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        # One statement is one transaction, which costs more than the events in it.
+        more = f", {_VALUES}" * (len(rows) - 1)
+        now = self._now()
+        self._connection.execute(f"{_INSERT}{more}", [x for row in rows for x in (now, *row)])
+        self._untidied += sum(map(_size, rows))
 
     def append_all(self, rows: Iterable[tuple[float, Row]]) -> None:
         """Write events of given times, all or none.
@@ -237,6 +301,8 @@ class EventLog:
     def close(self) -> None:
         """Close the file; what was written is brought to the disk."""
         with self._lock:
+            with suppress(sqlite3.Error):  # closed before
+                self._connection.execute(_SURE)
             self._connection.close()
 
 
@@ -275,7 +341,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         timeout=_WAIT,
     )
     try:
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(_QUICK)
         connection.execute("PRAGMA wal_autocheckpoint = 0")
     except BaseException:
         connection.close()
@@ -288,17 +354,26 @@ def _told(path: Path, doing: str) -> Generator[None]:
     """Make errors of SQLite and of files the errors of a session, with its place."""
     try:
         yield
-    except SessionError as error:
-        if str(path) in error.message:
+    except (SessionError, sqlite3.Error, OSError) as error:
+        told = _problem(path, doing, error)
+        if told is error:
             raise
-        raise SessionError(f"session `{path}`: {error.message}", hint=error.hint) from error
-    except sqlite3.Error as error:
-        text, hint = _reason(error)
-        message = f"session `{path}` cannot be {doing}: {text}"
-        raise SessionError(message, hint=hint) from error
-    except OSError as error:
-        text = (error.strerror or str(error)).lower()
-        raise SessionError(f"session `{path}` cannot be {doing}: {text}") from error
+        raise told from error
+
+
+def _problem(path: Path, doing: str, error: Exception) -> SessionError:
+    match error:
+        case SessionError() if str(path) in error.message:
+            return error
+        case SessionError():
+            return SessionError(f"session `{path}`: {error.message}", hint=error.hint)
+        case sqlite3.Error():
+            text, hint = _reason(error)
+        case OSError():
+            text, hint = (error.strerror or str(error)).lower(), None
+        case _:
+            text, hint = str(error), None
+    return SessionError(f"session `{path}` cannot be {doing}: {text}", hint=hint)
 
 
 def _reason(error: sqlite3.Error) -> tuple[str, str | None]:

@@ -194,6 +194,8 @@ class SessionState:
 
     def _end(self, seq: int, row: Row) -> None:
         turn = self._turn(row)
+        if turn.ended is not None:
+            return  # one that was cancelled while its end was written may end twice
         turn.stop_reason, turn.ended = row.data, seq
         if row.form:
             turn.used = _numbers(row.form)

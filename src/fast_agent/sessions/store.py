@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Titled
-from fast_agent.sessions.log import EventLog, remove_files
+from fast_agent.sessions.log import DISK_SECONDS, EventLog, remove_files
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.session import Session, SessionFacts, end_of
 from fast_agent.sessions.state import living, state_of
@@ -70,6 +70,9 @@ class SessionStore:
 
     Args:
         home: The home directory; what is missing is made when a session is.
+        disk_seconds: How long a turn that ended may stand in the system's memory alone, where a
+            loss of power takes it, while others follow it; with 0 each is on the disk first, None
+            is a second.
         now: The clock, in seconds since the epoch.
         token: Gives the random part of an id.
     """
@@ -78,10 +81,12 @@ class SessionStore:
         self,
         home: Path,
         *,
+        disk_seconds: float | None = None,
         now: Callable[[], float] = time.time,
         token: Callable[[], str] = lambda: urandom(4).hex(),
     ) -> None:
         self._directory = home / DIRECTORY
+        self._disk_seconds = DISK_SECONDS if disk_seconds is None else disk_seconds
         self._now = now
         self._token = token
 
@@ -114,7 +119,8 @@ class SessionStore:
             raise SessionError(msg) from error
         lock = self._locked(facts.id)
         try:
-            log = EventLog.create(self._path(facts.id), facts.texts(), self._now)
+            path = self._path(facts.id)
+            log = EventLog.create(path, facts.texts(), self._now, self._disk_seconds)
         except BaseException:
             lock.release()
             self._lock_path(facts.id).unlink(missing_ok=True)
@@ -283,7 +289,7 @@ class SessionStore:
     def _opened(self, session_id: str) -> tuple[EventLog, FileLock]:
         lock = self._locked(session_id)
         try:
-            return EventLog.open(self._path(session_id), self._now), lock
+            return EventLog.open(self._path(session_id), self._now, self._disk_seconds), lock
         except BaseException:
             lock.release()
             raise

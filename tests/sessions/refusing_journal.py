@@ -1,0 +1,56 @@
+"""A journal that can be made to refuse, and that tells what was written and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.event import TurnEnded
+
+if TYPE_CHECKING:
+    from fast_agent.messages.history import History
+    from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.event import SessionEvent
+    from fast_agent.sessions.journal import SessionJournal
+
+
+class Refusing:
+    """A journal that stops to write after some events, and notes which are brought to the disk."""
+
+    def __init__(self, inner: SessionJournal, written: int | None) -> None:
+        self._inner = inner
+        self._left = written
+        self.refuses = True
+        self.written: list[list[str]] = []
+        self.settled: list[TurnEnded] = []
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        return self._inner.used
+
+    @property
+    def transcript(self) -> CumulativeTranscript:
+        return self._inner.transcript
+
+    def history(self, agent: str) -> History | None:
+        return self._inner.history(agent)
+
+    def is_due(self, *, top: bool) -> bool:
+        return self._inner.is_due(top=top)
+
+    def record(self, *events: SessionEvent) -> None:
+        self._count(events)
+        self._inner.record(*events)
+
+    def settle(self, *events: SessionEvent) -> None:
+        self._count(events)
+        self.settled += [event for event in events if isinstance(event, TurnEnded)]
+        self._inner.settle(*events)
+
+    def _count(self, events: tuple[SessionEvent, ...]) -> None:
+        self.written.append([type(event).__name__ for event in events])
+        if self._left is None or not self.refuses:
+            return
+        if self._left == 0:
+            raise SessionError("no more")
+        self._left -= 1
