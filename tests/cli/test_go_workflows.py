@@ -32,6 +32,20 @@ def cards(write_card: WriteCard, project: Path) -> None:
     (project / "cards/s.json").write_text(json.dumps({"steps": [{"text": json.dumps(route)}]}))
 
 
+def test_an_agent_that_fails_as_a_tool_is_told_of_once(
+    run: Run, write_card: WriteCard, project: Path
+) -> None:
+    write_card("cards/boss.md", "model: passthrough", "agents: [kid, one]")
+    write_card("cards/kid.md", "model: scripted?file=kid.json")
+    (project / "cards/kid.json").write_text(json.dumps({"steps": [{"fail": "no pencil"}]}))
+    call = '***CALL_TOOL agent__kid {"message": "draw"}'
+    done = run("go", "--card", "cards", "--agent", "boss", "-m", call)
+    assert (done.code, done.out) == (0, "agent `kid` failed: no pencil\n")
+    assert done.err == 'boss: agent__kid {"message": "draw"}\nboss: agent `kid` failed: no pencil\n'
+    wrong = run("go", "--card", "cards", "--agent", "boss", "-m", call.replace("kid", "nobody"))
+    assert "boss: agent__nobody failed: there is no tool `agent__nobody`" in wrong.err
+
+
 @pytest.mark.spec("FLOW-OUT-2", "OUT-1")
 def test_a_chain_answers_on_standard_output_and_tells_its_steps_beside(run: Run) -> None:
     done = run("go", "--card", "cards", "--agent", "line", "-m", "hello")

@@ -70,8 +70,14 @@ def test_the_formula_for_people_aims_at_95_percent(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--p", "0.5", "--steps", "3"), "votes cannot be won with 0.5 right answers in one"),
-        (("--p", "nan", "--steps", "3"), "votes cannot be won with nan right answers in one"),
+        (
+            ("--p", "0.5", "--steps", "3"),
+            "no vote can be planned where an answer is right with a probability of 0.5",
+        ),
+        (
+            ("--p", "nan", "--steps", "3"),
+            "no vote can be planned where an answer is right with a probability of nan",
+        ),
         (("--p", "0.9", "--steps", "0"), "a task cannot have 0 steps"),
         (("--p", "0.9", "--steps", "3", "--target", "1"), "no vote can aim at a success of 1"),
         (("--p", "0.9", "--steps", "3", "--valid", "0"), "a share of 0 valid answers"),

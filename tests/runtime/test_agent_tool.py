@@ -12,6 +12,8 @@ from fast_agent.errors import LimitError, RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.passthrough import PassthroughModel
+from fast_agent.models.script import Fail
+from fast_agent.models.scripted import ScriptedModel
 from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
 from fast_agent.runtime.child_history import HistoryRoute
 from fast_agent.runtime.events import ChildFinished, ChildStarted, Event, TurnStarted
@@ -329,6 +331,18 @@ async def test_events_of_a_child_carry_the_call_they_serve(
         ("alice", None),
         ("kid", "c9"),
     ]
+
+
+@pytest.mark.anyio
+async def test_the_event_of_a_child_that_failed_says_why_in_short(
+    make_agent: MakeAgent, script: Script, child_tool: ChildTool
+) -> None:
+    events: list[Event] = []
+    tool = child_tool(lambda: ScriptedModel([Fail("no pencil")]))
+    boss = make_agent(script([call_kid("draw"), Message.assistant("ok")]), tools=[tool])
+    await boss.generate("go", listener=events.append)
+    assert [one.error for one in events if isinstance(one, ChildFinished)] == ["no pencil"]
+    assert boss.history[2].tool_results[0].text == "agent `kid` failed: no pencil"
 
 
 @pytest.mark.spec("CARD-86", "CHILD-5")

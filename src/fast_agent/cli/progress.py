@@ -31,6 +31,8 @@ class Progress:
         self._out = sys.stdout
         self._stream = stream and self._out.isatty()
         self._streamed = ""
+        # Calls whose failure was told as that of the agent they were for.
+        self._failed: set[str] = set()
 
     @property
     def listener(self) -> Listener | None:
@@ -75,8 +77,14 @@ class Progress:
                 arguments = _shortened(json.dumps(dict(call.arguments), ensure_ascii=False))
                 self.note(f"{origin.agent}: {call.name} {arguments}")
             case ToolFinished(origin=origin, call=call, result=result) if result.is_error:
+                if call.id in self._failed:
+                    self._failed.remove(call.id)
+                    return
                 self.note(f"{origin.agent}: {call.name} failed: {_shortened(result.text)}")
-            case ChildFinished(origin=origin, child=child, error=error) if error is not None:
+            case ChildFinished(origin=origin, call_id=call_id, child=child, error=error) if (
+                error is not None
+            ):
+                self._failed.add(call_id)
                 self.note(f"{origin.agent}: agent `{child}` failed: {_shortened(error)}")
             case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
                 from fast_agent.cli.workflow_line import workflow_line

@@ -152,7 +152,7 @@ class AgentTool:
         error: str | None = "cancelled"
         try:
             result = await self._run(call, context, message)
-            error = result.text if result.is_error else None
+            error = result.text.removeprefix(self._failed) if result.is_error else None
         finally:
             listener(ChildFinished(context.origin, call.id, name, number, error))
         return result
@@ -174,7 +174,11 @@ class AgentTool:
         return self._refused(call, reason)
 
     def _refused(self, call: ToolCall, reason: str) -> ToolResult:
-        return error_result(call.id, f"agent `{self.child.name}` failed: {reason}")
+        return error_result(call.id, f"{self._failed}{reason}")
+
+    @property
+    def _failed(self) -> str:
+        return f"agent `{self.child.name}` failed: "
 
 
 def agent_tool(child: AgentConfig, clone: Clone, crew: Crew, route: HistoryRoute) -> AgentTool:

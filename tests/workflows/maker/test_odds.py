@@ -96,9 +96,24 @@ def test_a_modest_target_needs_one_vote() -> None:
 @pytest.mark.parametrize(
     ("p", "steps", "target", "told"),
     [
-        (0.5, 10, 0.95, "votes cannot be won with 0.5 right answers in one"),
-        (1.2, 10, 0.95, "votes cannot be won with 1.2 right answers in one"),
-        (float("nan"), 10, 0.95, "votes cannot be won with nan right answers in one"),
+        (
+            0.5,
+            10,
+            0.95,
+            "no vote can be planned where an answer is right with a probability of 0.5",
+        ),
+        (
+            1.2,
+            10,
+            0.95,
+            "no vote can be planned where an answer is right with a probability of 1.2",
+        ),
+        (
+            float("nan"),
+            10,
+            0.95,
+            "no vote can be planned where an answer is right with a probability of nan",
+        ),
         (0.9, 0, 0.95, "a task cannot have 0 steps"),
         (0.9, 10, 1.0, "no vote can aim at a success of 1"),
         (0.9, 10, 0.0, "no vote can aim at a success of 0"),

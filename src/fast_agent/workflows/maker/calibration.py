@@ -66,8 +66,8 @@ class Calibration:
         low, high = self.right.interval
         if low <= 0.5:
             raise RunError(
-                f"only {self.right.hits} of {self.right.trials} answers count as right, so p may be"
-                f" {low:.2f} or {high:.2f}; no vote is sure unless it is above 0.5",
+                f"only {self.right.hits} of {self.right.trials} answers count as right, so p is"
+                f" between {low:.2f} and {high:.2f}; no vote is sure unless all that is above 0.5",
                 hint="raise `calibration_samples`, make the step smaller, or take a better model",
             )
         return smallest_k(low, steps, target)

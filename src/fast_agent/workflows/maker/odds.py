@@ -85,7 +85,7 @@ def check_target(target: float) -> None:
 def _check_p(p: float) -> None:
     if not 0.5 < p <= 1:
         raise RunError(
-            f"votes cannot be won with {p:g} right answers in one",
-            hint="more than half of the answers must be right; make the step smaller or take a"
-            " better model",
+            f"no vote can be planned where an answer is right with a probability of {p:g}",
+            hint="more than half of the answers must be right, and 1 is the most; make the step"
+            " smaller or take a better model",
         )
