@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel
 
 from fast_agent.resources.problem import bad_params
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     import mcp_types as types
     from anyio.abc import TaskGroup
+    from pydantic import BaseModel
 
     from fast_agent.resources.provider import ToolAnswer
     from fast_agent.serve.agent_call import AgentCall
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
 
-_Result = TypeVar("_Result", bound=BaseModel)
+_Result = TypeVar("_Result", bound="BaseModel")
 
 MOST_WAITING = 100
 """Most calls that wait for answers of their clients."""
@@ -86,6 +85,8 @@ class Exchange:
         Raises:
             MCPError: There was no answer in time.
         """
+        from mcp.shared.exceptions import MCPError
+
         self._asked += 1
         name, question = f"q{self._asked}", _Question(request)
         self._questions[name] = question

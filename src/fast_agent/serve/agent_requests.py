@@ -7,13 +7,11 @@ that take the long way, where the SDK would let them run on for nobody.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
-from starlette.requests import ClientDisconnect
 
-from fast_agent.errors import ResourceError
+from fast_agent.errors import FastAgentError, ResourceError
 from fast_agent.resources.answer import Answer
 from fast_agent.resources.encoding import encode
 from fast_agent.serve.agent_departure import DEPARTURE, Departure
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     from fast_agent.serve.plain_message import PlainMessage
     from fast_agent.serve.plain_requests import Plain
 
+_CALL = "tools/call"
+_LATE = frozenset({_CALL, "tools/list", "prompts/list"})
 _CANCELLED = b'{"code":-32800,"message":"the call was called off"}'
 
 
@@ -54,18 +54,18 @@ class AgentRequests(PlainRequests):
             return
         departure = scope[DEPARTURE] = Departure(receive, send)
         try:
-            # A client may leave before it has sent all.
-            with suppress(ClientDisconnect):
-                await super().__call__(scope, departure.receive, departure.send)
+            await super().__call__(scope, departure.receive, departure.send)
         finally:
             departure.done()
 
     async def late(self, message: PlainMessage, plain: Plain, receive: Receive, send: Send) -> bool:
-        """Answer a call of an agent; see `PlainRequests.late`."""
-        if message.method != "tools/call":
+        """Answer a call of an agent or a list of what there is; see `PlainRequests.late`."""
+        if message.method not in _LATE:
             return False
         if plain.modern and not as_headers_say(message, plain.headers):
             return False
+        if message.method != _CALL:
+            return await self._list(message, plain, send)
         try:
             begun = await self._server.begin_plainly(plain.session, message, modern=plain.modern)
         except ResourceError:
@@ -79,6 +79,15 @@ class AgentRequests(PlainRequests):
             body = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode(message.id), _CANCELLED)
             await send_json(body, plain, send)
         return True
+
+    async def _list(self, message: PlainMessage, plain: Plain, send: Send) -> bool:
+        try:
+            answer = await self._server.list_plainly(plain.session, message)
+        except FastAgentError:
+            return False
+        if answer is not None:
+            await send_json(result_of(message, answer), plain, send)
+        return answer is not None
 
     async def _run(
         self, begun: Begun, message: PlainMessage, plain: Plain, receive: Receive

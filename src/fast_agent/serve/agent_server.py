@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
@@ -20,12 +21,11 @@ from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_par
 from fast_agent.resources.provider import Addition
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
 from fast_agent.serve.agent_call import AgentCall
-from fast_agent.serve.agent_client import ServedClient, through_session
 from fast_agent.serve.agent_departure import departure_of
 from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_exchange import Exchange, Exchanges
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
-from fast_agent.serve.resource_server import ResourceServer, connection_of, session_of
+from fast_agent.serve.resource_server import ResourceServer, connection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -138,7 +138,7 @@ class AgentServer(ResourceServer):
         self._tasks = tasks
         self._generations = generations
         self._admin = admin
-        self._drain = Drain(lambda: scopes.in_use > 0, grace_seconds)
+        self._drain = Drain(lambda: scopes.in_use + self._late > 0, grace_seconds)
         self._exchanges = Exchanges(new_id)
         self._loaded: Callable[[], None] = _nothing
         self._guests: dict[Session, _Guest] = {}
@@ -171,13 +171,12 @@ class AgentServer(ResourceServer):
 
         return AgentRequests(sdk, self, path, hosts)
 
-    def notice(self, ctx: Context) -> None:
+    def notice(self, session: Session | None, method: str, params: JsonObject) -> None:
         """Take a notification: a call may be called off that never reached the SDK."""
-        if ctx.method != "notifications/cancelled":
+        request_id = params.get("requestId")
+        if method != "notifications/cancelled" or session is None:
             return
-        session = session_of(connection_of(ctx.session))
-        request_id = (ctx.params or NOTHING).get("requestId")
-        if session is not None and isinstance(request_id, (int, str)):
+        if isinstance(request_id, (int, str)):
             found = self._calls.get(session, {}).get(request_id)
             if found is not None:
                 found.cancel()
@@ -194,6 +193,32 @@ class AgentServer(ResourceServer):
         if ctx.method == _CALL:
             return await self._called(session, ctx, params)
         return await self._prompted(session, params)
+
+    async def welcome(self, session: Session, params: JsonObject) -> None:
+        """Begin the conversation of a new connection; see `ResourceServer.welcome`."""
+        can = params.get("capabilities")
+        self._guests[session] = _Guest(await self.scopes.connect(), _askable(can))
+
+    async def farewell(self, session: Session) -> None:
+        """End a session and its conversation; see `ResourceServer.farewell`."""
+        if session in self._guests:
+            await self._disconnected(session)
+        await super().farewell(session)
+
+    async def list_plainly(self, session: Session, message: PlainMessage) -> Answer | None:
+        """Answer a list of what agents add.
+
+        Args:
+            session: The client.
+            message: The request.
+
+        Raises:
+            ResourceError: It cannot be answered.
+        """
+        if self._own(session) is None:
+            await self._generations.newest()
+        ask = partial(self.service.answer, session, message.method, message.params, message.id)
+        return await to_thread.run_sync(ask)
 
     async def begin_plainly(
         self, session: Session, message: PlainMessage, *, modern: bool
@@ -261,13 +286,12 @@ class AgentServer(ResourceServer):
         if session in self._guests:
             return
         can = params.get("capabilities") if ctx.method == "initialize" else None
-        guest = _Guest(await self.scopes.connect(), _askable(can))
-        self._guests[session] = guest
+        self._guests[session] = _Guest(await self.scopes.connect(), _askable(can))
         stack = connection_of(ctx.session).exit_stack
-        stack.push_async_callback(self._disconnected, session, guest)
+        stack.push_async_callback(self._disconnected, session)
 
-    async def _disconnected(self, session: Session, guest: _Guest) -> None:
-        del self._guests[session]
+    async def _disconnected(self, session: Session) -> None:
+        guest = self._guests.pop(session)
         for scope in tuple(self._calls.pop(session, {}).values()):
             scope.cancel()
         if guest.own is not None:
@@ -299,7 +323,7 @@ class AgentServer(ResourceServer):
         self, session: Session, params: JsonObject, name: str, arguments: JsonObject
     ) -> Begun | None:
         """Begin a call in its conversation; None where there is no agent of this name."""
-        if self._drain.begun:
+        if self._drain.begun and not self._late:  # these were here before
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params)
         own = self._own(session) if held is None else held[1]
@@ -311,6 +335,8 @@ class AgentServer(ResourceServer):
 
     async def _streamed(self, call: AgentCall, ctx: Context, report: Report | None) -> Answer:
         """Answer a call of a client that can be asked while it waits."""
+        from fast_agent.serve.agent_client import ServedClient, through_session
+
         ask = through_session(ctx.session, ctx.request_id)
         human = ServedClient.of(ask, ctx.session.client_capabilities)
         with CancelScope() as scope:
@@ -324,6 +350,8 @@ class AgentServer(ResourceServer):
         self, call: AgentCall, ctx: Context, params: JsonObject, report: Report | None
     ) -> Answer:
         """Answer a call of a client that cannot be asked while it waits."""
+        from fast_agent.serve.agent_client import ServedClient
+
         token = params.get("requestState")
         if token is not None:
             exchange = self._exchanges.find(token, call.name)

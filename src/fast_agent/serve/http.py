@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from fast_agent.serve.resource_server import ResourceServer
 
 MCP_PATH = "/mcp"
-_MOST_SESSIONS = 1000
-_IDLE_SECONDS = 1800.0
 _MOST_BODY = 4 << 20
 _MOST_CONNECTIONS = 2000
 _SHORTEST_TOKEN = 16
+_KEPT_ALIVE_SECONDS = 30
+"""Longer than clients keep an unused connection, often 5 s: else one may ask as it is closed."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -116,24 +116,13 @@ def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIA
         settings: Who may come in.
         port: The port that clients see.
     """
-    from mcp.server.transport_security import TransportSecuritySettings
+    from fast_agent.serve.sdk_app import SdkApp
 
     names = {"127.0.0.1", "localhost", "[::1]", f"[{settings.host}]", settings.host}
-    hosts = [f"{name}:{port}" for name in sorted(names)]
-    sdk = server.sdk.streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        json_response=not server.streams,
-        max_request_body_size=_MOST_BODY,
-        session_idle_timeout=_IDLE_SECONDS,
-        max_sessions=_MOST_SESSIONS,
-        transport_security=TransportSecuritySettings(
-            # A page of another site can make a browser call here, but it can bear no token.
-            enable_dns_rebinding_protection=settings.loopback,
-            allowed_hosts=hosts,
-            allowed_origins=[f"http://{host}" for host in hosts],
-        ),
-    )
-    app = server.app(sdk, MCP_PATH, hosts if settings.loopback else None)
+    # Where others come in, they bear a token, and may call the address what they like.
+    hosts = [f"{name}:{port}" for name in sorted(names)] if settings.loopback else None
+    sdk = SdkApp(server, MCP_PATH, hosts, _MOST_BODY, server.plain.look_after)
+    app = server.app(sdk, MCP_PATH, hosts)
     return app if settings.token is None else BearerToken(app, settings.token)
 
 
@@ -200,6 +189,7 @@ async def serve_http(
         access_log=False,
         proxy_headers=False,
         ws="none",
+        timeout_keep_alive=_KEPT_ALIVE_SECONDS,
         server_header=False,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=ceil(server.grace_seconds),

@@ -1,4 +1,4 @@
-"""The body of a plain request: one JSON-RPC request that every parser takes alike."""
+"""The body of a plain request: one JSON-RPC message that every parser takes alike."""
 
 from __future__ import annotations
 
@@ -31,6 +31,18 @@ class PlainMessage(NamedTuple):
     params: JsonObject
 
 
+class PlainNotification(NamedTuple):
+    """A notification.
+
+    Args:
+        method: What it tells.
+        params: More of that; empty where there is none.
+    """
+
+    method: str
+    params: JsonObject
+
+
 def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"`{text}` is no JSON")
 
@@ -45,6 +57,25 @@ def plain_message(body: bytes) -> PlainMessage | None:
         The request; None for what is no request, and for what parsers disagree about: deep
         nesting, halves of surrogate pairs, constants that are no JSON, members nobody knows.
     """
+    message = _read(body)
+    if message is None:
+        return None
+    request_id = message.get("id")
+    if isinstance(request_id, bool) or not isinstance(request_id, (int, str)):
+        return None
+    return PlainMessage(request_id, cast("str", message["method"]), _params_of(message))
+
+
+def plain_notification(body: bytes) -> PlainNotification | None:
+    """Read a body that may be a notification; the rest is as for `plain_message`."""
+    message = _read(body)
+    if message is None or "id" in message:
+        return None
+    return PlainNotification(cast("str", message["method"]), _params_of(message))
+
+
+def _read(body: bytes) -> JsonObject | None:
+    """Read what has a method."""
     if (
         len(body) > LARGEST
         or body.count(b"{") + body.count(b"[") > _DEEPEST
@@ -58,16 +89,17 @@ def plain_message(body: bytes) -> PlainMessage | None:
         return None
     if not isinstance(message, dict):
         return None
-    request = cast("JsonObject", message)
-    request_id, method = request.get("id"), request.get("method")
-    params = request.get("params", NOTHING)
+    found = cast("JsonObject", message)
+    params = found.get("params", NOTHING)
     if (
-        not request.keys() <= _MEMBERS
-        or request.get("jsonrpc") != "2.0"
-        or isinstance(request_id, bool)
-        or not isinstance(request_id, (int, str))
-        or not isinstance(method, str)
+        not found.keys() <= _MEMBERS
+        or found.get("jsonrpc") != "2.0"
+        or not isinstance(found.get("method"), str)
         or (params is not NOTHING and not isinstance(params, dict))
     ):
         return None
-    return PlainMessage(request_id, method, cast("JsonObject", params))
+    return found
+
+
+def _params_of(message: JsonObject) -> JsonObject:
+    return cast("JsonObject", message.get("params", NOTHING))

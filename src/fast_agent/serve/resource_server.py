@@ -3,21 +3,21 @@
 The SDK brings the transports (streamable HTTP, streams in memory) and settles which protocol a
 client speaks. One middleware answers every request from the service, before the SDK looks at it,
 so that this edge and the stdio edge say the same, and nothing is validated and copied three times.
+
+The SDK is imported where it is first used, since that takes most of the time of a start: over HTTP
+the plainest requests do without it.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from contextlib import asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager, contextmanager
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import mcp_types as types
 from anyio import to_thread
-from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.encoding import NOTHING, encode
@@ -27,20 +27,25 @@ from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, error_o
 from fast_agent.resources.session import Session
 from fast_agent.serve.mailbox import Mailbox
 from fast_agent.serve.open_sessions import OpenSessions
+from fast_agent.serve.plain_sessions import PlainSessions, handed_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 
+    import mcp_types as types
     from anyio.abc import TaskGroup
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.lowlevel import Server
     from mcp.server.session import ServerSession
     from mcp.shared.dispatcher import Outbound
+    from mcp.shared.exceptions import MCPError
     from starlette.types import ASGIApp
 
     from fast_agent.resources.answer import Answer
     from fast_agent.resources.service import ResourceService
     from fast_agent.serve.mailbox import Notification
+    from fast_agent.serve.plain_sessions import PlainSession
     from fast_agent.text.json_value import JsonObject
 
     Context = ServerRequestContext[TaskGroup, Any]
@@ -63,14 +68,6 @@ _QUICK = frozenset(
 )
 """What is answered in the event loop; the rest may hash files, search, or wait for a lock."""
 
-_NOTIFICATIONS: dict[str, type[types.ServerNotification]] = {
-    "notifications/resources/updated": types.ResourceUpdatedNotification,
-    "notifications/resources/list_changed": types.ResourceListChangedNotification,
-    "notifications/tools/list_changed": types.ToolListChangedNotification,
-    "notifications/prompts/list_changed": types.PromptListChangedNotification,
-    "notifications/subscriptions/acknowledged": types.SubscriptionsAcknowledgedNotification,
-}
-
 
 class ResourceServer:
     """Serves a resource service with the SDK's transports.
@@ -80,8 +77,8 @@ class ResourceServer:
 
     Attributes:
         service: The same.
-        sessions: Those of clients that opened with a handshake over HTTP.
-        sdk: The SDK's server: `run` it over streams, or mount its `streamable_http_app`.
+        sessions: Those of clients that opened with a handshake over HTTP before the SDK.
+        plain: Those of clients that opened with a plain one.
     """
 
     streams = False
@@ -93,14 +90,19 @@ class ResourceServer:
     def __init__(self, service: ResourceService) -> None:
         self.service = service
         self.sessions = OpenSessions()
+        self.plain = PlainSessions(self.farewell)
         self._streams: set[Mailbox] = set()
-        self.sdk: Server[TaskGroup] = Server(
-            service.info.name,
-            version=service.info.version,
-            title=service.info.title,
-            lifespan=_task_group,
-        )
-        self.sdk.middleware = [self._serve]
+        self._late = 0
+
+    @cached_property
+    def sdk(self) -> Server[TaskGroup]:
+        """The SDK's server: `run` it over streams, or mount its `streamable_http_app`."""
+        from mcp.server.lowlevel import Server
+
+        info = self.service.info
+        sdk = Server(info.name, version=info.version, title=info.title, lifespan=_task_group)
+        sdk.middleware = [self._serve]
+        return sdk
 
     def app(self, sdk: ASGIApp, path: str, hosts: Iterable[str] | None) -> ASGIApp:
         """Put in front of the SDK's application what answers plain requests.
@@ -122,16 +124,40 @@ class ResourceServer:
         """
         then()
 
+    @contextmanager
+    def late(self) -> Generator[None]:
+        """Take note of a request that waits for the SDK to be imported, until it is answered."""
+        self._late += 1
+        try:
+            yield
+        finally:
+            self._late -= 1
+
+    async def welcome(self, session: Session, params: JsonObject) -> None:
+        """Begin what a client that opened with a plain handshake has besides its session.
+
+        Args:
+            session: The client.
+            params: Those of its `initialize`.
+
+        Raises:
+            FastAgentError: It cannot be begun.
+        """
+
+    async def farewell(self, session: Session) -> None:
+        """End the session of a client that opened with a plain handshake."""
+        await to_thread.run_sync(self.service.close, session)
+
     def end_streams(self) -> None:
         """Let every open `subscriptions/listen` stream end with its result."""
         for mailbox in self._streams:
             mailbox.close()
 
     async def _serve(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        if ctx.request_id is None:
-            self.notice(ctx)
-            return await call_next(ctx)
         params = cast("JsonObject", ctx.params or NOTHING)
+        if ctx.request_id is None:
+            self.notice(session_of(connection_of(ctx.session)), ctx.method, params)
+            return await call_next(ctx)
         session: Session | None = None
         try:
             if ctx.protocol_version in MODERN_VERSIONS:
@@ -147,12 +173,20 @@ class ResourceServer:
             era = "modern" if session is None else session.era
             raise _mcp_error(error_object(problem, era)) from None
         except Exception:  # a task boundary: the server outlives a request it cannot answer
+            from mcp.shared.exceptions import MCPError
+
             logging.getLogger(__name__).exception("could not answer `%s`", ctx.method)
             raise MCPError(INTERNAL_ERROR, "internal error") from None
         return _plain(answer.json) if answer is not None else {}
 
-    def notice(self, ctx: Context) -> None:
-        """Take a notification that the SDK handles too."""
+    def notice(self, session: Session | None, method: str, params: JsonObject) -> None:
+        """Take a notification that the SDK handles too.
+
+        Args:
+            session: The client; None where it is not known.
+            method: What it tells.
+            params: More of that.
+        """
 
     async def answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
         """Answer a request; what follows the protocol in all else is settled.
@@ -170,13 +204,18 @@ class ResourceServer:
 
     def _session_of(self, ctx: Context) -> Session:
         """The session of a client that opened with a handshake."""
-        connection = connection_of(ctx.session)
-        session = session_of(connection) or self._open(ctx, connection)
-        if connection.session_id is not None:
+        connection, opened = connection_of(ctx.session), handed_on(ctx.request)
+        session = session_of(connection) or self._open(ctx, connection, opened)
+        if connection.session_id is not None and opened is None:
             self.sessions.see(connection.session_id, session)
         return session
 
-    def _open(self, ctx: Context, connection: Connection) -> Session:
+    def _open(self, ctx: Context, connection: Connection, opened: PlainSession | None) -> Session:
+        """Open a client's session, or take the one that it has opened before it came to the SDK."""
+        if opened is not None:
+            connection.state[_SESSION] = opened.session
+            connection.exit_stack.callback(opened.leave_sdk)
+            return opened.session
         mailbox = Mailbox()
         session = self.service.open(mailbox.put)
         scope = anyio.CancelScope()
@@ -250,8 +289,16 @@ def connection_of(session: ServerSession) -> Connection:
 
 
 def _typed(notification: Notification) -> types.ServerNotification:
-    model = _NOTIFICATIONS[notification.method]
-    return model.model_validate(
+    import mcp_types as types
+
+    models: dict[str, type[types.ServerNotification]] = {
+        "notifications/resources/updated": types.ResourceUpdatedNotification,
+        "notifications/resources/list_changed": types.ResourceListChangedNotification,
+        "notifications/tools/list_changed": types.ToolListChangedNotification,
+        "notifications/prompts/list_changed": types.PromptListChangedNotification,
+        "notifications/subscriptions/acknowledged": types.SubscriptionsAcknowledgedNotification,
+    }
+    return models[notification.method].model_validate(
         {"method": notification.method, "params": dict(notification.params)}
     )
 
@@ -265,6 +312,8 @@ def _plain(data: bytes) -> dict[str, Any]:
 
 
 def _mcp_error(error: JsonObject) -> MCPError:
+    from mcp.shared.exceptions import MCPError
+
     told = _plain(encode(error))
     return MCPError(told["code"], told["message"], told.get("data"))
 

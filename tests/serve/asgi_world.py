@@ -1,0 +1,186 @@
+"""The application of a server over HTTP, spoken to without a socket."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import anyio
+
+from fast_agent.serve.http import HttpSettings, http_app
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from fast_agent.serve.resource_server import ResourceServer
+
+PORT = 8000
+VERSION = "2025-11-25"
+HELLO: dict[str, Any] = {
+    "protocolVersion": VERSION,
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+PROGRESS = {"progressToken": 1}
+"""An entry of `_meta` that makes a request one for the SDK."""
+
+
+class Reply(NamedTuple):
+    """An answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """What it says: a body, or the last event of a stream."""
+        if self.body[:1] == b"{":
+            return json.loads(self.body)
+        return json.loads([one for one in self.body.splitlines() if one[:5] == b"data:"][-1][5:])
+
+
+class AsgiWorld:
+    """A client of the application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.headers: dict[str, str] = {}
+
+    async def send(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        request_id: int | None = 1,
+        *,
+        more: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send a message; the session that an answer names is that of the messages after it."""
+        told = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
+        body = told if request_id is None else {**told, "id": request_id}
+        reply = await self.ask("POST", json.dumps(body).encode(), more=more)
+        if "mcp-session-id" in reply.headers:
+            self.headers["mcp-session-id"] = reply.headers["mcp-session-id"]
+            self.headers["mcp-protocol-version"] = VERSION
+        return reply
+
+    async def begin(self, capabilities: Mapping[str, Any] | None = None) -> Reply:
+        """Shake hands."""
+        reply = await self.send("initialize", {**HELLO, "capabilities": dict(capabilities or {})})
+        await self.send("notifications/initialized", request_id=None)
+        return reply
+
+    async def ask(
+        self, verb: str, body: bytes = b"", *, more: Mapping[str, str] | None = None
+    ) -> Reply:
+        async with self.stream(verb, body, more=more) as stream:
+            await stream.ended.wait()
+            return stream.reply
+
+    @asynccontextmanager
+    async def stream(
+        self, verb: str, body: bytes = b"", *, more: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[Stream]:
+        """Send a request and leave at the end of the block."""
+        headers = {
+            "host": f"127.0.0.1:{PORT}",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            **self.headers,
+            **(more or {}),
+        }
+        stream = Stream(body)
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": verb,
+            "path": "/mcp",
+            "raw_path": b"/mcp",
+            "root_path": "",
+            "scheme": "http",
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", PORT),
+        }
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_run, self._app, scope, stream.receive, stream.take)
+            yield stream
+            stream.left.set()
+
+
+class Stream:
+    """An answer on its way."""
+
+    def __init__(self, body: bytes) -> None:
+        self._waiting: list[Message] = [{"type": "http.request", "body": body}]
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._body = b""
+        self._more = anyio.Event()
+        self.left = anyio.Event()
+        self.ended = anyio.Event()
+
+    @property
+    def reply(self) -> Reply:
+        """What came so far."""
+        return Reply(self._status, self._headers, self._body)
+
+    async def receive(self) -> Message:
+        if self._waiting:
+            return self._waiting.pop()
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._headers = {name.decode(): text.decode() for name, text in message["headers"]}
+        else:
+            assert not self.ended.is_set()
+            self._body += message.get("body", b"")
+            if not message.get("more_body"):
+                self.ended.set()
+        self._more.set()
+
+    async def until(self, text: bytes) -> None:
+        """Wait until a text has come."""
+        with anyio.fail_after(60):
+            while text not in self._body:
+                self._more = anyio.Event()
+                await self._more.wait()
+
+
+async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
+
+
+@asynccontextmanager
+async def open_app(server: ResourceServer) -> AsyncGenerator[AsgiWorld]:
+    """Hold the application of a server open."""
+    app = http_app(server, HttpSettings(port=PORT), PORT)
+    closing, started, ended = anyio.Event(), anyio.Event(), anyio.Event()
+    waiting = [closing, started]
+
+    async def receive() -> Message:
+        if len(waiting) == 2:
+            waiting.pop()
+            return {"type": "lifespan.startup"}
+        await closing.wait()
+        return {"type": "lifespan.shutdown"}
+
+    async def send(message: Message) -> None:
+        (started if message["type"] == "lifespan.startup.complete" else ended).set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_run, app, {"type": "lifespan"}, receive, send)
+        await started.wait()
+        try:
+            yield AsgiWorld(app)
+        finally:
+            closing.set()
+            with anyio.CancelScope(shield=True), anyio.fail_after(60):
+                await ended.wait()
