@@ -33,6 +33,7 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 from pydantic import ValidationError
+from tests.whole_file import write_whole
 
 from fast_agent import FastAgent
 from fast_agent.acp.opening import SessionOpening
@@ -210,7 +211,7 @@ class Editor:
 
     async def until(self, kind: str, count: int = 1) -> list[dict[str, Any]]:
         """Wait until there are so many updates of a kind."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while len(self.of(kind)) < count:
                 await self.came.wait()
         return self.of(kind)
@@ -350,5 +351,5 @@ def write_card(place: Path, name: str, *fields: str, body: str = "Be brief.") ->
     """Write a card beside the working directory, and give its path."""
     path = place / "cards" / name
     path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(("---", *fields, "---", body)), "utf-8")
+    write_whole(path, "\n".join(("---", *fields, "---", body)))
     return str(path)

@@ -79,5 +79,5 @@ class RawClient:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.stdin = None
-        _, said = self.process.communicate(timeout=20)
+        _, said = self.process.communicate(timeout=60)
         return self.process.returncode, said.decode()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from tests.whole_file import write_whole
+
 from fast_agent.app import FastAgent
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class World:
         if "type" not in fields:
             fields = {"model": "passthrough", **fields}
         lines = [f"{key}: {value}\n" for key, value in fields.items()]
-        (self.directory / f"{name}.md").write_text(f"---\n{''.join(lines)}---\n{text}\n")
+        write_whole(self.directory / f"{name}.md", f"---\n{''.join(lines)}---\n{text}\n")
 
     def stamp(self, name: str, number: int, **fields: object) -> None:
         """Write an agent whose function `stamp` gives a number; it asks the next for its own."""

@@ -54,7 +54,7 @@ def runs(pid: int) -> bool:
 
 
 async def ended(pid: int) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while runs(pid):  # noqa: ASYNC110 - another process ends
             await anyio.sleep(0.02)
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
 from fast_agent.errors import CardError
@@ -40,7 +41,7 @@ class World:
     def write(self, name: str, text: str) -> Path:
         path = self.found / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
         return path
 
     def write_adder(self) -> None:
@@ -276,10 +277,10 @@ async def test_a_watched_directory_is_held_to_it(world: World) -> None:
         assert await app(CALL) == "2"
         with world.program.watch(told.put):
             world.write("more.py", "ONE = 8\n")
-            assert getattr(told.get(timeout=10), "refused", None) is True
+            assert getattr(told.get(timeout=60), "refused", None) is True
             assert await app(CALL) == "2"
             world.approve()
-            assert getattr(told.get(timeout=10), "updated", None) == ("ann",)
+            assert getattr(told.get(timeout=60), "updated", None) == ("ann",)
         await app.refresh()
         assert await app(CALL) == "9"
 

@@ -140,7 +140,7 @@ def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, 
         text=True,
     ) as process:
         os.close(terminal)
-        shown, end = "", monotonic() + 20
+        shown, end = "", monotonic() + 60
         answered = False
         while monotonic() < end:
             if not select.select([screen], [], [], 0.05)[0]:
@@ -156,7 +156,7 @@ def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, 
                 os.write(screen, f"{answer}\n".encode())
         assert process.stdout is not None
         printed = process.stdout.read()
-        code = process.wait(timeout=10)
+        code = process.wait(timeout=60)
     os.close(screen)
     assert answered, shown
     return shown, code, printed

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from tests.whole_file import write_whole
+
 from fast_agent.app import FastAgent
 from fast_agent.commands.desk import Desk
 from fast_agent.commands.table import run_command
@@ -37,7 +39,7 @@ class DeskWorld:
         lines = "".join(f"{key}: {value}\n" for key, value in fields.items())
         path = self.directory / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"---\n{lines}---\n{text}\n", encoding="utf-8")
+        write_whole(path, f"---\n{lines}---\n{text}\n")
         return path
 
     @asynccontextmanager

@@ -141,9 +141,9 @@ async def test_tools_given_at_run_time_are_there_under_a_watch(world: DeskWorld)
             shell.desk.watch = watch
             await shell("/card more --tool")
             world.write("more/bob", "Changed.")
-            assert getattr(told.get(timeout=10), "updated", None) == ("bob",)
+            assert getattr(told.get(timeout=60), "updated", None) == ("bob",)
             world.write("ann", "Changed.", default="true")
-            assert getattr(told.get(timeout=10), "updated", None) == ("ann",)
+            assert getattr(told.get(timeout=60), "updated", None) == ("ann",)
         assert not await shell.desk.refresh()
         assert await shell.tools() == ["agent__bob"]
         assert await shell(CALL.format("bob")) == "hi"

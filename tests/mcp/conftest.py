@@ -97,7 +97,7 @@ def anyio_backend() -> str:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not await condition():  # noqa: ASYNC110 - the condition is another process's
             await anyio.sleep(0.01)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.patience import pass_seconds
 
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.pool import ServerPool
@@ -154,15 +155,14 @@ async def test_sampling_can_be_subject_to_approval(
 async def test_the_time_a_person_takes_is_not_the_servers(
     http_server: Any, make_context: Any, http_spec: Any
 ) -> None:
-    import anyio
 
     class Slow:
         async def ask(self, request: Any) -> HumanAnswer:
-            await anyio.sleep(0.5)
+            pass_seconds(70)
             return HumanAnswer(action="accept", content={"name": "Ada"})
 
     for protocol in ("2026-07-28", "legacy"):
-        spec = http_spec(http_server.url, read_timeout_seconds=0.3, protocol=protocol)
+        spec = http_spec(http_server.url, read_timeout_seconds=60, protocol=protocol)
         async with ServerPool([spec], offered=ClientSide(human=Slow())) as pool:
             toolset = pool.toolset("web", ServerFilter())
             result = await toolset.call_tool(

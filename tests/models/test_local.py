@@ -267,7 +267,7 @@ async def test_the_server_is_closed_to_others(pool: EnginePool) -> None:
     [key] = pool.loaded
     engine = pool.acquire(key)
     pool.release(key)
-    connection = http.client.HTTPConnection(engine.url.removeprefix("http://"), timeout=5)
+    connection = http.client.HTTPConnection(engine.url.removeprefix("http://"), timeout=60)
     for path in ("/props", "/v1/models", "/slots"):
         connection.request("GET", path, headers={"Origin": "https://example.test"})
         response = connection.getresponse()

@@ -22,7 +22,7 @@ async def test_it_answers_as_passthrough_after_the_delay() -> None:
 
 
 async def test_requests_wait_side_by_side_and_can_be_cancelled() -> None:
-    model = SlowModel(30)
+    model = SlowModel(600)
     ended: list[str] = []
 
     async def one() -> None:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.whole_file import write_whole
 
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
@@ -36,10 +37,10 @@ class Watched:
         self.reloader.load(read_roots(self.reader, [path], multi_card=False))
 
     def write(self, name: str, text: str = "Be brief.", field: str = "default: false") -> None:
-        (self.cards / f"{name}.md").write_text(f"---\n{field}\n---\n{text}\n")
+        write_whole(self.cards / f"{name}.md", f"---\n{field}\n---\n{text}\n")
 
     def next(self) -> Reload:
-        return self._told.get(timeout=5)
+        return self._told.get(timeout=60)
 
     def instruction(self, name: str) -> str | None:
         return self.registry.snapshot.load_set.cards[name].config.instruction
@@ -82,7 +83,7 @@ def test_files_beside_the_cards_are_watched_from_when_a_card_names_them(watched:
     notes.write_text("one")
     watched.write("ann", "{{file:notes.txt}}")
     assert watched.next().updated == ("ann",)
-    notes.write_text("two")
+    write_whole(notes, "two")
     assert watched.next().updated == ("ann",)
 
 
@@ -94,7 +95,7 @@ def test_roots_loaded_later_are_watched_too(watched: Watched) -> None:
     watched.load("later")
     watched.watch.look_after()
     assert str(later) in watched_places(watched.reloader)
-    (later / "cid.md").write_text("---\ndefault: false\n---\nHello.\n")
+    write_whole(later / "cid.md", "---\ndefault: false\n---\nHello.\n")
     assert watched.next().updated == ("cid",)
 
 

@@ -94,7 +94,7 @@ class Server(Asking):
         try:
             self.process.stdin.close()
             self.seen.extend(self.process.stdout)
-            self.process.wait(10)
+            self.process.wait(60)
         finally:
             self._clock.cancel()
             self.process.kill()

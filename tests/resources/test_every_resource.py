@@ -52,7 +52,7 @@ class HttpClient(Asking):
     def __init__(self, served: Served, *, modern: bool) -> None:
         self._modern = modern
         self._headers = dict(ACCEPT)
-        self._connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+        self._connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         if not modern:
             self.ask("initialize", HELLO)
             self._headers["MCP-Protocol-Version"] = HELLO["protocolVersion"]

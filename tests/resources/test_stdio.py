@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.whole_file import write_whole
 
 from fast_agent.resources import stdio
 from fast_agent.resources.catalog import Catalog
@@ -38,7 +39,7 @@ def write_skill(root: Path, name: str, body: str = "Do it.") -> Path:
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     head = folder / "SKILL.md"
-    head.write_text(f"---\nname: {name}\ndescription: About {name}.\n---\n{body}\n", "utf-8")
+    write_whole(head, f"---\nname: {name}\ndescription: About {name}.\n---\n{body}\n")
     return head
 
 
@@ -78,7 +79,7 @@ class Pipe:
         while data:
             data = data[os.write(self.to_server, data) :]
 
-    def line(self, seconds: float = 5.0) -> Any:
+    def line(self, seconds: float = 60.0) -> Any:
         if not self.out.peek(0):
             assert select.select([self.out], [], [], seconds)[0], "nothing was answered"
         text = self.out.readline()
@@ -109,7 +110,7 @@ class Pipe:
     def close(self) -> list[Any]:
         os.close(self.to_server)
         rest = [json.loads(line) for line in self.out]
-        self.thread.join(5)
+        self.thread.join(60)
         assert not self.thread.is_alive()
         self.out.close()
         return rest

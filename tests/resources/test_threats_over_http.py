@@ -39,7 +39,7 @@ def serving_http(world: Path) -> Generator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         drain.join()
         process.stderr.close()
 
@@ -86,7 +86,7 @@ def test_a_client_that_floods_subscriptions_costs_another_nothing(world: Path) -
         codes = subscribe(port, greedy, 1003)
         assert codes == [None] * 1000 + [-32602] * 3
         assert "result" in ask(port, other, "resources/subscribe", SOUND)
-        told = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        told = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         told.request("GET", "/mcp", headers={**other, "Accept": "text/event-stream"})
         stream = told.getresponse()
         head = world / "skills/sound/SKILL.md"
@@ -116,7 +116,7 @@ def open_session(port: int) -> dict[str, str]:
 def subscribe(port: int, session: dict[str, str], count: int) -> list[int | None]:
     """Subscribe to so many URIs; gives the code of each error."""
     codes: list[int | None] = []
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         for number in range(count):
             params = {"uri": f"skill://sound/{number}.md"}
@@ -150,7 +150,7 @@ def test_pages_of_other_origins_do_not_reach_a_local_server(world: Path) -> None
 
 
 def post(port: int, body: bytes, more: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         return post_over(connection, body, more)
 

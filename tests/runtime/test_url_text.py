@@ -142,7 +142,7 @@ def site() -> Iterator[str]:
     ],
 )
 async def test_pages_are_fetched(site: str, path: str, text: str) -> None:
-    assert await fetch_text(site + path, max_bytes=100, timeout=10) == text
+    assert await fetch_text(site + path, max_bytes=100, timeout=60) == text
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_pages_are_fetched(site: str, path: str, text: str) -> None:
 )
 async def test_what_cannot_be_fetched(site: str, path: str, message: str) -> None:
     with pytest.raises(ResourceError) as caught:
-        await fetch_text(site + path, max_bytes=100, timeout=10)
+        await fetch_text(site + path, max_bytes=100, timeout=60)
     assert message in caught.value.message
     assert f"`{site}{path}`" in caught.value.message
 
@@ -170,9 +170,9 @@ async def test_a_slow_page(site: str) -> None:
 
 async def test_nobody_there() -> None:
     with pytest.raises(ResourceError, match="cannot be fetched"):
-        await fetch_text("http://127.0.0.1:9/", max_bytes=100, timeout=10)
+        await fetch_text("http://127.0.0.1:9/", max_bytes=100, timeout=60)
     with pytest.raises(ResourceError, match="cannot be fetched"):
-        await fetch_text("http://[x/", max_bytes=100, timeout=10)
+        await fetch_text("http://[x/", max_bytes=100, timeout=60)
 
 
 def test_addresses() -> None:

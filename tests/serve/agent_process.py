@@ -27,6 +27,7 @@ class ServedAgents(Served):
     """A server over HTTP of the cards in a directory."""
 
     def __init__(self, directory: Path, *options: str) -> None:
+        self.directory = directory
         command = [PROGRAM, "serve", "--card", str(directory / "cards"), "--port", "0"]
         self.process = subprocess.Popen(
             [*command, *options],
@@ -69,7 +70,7 @@ class HandshakeClient:
 
     def __init__(self, port: int, capabilities: Mapping[str, Any]) -> None:
         self.port = port
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.headers = dict(ACCEPT)
         hello = {**HELLO, "capabilities": dict(capabilities)}
         answer = self.send("initialize", hello)

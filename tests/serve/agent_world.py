@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.client import Client
+from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
 from fast_agent.serve.agent_server import SESSION_ID
@@ -42,7 +43,7 @@ class AgentWorld:
         lines = [f"{key}: {value}\n" for key, value in fields.items()]
         path = self.directory / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"---\n{''.join(lines)}---\n{text}\n")
+        write_whole(path, f"---\n{''.join(lines)}---\n{text}\n")
         return path
 
     @asynccontextmanager
@@ -94,6 +95,6 @@ async def heard(client: Client, agent: str) -> list[str]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110 - it comes true elsewhere
             await anyio.sleep(0.01)

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.whole_file import write_whole
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,7 +34,7 @@ def write_skill(root: Path, name: str, body: str = "Do it.") -> None:
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     text = f"---\nname: {name}\ndescription: About {name}.\n---\n{body}\n"
-    (folder / "SKILL.md").write_text(text, "utf-8")
+    write_whole(folder / "SKILL.md", text)
 
 
 class Served:
@@ -57,7 +59,7 @@ class Served:
         self.process.communicate()
 
     def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def post(
         self, body: bytes | dict[str, Any], headers: Mapping[str, str] | None = None
@@ -80,4 +82,4 @@ class Served:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.stderr is not None
         err = self.process.stderr.read()
-        return self.process.wait(10), err
+        return self.process.wait(60), err

@@ -13,6 +13,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp.client import Client
+from tests.patience import wait_until
 from tests.serve.agent_process import (
     HandshakeClient,
     ServedAgents,
@@ -23,22 +24,21 @@ from tests.serve.agent_process import (
 from tests.serve.served import ACCEPT, HELLO, META
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
-SLOW = 30.0
-QUICKLY = 10.0
+QUICKLY = 60.0
 
 
 def write_cards(directory: Path) -> Path:
     cards = directory / "cards"
     cards.mkdir()
-    for name, model in (
-        ("ann", "passthrough"),
-        ("slow", "slow?seconds=30"),
-        ("brief", "slow?seconds=1"),
+    for name, lines in (
+        ("ann", "model: passthrough"),
+        ("slow", "model: slow?seconds=600"),
+        ("busy", "model: passthrough\nshell: true"),
     ):
-        (cards / f"{name}.md").write_text(f"---\nmodel: {model}\nhuman_input: true\n---\nHi.\n")
+        (cards / f"{name}.md").write_text(f"---\n{lines}\nhuman_input: true\n---\nHi.\n")
     return directory
 
 
@@ -175,30 +175,33 @@ def test_a_call_ends_when_its_client_leaves(served: ServedAgents, way: str) -> N
         headers |= {
             "MCP-Protocol-Version": "2026-07-28",
             "Mcp-Method": "tools/call",
-            "Mcp-Name": "slow",
+            "Mcp-Name": "busy",
         }
     else:
         headers = served.open().headers
-    body = message("tools/call", call("slow", "hello", **token), 5)
+    begun = served.directory / way
+    working = f"""***CALL_TOOL execute {{"command": "touch '{begun}'; exec sleep 600"}}"""
+    body = message("tools/call", call("busy", working, **token), 5)
     head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: {len(body)}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
-    start = time.monotonic()
     with socket.create_connection(("127.0.0.1", served.port), timeout=QUICKLY) as one:
         one.sendall(head.encode() + body)
-        time.sleep(0.3)
+        wait_until(begun.exists)
     # The next call on the same history waits for the one before it.
-    client = served.open()
-    done = threading.Event()
+    assert served.open().call("busy", "next")["isError"] is False
 
-    def next_call() -> None:
-        client.send("tools/call", call("slow", "next"), 6)
-        done.set()
 
-    threading.Thread(target=next_call, daemon=True).start()
-    time.sleep(0.3)
-    cancel(served, client, 6)
-    assert done.wait(QUICKLY)
-    assert time.monotonic() - start < SLOW / 2
+def cancel_until(
+    done: Callable[[], bool], served: ServedAgents, client: Any, request_id: int
+) -> None:
+    """Call a request off again and again: nobody knows when the server has begun with it."""
+
+    def is_done() -> bool:
+        cancel(served, client, request_id)
+        time.sleep(0.1)
+        return done()
+
+    wait_until(is_done)
 
 
 def cancel(served: ServedAgents, client: Any, request_id: int) -> None:
@@ -218,10 +221,8 @@ def test_a_call_that_is_called_off_is_answered_so(served: ServedAgents, streamed
     body = message("tools/call", call("slow", "hello", **token), 9)
     thread = threading.Thread(target=lambda: answers.append(client.post(body)))
     thread.start()
-    time.sleep(0.3)
-    cancel(served, client, 9)
+    cancel_until(lambda: bool(answers), served, client, 9)
     thread.join(QUICKLY)
-    assert answers
     assert answer_in(answers[0][1])["error"]["code"] == -32800
 
 
@@ -244,23 +245,39 @@ def test_strange_hosts_and_origins_are_refused(served: ServedAgents) -> None:
     assert served.post(body, {"Origin": "http://evil.example"})[0] == 403
 
 
+def takes_connections(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=QUICKLY).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 @pytest.mark.spec("SERVE-15")
 def test_calls_under_way_are_answered_before_the_end(tmp_path: Path) -> None:
     with ServedAgents(write_cards(tmp_path), "--instance-scope", "connection") as server:
         answers: list[str] = []
+        goes_on = tmp_path / "goes on"
+        begun = [tmp_path / f"begun {number}" for number in range(2)]
 
-        def ask(client: HandshakeClient) -> None:
-            answers.append(client.call("brief", "hello")["content"][0]["text"])
+        def ask(client: HandshakeClient, file: Path) -> None:
+            command = f"touch '{file}'; until [ -e '{goes_on}' ]; do sleep 0.02; done; echo done"
+            text = f"""***CALL_TOOL execute {{"command": "{command}"}}"""
+            answers.append(client.call("busy", text)["content"][0]["text"])
 
         clients = server.open(), server.open({"elicitation": {}})
-        threads = [threading.Thread(target=ask, args=(one,)) for one in clients]
+        threads = [
+            threading.Thread(target=ask, args=pair) for pair in zip(clients, begun, strict=True)
+        ]
         for thread in threads:
             thread.start()
-        time.sleep(0.4)
+        wait_until(lambda: all(file.exists() for file in begun))
         server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not takes_connections(server.port))
+        goes_on.touch()
         for thread in threads:
             thread.join(QUICKLY)
-        assert answers == ["hello", "hello"]
+        assert ["done" in answer for answer in answers] == [True, True]
         assert server.process.wait(QUICKLY) == 0
 
 

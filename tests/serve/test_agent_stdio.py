@@ -13,6 +13,7 @@ import mcp_types as types
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+from tests.patience import wait_until
 from tests.serve.agent_process import PROGRAM, call, environ_in
 from tests.serve.served import HELLO
 
@@ -28,6 +29,7 @@ def directory(tmp_path: Path) -> Path:
     cards.mkdir()
     (cards / "ann.md").write_text("---\nmodel: passthrough\nhuman_input: true\n---\nHi.\n")
     (cards / "brief.md").write_text("---\nmodel: slow?seconds=0.5\n---\nHi.\n")
+    (cards / "busy.md").write_text("---\nmodel: passthrough\nshell: true\n---\nHi.\n")
     return tmp_path
 
 
@@ -90,7 +92,7 @@ def test_what_came_before_the_end_of_input_is_answered(directory: Path) -> None:
         ]
     )
     with started(directory, "--no-session") as process:
-        out, err = process.communicate(given, timeout=20)
+        out, err = process.communicate(given, timeout=60)
     assert process.returncode == 0, err
     answers = [json.loads(one) for one in out.splitlines()]
     by_id = {one["id"]: one for one in answers if one.get("id") is not None}
@@ -107,13 +109,18 @@ def test_calls_under_way_are_answered_before_the_end(directory: Path, sent: int)
     with started(directory) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(OPENING + line("tools/call", call("brief", "hello"), 2))
+        begun, goes_on = directory / "begun", directory / "goes on"
+        command = f"touch '{begun}'; until [ -e '{goes_on}' ]; do sleep 0.02; done"
+        text = f"""***CALL_TOOL execute {{"command": "{command}"}}"""
+        process.stdin.write(OPENING + line("tools/call", call("busy", text), 2))
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["id"] == 1
-        time.sleep(0.2)
+        wait_until(begun.exists)
         process.send_signal(sent)
+        time.sleep(0.1)  # for the signal to be heard first; nothing fails if it is not
+        goes_on.touch()
         assert json.loads(process.stdout.readline())["result"]["isError"] is False
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.mark.spec("SERVE-6")
@@ -124,7 +131,7 @@ def test_a_client_that_stops_reading_ends_it(directory: Path) -> None:
         process.stdout.close()
         process.stdin.write(OPENING + line("tools/list", {}, 2))
         process.stdin.flush()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_wrong_use_is_said_before_anything_runs(directory: Path) -> None:

@@ -184,12 +184,14 @@ def test_small_answers_are_sent_at_once(served: Served) -> None:
         "Mcp-Method": "resources/read",
         "Mcp-Name": ONE,
     }
-    begun = time.perf_counter()
-    for _ in range(50):
+    times: list[float] = []
+    while min(times, default=1) > 0.03 and len(times) < 1000:
+        begun = time.perf_counter()
         connection.request("POST", "/mcp", body, headers)
         connection.getresponse().read()
+        times.append(time.perf_counter() - begun)
     connection.close()
-    assert time.perf_counter() - begun < 50 * 0.03
+    assert min(times) < 0.03  # one that is quick is enough: not one would be
 
 
 @pytest.mark.anyio
@@ -211,13 +213,13 @@ async def test_clients_hear_of_changes(tmp_path: Path, mode: Any) -> None:
                     await client.subscribe_resource(ONE)  # pyright: ignore[reportDeprecated]
                 await anyio.sleep(0.3)
                 write_skill(tmp_path, "one", "Do so.")
-                with anyio.fail_after(5):
+                with anyio.fail_after(60):
                     await heard.wait()
             else:
                 async with client.listen(resource_subscriptions=[ONE]) as events:
                     await anyio.sleep(0.3)
                     write_skill(tmp_path, "one", "Do so.")
-                    with anyio.fail_after(5):
+                    with anyio.fail_after(60):
                         assert ONE in str(await anext(aiter(events)))
         code, err = await anyio.to_thread.run_sync(server.stop)
         assert (code, "Traceback" in err) == (0, False)
@@ -239,7 +241,7 @@ def test_an_open_stream_ends_with_its_result(tmp_path: Path) -> None:
         last = [line for line in answer.read().splitlines() if line.startswith(b"data:")]
         assert json.loads(last[-1].partition(b":")[2])["result"]["resultType"] == "complete"
         connection.close()
-        assert server.process.wait(5) == 0
+        assert server.process.wait(60) == 0
 
 
 def test_a_token_is_asked_for(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from anyio import to_thread
 from mcp.client import Client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from tests.whole_file import write_whole
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.provider import Addition, ServedTool, ToolAnswer
@@ -33,7 +34,7 @@ def write_skill(root: Path, name: str, body: str = "Do it.") -> None:
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     text = f"---\nname: {name}\ndescription: About {name}.\n---\n{body}\n"
-    (folder / "SKILL.md").write_text(text, "utf-8")
+    write_whole(folder / "SKILL.md", text)
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def service(tmp_path: Path) -> ResourceService:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110 - it comes true in another thread
             await anyio.sleep(0.01)
 
@@ -79,7 +80,7 @@ async def test_a_modern_client_listens_and_leaves(service: ResourceService, tmp_
             assert service.following.watching
             await anyio.sleep(0.2)
             write_skill(tmp_path, "one", "Do so.")
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 assert ONE in str(await anext(aiter(events)))
         await until(lambda: not service.following.watching)
         assert (await client.read_resource(ONE)).contents
@@ -107,7 +108,7 @@ async def test_streams_end_when_the_server_does(service: ResourceService) -> Non
         client.listen(resources_list_changed=True) as events,
     ):
         server.end_streams()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             assert [event async for event in events] == []
 
 
@@ -115,7 +116,7 @@ async def test_slow_work_does_not_hold_up_others(service: ResourceService) -> No
     goes_on = threading.Event()
 
     def slow(arguments: JsonObject) -> ToolAnswer:
-        goes_on.wait(10)
+        goes_on.wait(60)
         return ToolAnswer.of_text("done")
 
     tool = ServedTool("slow", "Takes its time.", {"type": "object"}, slow)
@@ -137,7 +138,7 @@ async def test_slow_work_does_not_hold_up_others(service: ResourceService) -> No
         group.start_soon(call, one)
         await anyio.wait_all_tasks_blocked()
         for client in (one, other):
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await client.read_resource(ONE)
         assert answers == []
         await to_thread.run_sync(goes_on.set)

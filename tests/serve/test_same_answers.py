@@ -89,7 +89,7 @@ def over_sdk(service: ResourceService, messages: Sequence[dict[str, Any]]) -> li
                         SessionMessage(jsonrpc_message_adapter.validate_python(message))
                     )
                     while "id" in message:
-                        with anyio.fail_after(10):
+                        with anyio.fail_after(60):
                             item = await read.receive()
                         assert isinstance(item, SessionMessage)
                         data = item.message.model_dump(
@@ -374,7 +374,7 @@ async def test_an_sdk_client_reads_the_same(tmp_path: Path, mode: Any) -> None:
                     await one.read_resource(uri)
                 errors.append(caught.value.error)
             assert errors[0] == errors[1]
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             called = [
                 await one.call_tool("load_skill", {"name": "re-funds"}) for one in (sdk, stdio)
             ]

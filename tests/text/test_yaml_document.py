@@ -124,10 +124,10 @@ def test_aliases_are_bounded() -> None:
         f"{after}: &{after} [{', '.join([f'*{before}'] * 10)}]\n"
         for before, after in zip("abcdefgh", "bcdefghi", strict=True)
     )
-    started = time.perf_counter()
+    started = time.process_time()
     (problem,) = problems(laughs)
     assert "grow by more than" in problem.message
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from tests.patience import pass_seconds, until
 
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.messages.message import ToolCall, ToolResult
@@ -59,7 +59,7 @@ def running(mark: str) -> list[int]:
 
 
 async def ends(pid: int) -> bool:
-    with anyio.move_on_after(3):
+    with anyio.move_on_after(60):
         while alive(pid):  # noqa: ASYNC110
             await anyio.sleep(0.01)
         return True
@@ -71,7 +71,7 @@ def written(file: Path) -> str:
 
 
 async def read_pid(file: Path) -> int:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while not written(file).endswith("\n"):  # noqa: ASYNC110
             await anyio.sleep(0.01)
     return int(written(file))
@@ -105,23 +105,33 @@ async def test_there_is_no_input(tmp_path: Path) -> None:
 @pytest.mark.spec("TOOL-6")
 async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     # The grandchild ignores being asked, and its parent is gone: only killing the group finds it.
-    command = "(trap '' TERM; (echo $BASHPID >pid; sleep 60) & sleep 60) & echo begun; sleep 60"
+    command = "(trap '' TERM; (echo $BASHPID >pid; sleep 600) & sleep 600) & "
+    command += "echo begun; touch said; sleep 600"
     command = command.replace("$BASHPID", "$(exec sh -c 'echo $PPID')")
-    start = time.monotonic()
-    result = await execute(tmp_path, command, timeout_seconds=0.3)
-    assert time.monotonic() - start < 10
+    results: list[ToolResult] = []
+    pid = 0
+
+    async def run() -> None:
+        results.append(await execute(tmp_path, command, timeout_seconds=30))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await until((tmp_path / "said").exists)
+        pid = await read_pid(tmp_path / "pid")
+        pass_seconds(30)
+    (result,) = results
     assert result.is_error
-    assert result.text == "begun\n[ended: it ran longer than 0.3 s]"
+    assert result.text == "begun\n[ended: it ran longer than 30 s]"
     assert isinstance(result.structured, dict)
     assert result.structured["timed_out"] is True
-    assert await ends(await read_pid(tmp_path / "pid"))
+    assert await ends(pid)
 
 
 @pytest.mark.spec("TOOL-6")
 async def test_cancelling_ends_all_it_started(tmp_path: Path) -> None:
     pid = 0
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(execute, tmp_path, "sh -c 'sleep 60 & echo $! >pid; wait'")
+        tasks.start_soon(execute, tmp_path, "sh -c 'sleep 600 & echo $! >pid; wait'")
         pid = await read_pid(tmp_path / "pid")
         assert alive(pid)
         tasks.cancel_scope.cancel()
@@ -134,7 +144,7 @@ async def test_cancelling_while_the_command_starts_leaves_nothing(
     tmp_path: Path, steps: int, by_scope: bool
 ) -> None:
     # Each step is one round of the event loop, so that every place it waits at is cancelled once.
-    command = f": {tmp_path}; sleep 60; :"
+    command = f": {tmp_path}; sleep 600; :"
     if by_scope:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(execute, tmp_path, command)
@@ -152,12 +162,10 @@ async def test_cancelling_while_the_command_starts_leaves_nothing(
 
 
 async def test_what_runs_in_the_background_ends_with_the_command(tmp_path: Path) -> None:
-    start = time.monotonic()
-    result = await execute(tmp_path, "sleep 60 & echo $! >pid; echo done")
+    result = await execute(tmp_path, "sleep 600 & echo $! >pid; echo done")
     assert result.text == "done\n[exit code 0]"
-    silent = await execute(tmp_path, "sleep 60 >/dev/null 2>&1 & echo $! >quiet")
+    silent = await execute(tmp_path, "sleep 600 >/dev/null 2>&1 & echo $! >quiet")
     assert not silent.is_error
-    assert time.monotonic() - start < 10
     for name in ("pid", "quiet"):
         assert await ends(await read_pid(tmp_path / name))
 
@@ -166,9 +174,7 @@ async def test_a_process_that_left_the_group_is_not_waited_for(tmp_path: Path) -
     command = (
         "setsid sh -c 'echo $$ >pid; while :; do echo on; sleep 0.01; done' & sleep 0.2; echo x"
     )
-    start = time.monotonic()
     result = await execute(tmp_path, command)
-    assert time.monotonic() - start < 10
     assert result.text.endswith("[exit code 0]")
     os.kill(await read_pid(tmp_path / "pid"), 9)
 

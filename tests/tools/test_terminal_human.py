@@ -26,7 +26,7 @@ class Keyboard:
         self.shown = ""
 
     async def wait_for(self, text: str) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while text not in self.shown:
                 await anyio.wait_readable(self.master)
                 self.shown += os.read(self.master, 65536).decode()

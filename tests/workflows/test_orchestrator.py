@@ -8,6 +8,7 @@ from anyio import create_task_group, fail_after
 from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.patience import pass_seconds
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent.cards.request_params import RequestParams, UsageLimits
@@ -363,7 +364,7 @@ async def test_cancelled_it_leaves_valid_histories(who: str) -> None:
     async with world.runtime(boss("ann", use_history=True), agent("ann")) as runtime:
         async with create_task_group() as group:
             group.start_soon(runtime.agent("boss").send, "x")
-            with fail_after(5):
+            with fail_after(60):
                 while not world.asked(who):
                     await checkpoint()
             group.cancel_scope.cancel()
@@ -435,13 +436,17 @@ async def test_a_worker_without_history_files_cannot_be_merged_into_them() -> No
 
 
 async def test_a_worker_that_hangs_fails_its_task_at_its_own_timeout() -> None:
+    def hang(_: object) -> Delay:
+        pass_seconds(10)
+        return Delay(600)
+
     again = plan(step(("bob", "dig")))
-    world = World({"boss": [plan(step(("ann", "dig"))), again, "a hole"], "ann": [Delay(60), "x"]})
-    ann = agent("ann", request_params=RequestParams(timeout_seconds=0.02))
+    world = World({"boss": [plan(step(("ann", "dig"))), again, "a hole"], "ann": hang})
+    ann = agent("ann", request_params=RequestParams(timeout_seconds=10))
     async with world.runtime(boss("ann", "bob"), ann, agent("bob")) as runtime:
         result = await runtime.agent("boss").generate("x")
     assert statuses(result) == [[("ann", "failed")], [("bob", "done")]]
-    assert "did not answer within 0.02 s" in world.asked("boss")[1].text
+    assert "did not answer within 10 s" in world.asked("boss")[1].text
 
 
 async def test_an_answer_that_was_cut_off_or_refused_is_told() -> None:

@@ -230,8 +230,8 @@ def test_clients_hear_of_changes(root: Path) -> None:
     heard.clear()
     changed.clear()
     write(root, {"guides/use.md": "changed"})
-    assert changed.wait(3)
-    deadline = time.monotonic() + 3
+    assert changed.wait(60)
+    deadline = time.monotonic() + 60
     while len(heard) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert {uri for _, uri in heard} == set(uris[:2])

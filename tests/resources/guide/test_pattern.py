@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -104,7 +104,7 @@ def test_every_text_is_a_pattern(pattern: str, name: str) -> None:
 )
 def test_no_pattern_takes_long(pattern: str, name: str) -> None:
     parsed = Pattern.parse(pattern)
-    start = perf_counter()
+    start = process_time()
     for _ in range(10):
         parsed.matches(name)
-    assert perf_counter() - start < 1.0
+    assert process_time() - start < 20

@@ -3,12 +3,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.patience import Rounds
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
@@ -99,8 +99,8 @@ def test_a_link_swapped_during_reads_never_leads_out(root: Path) -> None:
     thread.start()
     seen: set[str | None] = set()
     try:
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
+        rounds = Rounds(0.5)
+        while rounds.more(enough="a" in seen):
             for uri in ("guide://document/d/a.md", "guide://category/d", "guide://category/d/*"):
                 try:
                     seen |= {content.text for content in guide.read(Uri.parse(uri))}

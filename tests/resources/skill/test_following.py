@@ -8,6 +8,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.patience import Rounds, wait_until
+from tests.whole_file import write_whole
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
@@ -18,7 +20,6 @@ from fast_agent.resources.skill.provider import SkillProvider
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from fast_agent.text.json_value import JsonObject
@@ -33,7 +34,7 @@ HELLO: JsonObject = {
 def add(root: Path, name: str, description: str = "Does it.", **files: str) -> Path:
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\n")
+    write_whole(folder / "SKILL.md", f"---\nname: {name}\ndescription: {description}\n---\n")
     for file, text in files.items():
         (folder / file).write_text(text)
     return folder
@@ -135,13 +136,6 @@ def test_a_file_is_hashed_once_for_each_state(root: Path, monkeypatch: pytest.Mo
     assert hashed[2:] == [b"two"]
 
 
-def wait(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.005)
-
-
 @pytest.mark.spec("SEED-SKILL-12", "SEED-SKILL-13")
 def test_a_client_hears_of_what_it_follows(root: Path) -> None:
     provider = serve(root)
@@ -160,12 +154,12 @@ def test_a_client_hears_of_what_it_follows(root: Path) -> None:
     for uri in uris:
         service.answer(session, "resources/subscribe", {"uri": uri}, 2)
     assert service.following.watching
-    (root / "one/text").write_text("changed")
-    wait(lambda: {f"resources/updated {uri}" for uri in uris} <= set(heard))
+    write_whole(root / "one/text", "changed")
+    wait_until(lambda: {f"resources/updated {uri}" for uri in uris} <= set(heard))
     heard.clear()
     service.answer(session, "resources/list", {}, 3)
     add(root, "three")
-    wait(lambda: {"resources/list_changed", "tools/list_changed"} <= set(heard))
+    wait_until(lambda: {"resources/list_changed", "tools/list_changed"} <= set(heard))
     assert f"resources/updated {uris[0]}" not in heard
     service.close(session)
     assert not service.following.watching
@@ -189,8 +183,8 @@ def test_reads_and_inventories_agree_while_files_change(root: Path) -> None:
     writer.start()
     answered = 0
     try:
-        until = time.monotonic() + 0.7
-        while time.monotonic() < until:
+        rounds = Rounds(0.7)
+        while rounds.more(enough=answered):
             try:
                 (content,) = provider.read(Uri.parse("skill://one/_manifest"))
                 provider.read(Uri.parse("skill://one/text"))
@@ -284,8 +278,8 @@ def test_a_link_swapped_in_is_never_followed(root: Path, tmp_path: Path, swapped
     swapper.start()
     answers: list[Any] = []
     try:
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until:
+        rounds = Rounds(0.5)
+        while rounds.more(enough=answers):
             for uri in (f"skill://one/{path}", "skill://one/_manifest", "skill://prompt-xml"):
                 try:
                     answers += [one.text for one in provider.read(Uri.parse(uri))]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from tests.patience import until
 from tests.workflows.scripted_world import World
 
 from fast_agent.cards.agent_config import AgentConfig
@@ -206,11 +207,13 @@ async def test_limits_of_the_card_hold_for_all_draws() -> None:
 
 @pytest.mark.anyio
 async def test_the_cost_of_a_cancelled_vote_is_counted() -> None:
-    world = World({"judge": lambda _: Delay(60)})
+    world = World({"judge": lambda _: Delay(600)})
     judge = AgentConfig(name="judge", instruction="Count.")
     async with world.runtime(voter(k=3), judge) as runtime:
-        with anyio.move_on_after(0.05):
-            await runtime.agent("voter").send("how many?")
+        async with anyio.create_task_group() as group:
+            group.start_soon(runtime.agent("voter").send, "how many?")
+            await until(lambda: len(world.asked("judge")) == 3)
+            group.cancel_scope.cancel()
         assert runtime.agent("voter").tree_usage.requests == 3
         assert runtime.usage.requests == 3
 
