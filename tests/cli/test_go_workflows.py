@@ -46,6 +46,34 @@ def test_an_agent_that_fails_as_a_tool_is_told_of_once(
     assert "boss: agent__nobody failed: there is no tool `agent__nobody`" in wrong.err
 
 
+@pytest.mark.spec("CHILD-6")
+@pytest.mark.parametrize(("shown", "told"), [(0, 0), (1, 2), (2, 4)])
+def test_the_first_runs_of_called_agents_are_shown_in_full(
+    shown: int, told: int, run: Run, write_card: WriteCard, project: Path
+) -> None:
+    """Each call of `kid` calls `flow`, whose members tell of a step each."""
+    write_card(
+        "cards/boss.md",
+        "model: scripted?file=boss.json",
+        "agents: [kid]",
+        f"max_display_instances: {shown}",
+    )
+    write_card("cards/kid.md", "model: passthrough", "agents: [line]")
+    call = {
+        "name": "agent__kid",
+        "arguments": {"message": '***CALL_TOOL agent__line {"message": "x"}'},
+    }
+    steps = [{"calls": [call]}, {"calls": [call]}, {"text": "done"}]
+    (project / "cards/boss.json").write_text(json.dumps({"steps": steps}))
+    done = run("go", "--card", "cards", "--agent", "boss", "-m", "go")
+    assert (done.code, done.out) == (0, "done\n")
+    lines = done.err.splitlines()
+    assert sum(line.startswith("boss: agent__kid") for line in lines) == 2
+    assert sum(line.startswith("kid: agent__line") for line in lines) == shown
+    assert sum(line.startswith("line: step") for line in lines) == told
+    assert len(lines) == 2 + shown + told
+
+
 @pytest.mark.spec("FLOW-OUT-2", "OUT-1")
 def test_a_chain_answers_on_standard_output_and_tells_its_steps_beside(run: Run) -> None:
     done = run("go", "--card", "cards", "--agent", "line", "-m", "hello")

@@ -31,8 +31,7 @@ class Progress:
         self._out = sys.stdout
         self._stream = stream and self._out.isatty()
         self._streamed = ""
-        # Calls whose failure was told as that of the agent they were for.
-        self._failed: set[str] = set()
+        self._unshown = _Unshown()
 
     @property
     def listener(self) -> Listener | None:
@@ -67,6 +66,8 @@ class Progress:
             WorkflowAdvanced,
         )
 
+        if self._unshown.has(event):
+            return
         match event:
             case TextStreamed(origin=origin, text=text) if origin.parent_call_id is None:
                 if self._stream:
@@ -77,14 +78,10 @@ class Progress:
                 arguments = _shortened(json.dumps(dict(call.arguments), ensure_ascii=False))
                 self.note(f"{origin.agent}: {call.name} {arguments}")
             case ToolFinished(origin=origin, call=call, result=result) if result.is_error:
-                if call.id in self._failed:
-                    self._failed.remove(call.id)
-                    return
                 self.note(f"{origin.agent}: {call.name} failed: {_shortened(result.text)}")
             case ChildFinished(origin=origin, call_id=call_id, child=child, error=error) if (
                 error is not None
             ):
-                self._failed.add(call_id)
                 self.note(f"{origin.agent}: agent `{child}` failed: {_shortened(error)}")
             case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
                 from fast_agent.cli.workflow_line import workflow_line
@@ -102,6 +99,41 @@ class Progress:
         if self._streamed and not self._streamed.endswith("\n"):
             click.echo("", file=self._out)
         self._streamed = ""
+
+
+class _Unshown:
+    """What of a run is not shown: runs beyond those a card wants in full, and failures told."""
+
+    def __init__(self) -> None:
+        self._runs: set[str] = set()
+        self._failed: set[tuple[str, str]] = set()
+
+    def has(self, event: Event) -> bool:
+        """Whether an event is not shown; warnings always are."""
+        from fast_agent.runtime.events import ChildFinished, ChildStarted, ToolFinished, Warned
+
+        match event:
+            case ChildStarted() if event.instance > event.max_display_instances:
+                self._runs.add(event.call_id)
+            case ChildFinished() if event.error is not None:
+                # The result of the call says it again.
+                self._failed.add((event.origin.turn_id, event.call_id))
+            case ToolFinished() if (event.origin.turn_id, event.call.id) in self._failed:
+                return True
+            case _:
+                pass
+        return bool(self._runs) and self._is_below(event) and not isinstance(event, Warned)
+
+    def _is_below(self, event: Event) -> bool:
+        """Whether an event happened in a run that is not shown, or below it."""
+        from fast_agent.runtime.events import ToolStarted
+
+        if event.origin.parent_call_id not in self._runs:
+            return False
+        self._runs.add(event.origin.turn_id)
+        if isinstance(event, ToolStarted):
+            self._runs.add(event.call.id)
+        return True
 
 
 def _shortened(text: str) -> str:
