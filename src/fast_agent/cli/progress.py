@@ -79,9 +79,7 @@ class Progress:
                 self.note(f"{origin.agent}: {call.name} {arguments}")
             case ToolFinished(origin=origin, call=call, result=result) if result.is_error:
                 self.note(f"{origin.agent}: {call.name} failed: {_shortened(result.text)}")
-            case ChildFinished(origin=origin, call_id=call_id, child=child, error=error) if (
-                error is not None
-            ):
+            case ChildFinished(origin=origin, child=child, error=error) if error is not None:
                 self.note(f"{origin.agent}: agent `{child}` failed: {_shortened(error)}")
             case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
                 from fast_agent.cli.workflow_line import workflow_line
