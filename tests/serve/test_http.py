@@ -173,6 +173,11 @@ def test_headers_that_say_something_else_are_refused(served: Served) -> None:
         assert (status, answer["error"]["code"]) == (400, -32020)
 
 
+def test_blanks_around_a_header_are_no_part_of_it(served: Served) -> None:
+    status, answer = served.modern("resources/read", {"Mcp-Name": f" {ONE}  \t"}, uri=ONE)
+    assert (status, "result" in answer) == (200, True)
+
+
 def test_small_answers_are_sent_at_once(served: Served) -> None:
     """Without TCP_NODELAY each answer on a kept connection would wait 40 ms."""
     connection = served.connect()

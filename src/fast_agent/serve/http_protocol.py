@@ -34,6 +34,10 @@ class HttpProtocol(HttpToolsProtocol):
         if self._head > _MOST_HEAD and not self.transport.is_closing():
             self.send_400_response("The head of the request is too long.")
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; the parser leaves the blanks after its value, which are no part of it."""
+        super().on_header(name, value.strip(b" \t"))
+
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._head -= len(body)
