@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -7,7 +8,8 @@ import pytest
 from tests.patience import pass_seconds, until
 from tests.workflows.scripted_world import World, agent, agents, card
 
-from fast_agent.errors import RunError
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.errors import LimitError, RunError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
@@ -117,6 +119,22 @@ async def test_all_branches_failing_is_an_error() -> None:
             await fork.generate("go")
         assert len(fork.history) == 0
     assert world.asked("judge") == []
+
+
+@pytest.mark.spec("FLOW-LIMIT-1")
+async def test_a_limit_costs_a_branch_its_answer_and_the_agent_that_joins_the_turn() -> None:
+    limits = RequestParams(usage_limits=UsageLimits(max_requests=2))
+    alone = card("top", "parallel", fan_out=("a", "b", "c"), request_params=limits)
+    reached = "agent `top` reached its usage limit `max_requests` of 2"
+    world = World()
+    async with world.runtime(alone, *agents("abc")) as runtime:
+        result = await runtime.agent("top").generate("go")
+    assert result.text == f"## a\n\ngo\n\n## b\n\ngo\n\n## c\n\n[failed: {reached}]"
+    assert world.warnings == [f"branch `c` failed: {reached}"]
+    joined = replace(alone, fan_out=("a", "b"), fan_in="c")
+    async with world.runtime(joined, *agents("abc")) as runtime:
+        with pytest.raises(LimitError, match=reached):
+            await runtime.agent("top").generate("go")
 
 
 async def test_branches_of_one_agent_run_on_clones() -> None:
