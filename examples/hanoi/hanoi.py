@@ -26,6 +26,7 @@ from noisy_mover import NoisyMover
 from towers import Towers, right_move
 
 from fast_agent import FastAgent
+from fast_agent.errors import FastAgentError
 from fast_agent.text.atomic_file import write_atomic
 from fast_agent.workflows.maker.ballot import Ballot
 from fast_agent.workflows.maker.race import vote_at_once
@@ -179,10 +180,13 @@ async def play(task: Task, voter: Voter, checkpoint: Path | None, every: int) ->
 def _read(checkpoint: Path | None, task: Task) -> Reached:
     if checkpoint is None or not checkpoint.exists():
         return Reached()
-    kept = json.loads(checkpoint.read_bytes())
-    if kept["task"] != asdict(task):
-        sys.exit(f"{checkpoint} belongs to another task: {kept['task']}")
-    reached = Reached(**kept["reached"])
+    try:
+        kept = json.loads(checkpoint.read_bytes())
+        of_task, reached = kept["task"], Reached(**kept["reached"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        sys.exit(f"{checkpoint} is no checkpoint: {error}")
+    if of_task != asdict(task):
+        sys.exit(f"{checkpoint} belongs to another task: {of_task}")
     return replace(reached, previous=reached.previous and tuple(reached.previous))
 
 
@@ -227,22 +231,39 @@ def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError("must be above 0, and 1 at most")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 at least")
+    return value
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Towers of Hanoi by votes, one move a step.")
     parser.add_argument("--disks", type=int, default=3, choices=range(1, 31), metavar="N")
-    parser.add_argument("--p", type=float, default=0.9978, help="how often a move is right")
-    parser.add_argument("--valid", type=float, default=1.0, help="how often an answer is a move")
-    parser.add_argument("--k", type=int, default=3, help="votes the winner must be ahead by")
+    parser.add_argument("--p", type=_share, default=0.9978, help="how often a move is right")
+    parser.add_argument("--valid", type=_share, default=1.0, help="how often an answer is a move")
+    parser.add_argument("--k", type=_count, default=3, help="votes the winner must be ahead by")
     parser.add_argument("--seed", type=int, default=0, help="seed of the errors")
     parser.add_argument("--model", metavar="SPEC", help="ask the cards with this model instead")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="where to keep the state")
-    parser.add_argument("--every", type=int, default=10_000, help="moves between checkpoints")
+    parser.add_argument("--every", type=_count, default=10_000, help="moves between checkpoints")
     return parser
 
 
 def command(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    anyio.run(main, _parser().parse_args(arguments))
+    try:
+        anyio.run(main, _parser().parse_args(arguments))
+    except FastAgentError as error:
+        sys.exit(f"the run failed: {error}")
 
 
 if __name__ == "__main__":

@@ -50,6 +50,25 @@ def test_one_vote_is_not_enough() -> None:
     assert "the vote went to a move that is not allowed" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (("--k", 0), 2, "argument --k: must be 1 at least"),
+        (("--p", 2), 2, "argument --p: must be above 0, and 1 at most"),
+        (("--checkpoint", "damaged.json"), 1, "damaged.json is no checkpoint: "),
+        (("--model", "scripted?file=none.yaml"), 1, "none.yaml"),
+    ],
+)
+def test_what_is_wrong_is_told_in_short(
+    options: tuple[str | float, ...], code: int, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "damaged.json").write_text('{"task": {}}')
+    done = subprocess.run(command(*options), capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_killed_twice_it_ends_with_the_same_result(tmp_path: Path) -> None:
     task = ("--disks", 13, "--p", 0.99, "--k", 5, "--every", 100)
     whole = play(*task)
