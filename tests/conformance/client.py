@@ -33,8 +33,9 @@ async def use(url: str, home: Path) -> int:
     async with ServerPool([ServerSpec(name="suite", target=HttpTarget(url=url))]) as pool:
         source = ServerSkills(pool.connection("suite"), ServerFilter(), anyio.current_time)
         gate = SkillGate(None, SkillApprovals(home / FILE))
-        catalog = SkillCatalog([source], gate.admit)
-        tools = {tool.spec.name: tool for tool in await SkillTools(catalog, describe=True).tools()}
+        catalog = SkillCatalog([source])
+        offered = SkillTools(catalog, gate, describe=True)
+        tools = {tool.spec.name: tool for tool in await offered.tools()}
         skills = await catalog.look()
         print(catalog.block())
         if SCENARIO.endswith("no-prefetch"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,7 +21,7 @@ from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.human import HumanAnswer, HumanRequest
 from fast_agent.tools.skill_gate import GatedTool, SkillGate
 from fast_agent.tools.skill_tools import LOAD, READ, SkillTools
-from fast_agent.tools.tool import ToolContext, ToolSource
+from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -49,6 +50,13 @@ class Person:
         return HumanAnswer(action="accept", content=dict.fromkeys(properties, self.answer))
 
 
+CONTEXT = ToolContext(agent_name="alice", turn_id="t", call_id="c", correlation_id="c")
+
+
+class Talk:
+    """What stands for a conversation."""
+
+
 class Desk:
     """An agent's skills at real servers."""
 
@@ -65,16 +73,14 @@ class Desk:
             ServerSkills(self.pool.connection(name), self.allowed, self.pool._clock)
             for name in self.pool.names
         ]
-        self.catalog = SkillCatalog(self.sources, self.gate.admit)
-        self.tools = SkillTools(self.catalog, describe=False)
+        self.catalog = SkillCatalog(self.sources)
+        self.tools = SkillTools(self.catalog, self.gate, describe=False)
 
     async def names(self) -> list[str]:
         return [skill.name for skill in await self.catalog.look()]
 
     async def call(self, tool: str, turn: str = "turn-1", **arguments: Any) -> ToolResult:
-        context = ToolContext(
-            agent_name="alice", turn_id=turn, call_id="call-1", correlation_id="corr-1"
-        )
+        context = replace(CONTEXT, turn_id=turn)
         table = {one.spec.name: one for one in await self.tools.tools()}
         return await table[tool].call(ToolCall("call-1", tool, arguments), context)
 
@@ -339,7 +345,7 @@ async def test_reading_a_resource_loads_nothing(desk: NewDesk) -> None:
     here = await desk()
     await here.pool.resources("web", ServerFilter()).read("skill://refunds/SKILL.md")
     assert "not loaded" in await here.refused(READ, skill="refunds", path="terms.md")
-    assert here.gate.acting == ()
+    assert here.gate.acting(CONTEXT) == ()
 
 
 @pytest.mark.spec("H11")
@@ -349,7 +355,7 @@ async def test_a_skill_inside_a_skill_is_only_a_file(desk: NewDesk) -> None:
     await here.load()
     inner = await here.call(READ, skill="refunds", path="inner/SKILL.md")
     assert "Inner text." in inner.text
-    assert here.gate.acting == ("`refunds` of server `web`",)
+    assert here.gate.acting(CONTEXT) == ("`refunds` of server `web`",)
     assert await here.names() == ["refunds"]
     assert "there is no skill" in await here.refused(name="skill://refunds/inner/SKILL.md")
     assert len(person.asked) == 1
@@ -426,11 +432,10 @@ class Shell:
 async def test_no_command_runs_beside_a_skill_without_a_person(desk: NewDesk) -> None:
     here = await desk()
     shell, person = Shell(), Person("no")
-    context = ToolContext(agent_name="alice", turn_id="t", call_id="c", correlation_id="c")
 
     async def run(command: str) -> ToolResult:
         call = ToolCall("c", "execute", {"command": command})
-        return await GatedTool(shell, here.gate).call(call, context)
+        return await GatedTool(shell, here.gate).call(call, CONTEXT)
 
     await run("first")
     await here.load()
@@ -443,6 +448,34 @@ async def test_no_command_runs_beside_a_skill_without_a_person(desk: NewDesk) ->
     assert not (await run("fourth")).is_error
     assert shell.ran == ["first", "fourth"]
     assert ["fourth" in text for text in person.asked] == [False, True]
+
+
+async def test_each_conversation_asks_its_own_person_of_its_own_skills(desk: NewDesk) -> None:
+    """None of these skills is ever approved: files made on demand cannot be."""
+    here = await desk("--lie", "dynamic")
+    shell, ann, bob = Shell(), Person(), Person("no")
+    of_ann = replace(CONTEXT, human=ann, conversation=Talk())
+    of_bob = replace(CONTEXT, human=bob, conversation=Talk())
+    of_nobody = replace(CONTEXT, conversation=Talk())
+    tools = {one.spec.name: one for one in await here.tools.tools()}
+
+    async def run(context: ToolContext, tool: Tool, **arguments: Any) -> ToolResult:
+        return await tool.call(ToolCall("c", tool.spec.name, arguments), context)
+
+    gated = GatedTool(shell, here.gate)
+    assert not (await run(of_ann, tools[LOAD], name="refunds")).is_error
+    assert not (await run(of_ann, gated, command="ann")).is_error
+    assert ["ann" in text for text in ann.asked] == [False, True]
+    # What one of them loaded stops none of the others, and is not read on without being asked for.
+    assert not (await run(of_bob, gated, command="bob")).is_error
+    assert not (await run(of_nobody, gated, command="nobody")).is_error
+    assert bob.asked == []
+    read = await run(of_bob, tools[READ], skill="refunds", path="made.md")
+    assert "does not want the skill" in read.text
+    assert len(bob.asked) == 1
+    assert not (await run(of_nobody, tools[READ], skill="refunds", path="made.md")).is_error
+    assert (await run(of_nobody, gated, command="then")).is_error
+    assert shell.ran == ["ann", "bob", "nobody"]
 
 
 def write_skill(root: Path, name: str, body: str) -> None:

@@ -126,8 +126,9 @@ class AgentSkills:
         if self._directories:
             sources.append(LocalSkills(self._directories, optional=self._optional))
         sources += self._servers.skills(self._clock)
-        self._catalog = SkillCatalog(sources, self._gate().admit if self._gate else _admit)
-        return SkillTools(self._catalog, describe=not self._in_prompt)
+        self._catalog = SkillCatalog(sources)
+        gate = self._gate() if self._gate else None
+        return SkillTools(self._catalog, gate, describe=not self._in_prompt)
 
 
 def directories_of(
@@ -151,10 +152,6 @@ def directories_of(
     if settings.directories is not None:
         return tuple(map(str, settings.directories)), False
     return tuple([str(workspace / name) for name in USUAL_DIRECTORIES]), True
-
-
-async def _admit(_skill: NamedSkill, _agent: str) -> None:
-    """Let every skill through: without servers they are all of this machine."""
 
 
 def _is_there(directory: str) -> bool:

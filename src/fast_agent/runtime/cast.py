@@ -32,16 +32,34 @@ class Cast:
         scope: Where turns stand that nothing else started.
         journal: Gives back what the agents remembered before, and keeps what they remember from
             now; None where the conversation is not kept.
+        within: The cast whose turn they work for, as those of a smart agent do; None at the top.
 
     Attributes:
         scope: The same, with this cast and its transcript.
         transcript: Everything said in the conversation, turn by turn.
     """
 
-    __slots__ = ("__weakref__", "_agents", "_journal", "_make", "_meter", "scope", "transcript")
+    __slots__ = (
+        "__weakref__",
+        "_agents",
+        "_journal",
+        "_make",
+        "_meter",
+        "_within",
+        "scope",
+        "transcript",
+    )
 
-    def __init__(self, make: MakeShared, scope: Scope, journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        make: MakeShared,
+        scope: Scope,
+        journal: Journal | None = None,
+        *,
+        within: Cast | None = None,
+    ) -> None:
         self._make = make
+        self._within = within
         self._journal = journal
         self._agents: dict[str, Agent] = {}
         self._meter = Meter("conversation")
@@ -54,6 +72,11 @@ class Cast:
         self.scope = replace(
             scope, meters=(self._meter, *scope.meters), transcript=transcript, cast=self
         )
+
+    @property
+    def conversation(self) -> Cast:
+        """The cast that stands for the whole conversation: this one, or the one it works for."""
+        return self if self._within is None else self._within.conversation
 
     @property
     def usage(self) -> Usage:

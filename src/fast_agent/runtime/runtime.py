@@ -120,7 +120,12 @@ class Runtime:
         )
         # Agents below another agent's turn are not those of the session, only written down in it.
         self._outer = outer
-        self._cast = Cast(self._make, outer, around.journal if scope is None else None)
+        self._cast = Cast(
+            self._make,
+            outer,
+            around.journal if scope is None else None,
+            within=None if scope is None else scope.cast,
+        )
         self._casts: WeakSet[Cast] = WeakSet((self._cast,))
         self._former: list[list[Agent]] = []
         self._waits = False

@@ -180,7 +180,7 @@ class ToolCalls:
             return await tool.call(call, self._context(call, index))
 
     def _context(self, call: ToolCall, index: int) -> TurnCallContext:
-        origin = self._origin
+        origin, cast = self._origin, self._scope.cast
         return TurnCallContext(
             agent_name=origin.agent,
             turn_id=origin.turn_id,
@@ -188,6 +188,7 @@ class ToolCalls:
             correlation_id=self._scope.correlation_id or origin.turn_id,
             progress=self._progress_of(call.id),
             human=self._scope.human,
+            conversation=None if cast is None else cast.conversation,
             origin=origin,
             scope=self._scope,
             site=self.site,

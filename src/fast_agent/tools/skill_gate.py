@@ -8,7 +8,9 @@ agent use what its card gives.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import anyio
 
@@ -36,32 +38,41 @@ _log = logging.getLogger(__name__)
 _YES = {"type": "string", "enum": ["yes", "no"]}
 
 
+@dataclass(slots=True)
+class _Loaded:
+    """What was loaded of servers in one conversation, by skill, as people are told of it."""
+
+    acting: dict[tuple[bool, str, str], str] = field(default_factory=dict[Any, str])
+    unapproved: dict[tuple[bool, str, str], str] = field(default_factory=dict[Any, str])
+    asking: anyio.Lock = field(default_factory=anyio.Lock)
+
+
 class SkillGate:
-    """Asks the person; one for all agents, as what a skill says may travel between them.
+    """Asks the person of a conversation, for all agents in it.
+
+    What a skill says may travel between the agents of a conversation, and to no other.
 
     Args:
-        human: The way to the person; None where there is nobody.
+        human: The way to the person where a conversation has none of its own; None where there is
+            nobody then.
         approvals: What was approved before.
     """
 
     def __init__(self, human: Human | None, approvals: SkillApprovals) -> None:
         self._human = human
         self._approvals = approvals
-        self._acting: dict[tuple[bool, str, str], str] = {}
-        self._unapproved: dict[tuple[bool, str, str], str] = {}
-        self._asking = anyio.Lock()
+        self._alone = _Loaded()
+        self._loaded: WeakKeyDictionary[object, _Loaded] = WeakKeyDictionary()
 
-    @property
-    def acting(self) -> tuple[str, ...]:
-        """The skills of servers that were loaded, for people."""
-        return tuple(self._acting.values())
+    def acting(self, context: ToolContext) -> tuple[str, ...]:
+        """The skills of servers that were loaded in a conversation, for people."""
+        return tuple(self._in(context).acting.values())
 
-    @property
-    def unapproved(self) -> tuple[str, ...]:
+    def unapproved(self, context: ToolContext) -> tuple[str, ...]:
         """Those of them that nobody approved, for people."""
-        return tuple(self._unapproved.values())
+        return tuple(self._in(context).unapproved.values())
 
-    async def admit(self, skill: NamedSkill, agent: str) -> None:
+    async def admit(self, skill: NamedSkill, context: ToolContext) -> None:
         """Let an agent have the text of a skill.
 
         A skill of a directory is let through. For one of a server the person is asked, once for
@@ -73,50 +84,66 @@ class SkillGate:
         """
         if skill.local:
             return
-        async with self._asking:
+        loaded = self._in(context)
+        async with loaded.asking:
             standing = self._approvals.standing(skill.label, skill.entry)
-            approved = standing == "approved" or await self._ask(skill, agent, standing)
+            approved = standing == "approved" or await self._ask(skill, context, standing)
             name = f"`{skill.entry.name}` of server `{skill.label}`"
-            self._acting[skill.key] = name
+            loaded.acting[skill.key] = name
             if not approved:
-                self._unapproved[skill.key] = name
+                loaded.unapproved[skill.key] = name
 
-    async def allows(self, call: ToolCall, agent: str) -> bool:
+    async def admit_once(self, skill: NamedSkill, context: ToolContext) -> None:
+        """The same, unless the skill was loaded in this conversation already.
+
+        Agents of several conversations share what was loaded, and one of them may read on in what
+        another one asked for.
+        """
+        if skill.key not in self._in(context).acting:
+            await self.admit(skill, context)
+
+    async def allows(self, call: ToolCall, context: ToolContext) -> bool:
         """Say whether a command may run although a skill of a server was loaded."""
-        if not self._acting:
+        loaded = self._in(context)
+        if not loaded.acting:
             return True
-        if self._human is None:
-            return False
-        async with self._asking:
+        async with loaded.asking:
             command = summary(str(call.arguments.get("command", call.arguments)), MAX_COMMAND)
             return await self._agrees(
-                f"agent `{agent}` has loaded {', '.join(self.acting)}, which is from outside, and"
-                f" wants to run:\n{command}",
-                agent,
+                f"agent `{context.agent_name}` has loaded {', '.join(self.acting(context))},"
+                f" which is from outside, and wants to run:\n{command}",
+                context,
                 "run",
             )
 
-    async def allows_use(self, call: ToolCall, agent: str) -> bool:
+    async def allows_use(self, call: ToolCall, context: ToolContext) -> bool:
         """Say whether a function or a server's tool may be called beside what was loaded.
 
         It may, unless one of the skills was not approved: then the person is asked.
         """
-        if not self._unapproved:
+        loaded = self._in(context)
+        if not loaded.unapproved:
             return True
-        if self._human is None:
-            return False
-        async with self._asking:
+        async with loaded.asking:
             arguments = summary(str(dict(call.arguments)), MAX_COMMAND)
             return await self._agrees(
-                f"agent `{agent}` has loaded {', '.join(self.unapproved)}, which nobody approved,"
-                f" and wants to call `{summary(call.name)}` with:\n{arguments}",
-                agent,
+                f"agent `{context.agent_name}` has loaded {', '.join(self.unapproved(context))},"
+                f" which nobody approved, and wants to call `{summary(call.name)}` with:\n"
+                f"{arguments}",
+                context,
                 "call",
             )
 
-    async def _ask(self, skill: NamedSkill, agent: str, standing: Standing) -> bool:
+    def _in(self, context: ToolContext) -> _Loaded:
+        key = context.conversation
+        return self._alone if key is None else self._loaded.setdefault(key, _Loaded())
+
+    def _human_of(self, context: ToolContext) -> Human | None:
+        return context.human or self._human
+
+    async def _ask(self, skill: NamedSkill, context: ToolContext, standing: Standing) -> bool:
         """Ask about a load; False where it may be had although nobody approved it."""
-        if self._human is None:
+        if self._human_of(context) is None:
             if standing == "changed":
                 raise SkillError(
                     f"the skill `{skill.name}` of server `{skill.label}` changed since it was"
@@ -124,7 +151,8 @@ class SkillGate:
                     hint="go on without it",
                 )
             return False
-        if not await self._agrees(_question(skill, agent, standing), agent, "load"):
+        question = _question(skill, context.agent_name, standing)
+        if not await self._agrees(question, context, "load"):
             if standing == "changed":
                 self._approvals.revoke(skill.label, skill.entry)
             raise SkillError(
@@ -138,12 +166,13 @@ class SkillGate:
             _log.warning("%s", problem.message)
         return True
 
-    async def _agrees(self, message: str, agent: str, key: str) -> bool:
-        if self._human is None:
+    async def _agrees(self, message: str, context: ToolContext, key: str) -> bool:
+        human = self._human_of(context)
+        if human is None:
             return False
         form: JsonObject = {"type": "object", "properties": {key: _YES}, "required": [key]}
-        request = HumanRequest(message=message, agent_name=agent, schema=form)
-        answer = await self._human.ask(request)
+        request = HumanRequest(message=message, agent_name=context.agent_name, schema=form)
+        answer = await human.ask(request)
         return answer.action == "accept" and (answer.content or {}).get(key) == "yes"
 
 
@@ -168,13 +197,16 @@ class GatedTool(WrappedTool):
         """Do the work where it is allowed; an error result where it is not."""
         gate = self._gate
         if self._commands:
-            if await gate.allows(call, context.agent_name):
+            if await gate.allows(call, context):
                 return await self._tool.call(call, context)
-            who, what = f"{', '.join(gate.acting)} is from outside", "the command"
+            who, what = f"{', '.join(gate.acting(context))} is from outside", "the command"
         else:
-            if await gate.allows_use(call, context.agent_name):
+            if await gate.allows_use(call, context):
                 return await self._tool.call(call, context)
-            who, what = f"{', '.join(gate.unapproved)} was loaded without approval", "the call"
+            who, what = (
+                f"{', '.join(gate.unapproved(context))} was loaded without approval",
+                "the call",
+            )
         return error_result(
             call.id, f"`{self.spec.name}` was not run: {who}, and no person allowed {what}"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill_client.catalog import SkillCatalog
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonValue
+    from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 LOAD = "load_skill"
@@ -45,11 +47,15 @@ class SkillTools:
 
     Args:
         catalog: The agent's skills.
+        gate: Asks before a skill of a server is used; None where all are of this machine.
         describe: Whether the tool says what each skill is for, as nothing else does.
     """
 
-    def __init__(self, catalog: SkillCatalog, *, describe: bool) -> None:
+    def __init__(
+        self, catalog: SkillCatalog, gate: SkillGate | None = None, *, describe: bool
+    ) -> None:
         self._catalog = catalog
+        self._gate = gate
         self._describe = describe
         self._made_of: object = None
         self._tools: tuple[Tool, ...] = ()
@@ -70,8 +76,10 @@ class SkillTools:
         name = call.arguments.get("name")
         if not isinstance(name, str):
             return error_result(call.id, "`name` must be the name of a skill, as a string")
+        gate = self._gate
+        admit = None if gate is None else partial(gate.admit, context=context)
         try:
-            skill, data = await self._catalog.load(name, context.agent_name)
+            skill, data = await self._catalog.load(name, admit)
             text = decoded(data, "SKILL.md")
         except FastAgentError as problem:
             return error_result(call.id, said(problem))
@@ -87,7 +95,7 @@ class SkillTools:
         wrapped = wrapped_skill(skill.name, origin, body, others, local=skill.local)
         return ToolResult(call.id, (TextContent(wrapped),))
 
-    async def read(self, call: ToolCall, _context: ToolContext) -> ToolResult:
+    async def read(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Answer `read_skill_file`."""
         name, path = call.arguments.get("skill"), call.arguments.get("path")
         offset = call.arguments.get("offset", 0)
@@ -97,6 +105,8 @@ class SkillTools:
             return error_result(call.id, "`offset` must be a number of characters")
         try:
             skill, file, data = await self._catalog.read(name, path)
+            if self._gate is not None:
+                await self._gate.admit_once(skill, context)
             inner = path_in(skill.entry.head.uri, file.uri) or path
             origin = origin_attributes(skill.label, file.uri.text, local=skill.local)
             kind = media_type(inner)

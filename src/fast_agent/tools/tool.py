@@ -33,6 +33,7 @@ class ToolContext:
         progress: Where to report progress.
         human: The way to the person of this conversation, before any other; None where it has none
             of its own.
+        conversation: What is one and the same in every call of a conversation; None outside one.
     """
 
     agent_name: str
@@ -41,6 +42,7 @@ class ToolContext:
     correlation_id: str
     progress: Progress = no_progress
     human: Human | None = None
+    conversation: object | None = None
 
     @property
     def idempotency_key(self) -> str:

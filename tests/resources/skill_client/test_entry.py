@@ -259,10 +259,6 @@ class Shelf:
         return self.contents[file.uri.text]
 
 
-async def admit(skill: NamedSkill, agent: str) -> None:
-    """Let everything through."""
-
-
 def named(name: str, path: str = "", about: str = "Give it back.") -> dict[str, Any]:
     uri = f"skill://{path}{name}/SKILL.md"
     fields = {"name": name, "description": about}
@@ -275,7 +271,7 @@ async def test_every_skill_has_a_name_of_its_own() -> None:
     local = Shelf("local", named("plan"), named("plan", "old/"), named("tidy"), local=True)
     one = Shelf("one", named("tidy"), named("alone"), named("two"), named("twin", "a/"))
     two = Shelf("two", named("two"), named("twin"), named("twin", "b/"))
-    catalog = SkillCatalog([one, two, local], admit)
+    catalog = SkillCatalog([one, two, local])
     names = {skill.name: (skill.label, skill.entry.uri) for skill in await catalog.look()}
     assert names == {
         "plan": ("local", "skill://plan/SKILL.md"),
@@ -290,10 +286,10 @@ async def test_every_skill_has_a_name_of_its_own() -> None:
         "two/b/twin": ("two", "skill://b/twin/SKILL.md"),
     }
     with pytest.raises(SkillError, match="2 skills `two`") as caught:
-        await catalog.load("two", "alice")
+        await catalog.load("two")
     assert caught.value.hint == "name one of `one/two`, `two/two`"
     with pytest.raises(SkillError, match="there is no skill `tidi`") as caught:
-        await catalog.load("tidi", "alice")
+        await catalog.load("tidi")
     assert caught.value.hint == "did you mean `tidy`?"
 
 
@@ -301,12 +297,12 @@ async def test_every_skill_has_a_name_of_its_own() -> None:
 @pytest.mark.spec("H6")
 async def test_a_source_that_does_not_give_what_it_lists_is_not_believed() -> None:
     shelf = Shelf("web", entry())
-    catalog = SkillCatalog([shelf], admit)
-    skill, data = await catalog.load("refunds", "alice")
+    catalog = SkillCatalog([shelf])
+    skill, data = await catalog.load("refunds")
     assert (skill.label, data) == ("web", head_of("refunds"))
     shelf.contents[f"{ROOT}/SKILL.md"] = head_of("refunds", body="Another.")
     with pytest.raises(SkillError, match="server `web` does not give what it lists"):
-        await catalog.load("refunds", "alice")
+        await catalog.load("refunds")
 
 
 def shown(name: str, about: str, *, local: bool = False) -> NamedSkill:

@@ -18,7 +18,6 @@ from fast_agent.resources.skill_client.local import LocalSkills
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.resources.skill_client.source import NamedSkill
 
 pytestmark = pytest.mark.anyio
 
@@ -31,12 +30,8 @@ def write_skill(root: Path, name: str, more: str = "", body: str = "Do it.") -> 
     return folder
 
 
-async def admit(skill: NamedSkill, agent: str) -> None:
-    """Let everything through."""
-
-
 def catalog_of(*directories: Path, optional: bool = True) -> SkillCatalog:
-    return SkillCatalog([LocalSkills(map(str, directories), optional=optional)], admit)
+    return SkillCatalog([LocalSkills(map(str, directories), optional=optional)])
 
 
 async def test_the_list_is_the_same_while_nothing_changes(tmp_path: Path) -> None:
@@ -56,7 +51,7 @@ async def test_the_earlier_directory_has_the_skill_and_the_other_is_reported(
     write_skill(tmp_path / "a", "plan", body="The first.")
     write_skill(tmp_path / "b", "plan", body="The second.")
     catalog = catalog_of(tmp_path / "a", tmp_path / "b")
-    _, data = await catalog.load("plan", "alice")
+    _, data = await catalog.load("plan")
     assert b"The first." in data
     assert len(await catalog.look()) == 1
     assert "is also the URI of" in caplog.text
@@ -80,7 +75,7 @@ async def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptur
     assert [skill.name for skill in await catalog.look()] == ["linked"]
     for word in ("FA751", "is a link", "FA766"):
         assert word in caplog.text
-    skill, _ = await catalog.load("linked", "alice")
+    skill, _ = await catalog.load("linked")
     assert list(skill.entry.files or ()) == ["SKILL.md"]
     with pytest.raises(SkillError, match="has no file `key`"):
         await catalog.read("linked", "key")
@@ -90,13 +85,13 @@ async def test_a_skill_that_went_away_is_an_error(tmp_path: Path) -> None:
     folder = write_skill(tmp_path, "plan")
     (folder / "a.md").write_text("a")
     catalog = catalog_of(tmp_path)
-    await catalog.load("plan", "alice")
+    await catalog.load("plan")
     (folder / "a.md").unlink()
     with pytest.raises(SkillError, match=r"a\.md"):
         await catalog.read("plan", "a.md")
     (folder / "SKILL.md").unlink()
     with pytest.raises(SkillError, match="there is no skill `plan`"):
-        await catalog.load("plan", "alice")
+        await catalog.load("plan")
 
 
 def test_a_card_whose_directory_is_missing_is_told_where(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.resources.problem import shown
 from fast_agent.resources.skill_client.entry import SkillError, head_uri
@@ -24,23 +24,19 @@ if TYPE_CHECKING:
 
 MAX_SUGGESTIONS = 10
 
+Admit: TypeAlias = "Callable[[NamedSkill], Awaitable[None]]"
+"""Asks whether a skill may be loaded; raises SkillError where it may not."""
+
 
 class SkillCatalog:
     """The skills of one agent.
 
     Args:
         sources: Where they come from, local ones first.
-        admit: Asks whether a skill may be loaded by an agent (by name); raises SkillError where
-            it may not.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[SkillSource],
-        admit: Callable[[NamedSkill, str], Awaitable[None]],
-    ) -> None:
+    def __init__(self, sources: Sequence[SkillSource]) -> None:
         self._sources = tuple(sources)
-        self._admit = admit
         self._seen: tuple[Sequence[SkillEntry], ...] = ()
         self._skills: tuple[NamedSkill, ...] = ()
         self._block = ""
@@ -73,12 +69,13 @@ class SkillCatalog:
         """Say whether a source may have skills that it does not list."""
         return any([await source.has_unlisted() for source in self._sources])
 
-    async def load(self, name: str, agent: str) -> tuple[NamedSkill, bytes]:
+    async def load(self, name: str, admit: Admit | None = None) -> tuple[NamedSkill, bytes]:
         """Read a skill.
 
         Args:
             name: Its name here, `source/name`, or its URI.
-            agent: The agent that is to have it.
+            admit: Asks whether it may be loaded; raises SkillError where it may not. None lets
+                every skill through.
 
         Returns:
             The skill with its inventory, and its verified `SKILL.md`.
@@ -91,11 +88,12 @@ class SkillCatalog:
         skill = await self._find(name)
         listed = skill.entry
         skill = replace(skill, entry=await skill.source.complete(listed, fresh=False))
-        await self._admit(skill, agent)
+        if admit is not None:
+            await admit(skill)
         try:
             data = await _read_head(skill)
         except MismatchError as problem:
-            skill, data = await self._again(skill, agent, problem)
+            skill, data = await self._again(skill, admit, problem)
         self._loaded[skill.key] = skill
         return skill, data
 
@@ -136,12 +134,13 @@ class SkillCatalog:
             ) from None
 
     async def _again(
-        self, skill: NamedSkill, agent: str, problem: MismatchError
+        self, skill: NamedSkill, admit: Admit | None, problem: MismatchError
     ) -> tuple[NamedSkill, bytes]:
         """Load a skill that was not as listed by what its source says of it now."""
         fresh = await _refreshed(skill, problem)
-        if fresh.entry.fingerprint is None or fresh.entry != skill.entry:
-            await self._admit(fresh, agent)
+        other = fresh.entry.fingerprint is None or fresh.entry != skill.entry
+        if other and admit is not None:
+            await admit(fresh)
         try:
             return fresh, await _read_head(fresh)
         except MismatchError as still:
