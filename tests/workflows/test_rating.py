@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fast_agent.workflows.rating import GRADES, Rating, RatingShape, read_rating
+from fast_agent.workflows.rating import GRADES, MOST_AREAS, Rating, RatingShape, read_rating
 
 FULL = {
     "rating": "FAIR",
@@ -101,3 +101,9 @@ def test_better_is_a_better_grade_or_the_same_without_a_need() -> None:
     assert Rating("FAIR", needs_improvement=False).beats(Rating("FAIR"))
     assert not Rating("FAIR").beats(Rating("FAIR"))
     assert [Rating(grade).reaches("GOOD") for grade in GRADES] == [False, False, True, True]
+
+
+def test_of_very_many_areas_the_first_are_taken() -> None:
+    areas = [f"area {number}" for number in range(100_000)]
+    rating = read_rating(json.dumps({"rating": "POOR", "focus_areas": areas}))
+    assert rating.focus_areas == tuple(areas[:MOST_AREAS])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.models.model import OutputSchema
 from fast_agent.workflows.json_answer import object_in
@@ -18,6 +18,9 @@ Grade: TypeAlias = Literal["POOR", "FAIR", "GOOD", "EXCELLENT"]
 
 GRADES: tuple[Grade, ...] = get_args(Grade)
 """The grades, from the worst to the best."""
+
+MOST_AREAS: Final = 100
+"""Most things to change that are taken from one evaluation."""
 
 RATING_SCHEMA: Mapping[str, JsonValue] = {
     "title": "rating",
@@ -108,7 +111,8 @@ def read_rating(text: str) -> Rating:
     """Read a rating from the JSON in an answer.
 
     Text around the JSON object does not matter, nor does the case of the grade. `feedback` and
-    `focus_areas` may be missing; without `needs_improvement`, all but `EXCELLENT` needs it.
+    `focus_areas` may be missing, and of very many areas the first are taken; without
+    `needs_improvement`, all but `EXCELLENT` needs it.
 
     Raises:
         ValueError: There is no such rating in it; the error says what is wrong.
@@ -127,7 +131,7 @@ def read_rating(text: str) -> Rating:
     areas = [areas] if isinstance(areas, str) else areas
     if not isinstance(areas, list) or not all(isinstance(area, str) for area in areas):
         raise _wrong("`focus_areas` must be a list of texts")
-    return Rating(grade, feedback.strip(), needed, tuple(cast("list[str]", areas)))
+    return Rating(grade, feedback.strip(), needed, tuple(cast("list[str]", areas[:MOST_AREAS])))
 
 
 def _grade(value: JsonValue) -> Grade:
