@@ -24,4 +24,8 @@ def collection_paused() -> Generator[None]:
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            # What was made counts as old, else the next search, which is near, looks through it.
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
 from fast_agent.sessions.message_text import read
-from fast_agent.sessions.row import COLUMNS, Row
+from fast_agent.sessions.row import COLUMNS
 from fast_agent.sessions.schema import bring_up, check_schema
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.messages.message import Message
+    from fast_agent.sessions.row import Logged, Row
 
 _VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES {_VALUES}"  # noqa: S608
@@ -227,16 +228,15 @@ class EventLog:
                 raise
             self._connection.execute("COMMIT")
 
-    def rows(self, last: int | None = None) -> Iterator[tuple[int, Row]]:
+    def rows(self, last: int | None = None) -> Iterator[Logged]:
         """Read every event with its number, in order, up to number `last`.
 
         Raises:
             SessionError: The file is damaged.
         """
-        make = Row._make
         with _told(self.path, "read"):
-            for row in self._connection.execute(_ROWS, (_end(last),)):
-                yield row[0], make(row[1:])
+            for row in self._connection.execute(_ROWS, (_end(last),)):  # noqa: UP028 (it closes it)
+                yield row
 
     def times(self, last: int | None = None) -> dict[int, float]:
         """Read when each event happened, by its number, in seconds since the epoch.

@@ -8,7 +8,7 @@ call. Everything else is held as the JSON of a history file.
 from __future__ import annotations
 
 from functools import lru_cache
-from json import JSONDecodeError, loads
+from json import JSONDecodeError, JSONDecoder, loads
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fast_agent.errors import HistoryError, SessionError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Role
     from fast_agent.text.json_value import JsonValue
+
+_DECODER = JSONDecoder()
 
 Stored: TypeAlias = "tuple[str | None, str]"
 """The form of a message, None for JSON; and its text."""
@@ -175,7 +177,9 @@ def _is_unicode(text: str) -> bool:
 
 def _json(text: str) -> JsonValue:
     try:
-        return cast("JsonValue", loads(text))
+        # What is written here has no white space around it, which is all that `loads` adds.
+        value, end = _DECODER.raw_decode(text)
+        return cast("JsonValue", value if end == len(text) else loads(text))
     except (JSONDecodeError, RecursionError, TypeError) as error:
         raise SessionError(f"it is no JSON: {error}") from error
 

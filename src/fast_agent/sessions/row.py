@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
 
 from fast_agent.sessions.event import (
     BlockListed,
@@ -60,6 +60,19 @@ class Row(NamedTuple):
 
 
 COLUMNS = ", ".join(Row._fields)
+
+Logged: TypeAlias = tuple[
+    int,
+    str,
+    str | None,
+    str | None,
+    str | None,
+    int | None,
+    int | None,
+    str | None,
+    str | None,
+]
+"""The number of an event and the fields of its row, as the table gives them."""
 
 
 def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
@@ -21,7 +21,6 @@ from fast_agent.sessions.row import (
     REWOUND,
     TITLED,
     TURN,
-    Row,
 )
 from fast_agent.sessions.turn_record import TurnRecord
 
@@ -31,9 +30,10 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.sessions.cumulative import Entry
     from fast_agent.sessions.log import EventLog
+    from fast_agent.sessions.row import Logged
 
-_COUNTS = 6
-"""How many counts there are of what a turn used."""
+_USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5}")
+"""The six counts of what a turn used."""
 
 
 class _Past:
@@ -76,19 +76,19 @@ class SessionState:
         SessionError: An event does not fit those before it.
     """
 
-    def __init__(self, rows: Iterable[tuple[int, Row]], *, running: bool = True) -> None:
+    def __init__(self, rows: Iterable[Logged], *, running: bool = True) -> None:
         self.title: str | None = None
         self.last = 0
         self._turns: dict[str, TurnRecord] = {}
         self._listed: list[str] = []
         self._pasts: dict[str, _Past] = {}
-        for seq, row in rows:
+        for row in rows:
             try:
-                self._take(seq, row)
+                self._take(row)
             except SessionError as error:
-                msg = f"event {seq} is damaged: {error.message}"
+                msg = f"event {row[0]} is damaged: {error.message}"
                 raise SessionError(msg, hint=error.hint) from error
-            self.last = seq
+            self.last = row[0]
         if running:
             self._close()
 
@@ -100,7 +100,7 @@ class SessionState:
     @property
     def used(self) -> tuple[int, ...]:
         """What all turns used together, in the order of the counts of `Usage`; empty of nothing."""
-        return tuple(map(sum, zip_longest(*[turn.used for turn in self.turns], fillvalue=0)))
+        return tuple(map(sum, zip(*[turn.used for turn in self.turns if turn.used], strict=True)))
 
     @property
     def open_turns(self) -> tuple[TurnRecord, ...]:
@@ -140,68 +140,71 @@ class SessionState:
             past = self._pasts[agent] = _Past()
         return past
 
-    def _turn(self, row: Row) -> TurnRecord:
-        turn = self._turns.get(row.turn or "")
-        if turn is None:
-            raise SessionError(f"turn `{row.turn}` never began")
-        return turn
-
-    def _take(self, seq: int, row: Row) -> None:
-        kind = row.kind
-        if kind == TURN:
-            self._begin(seq, row)
+    def _take(self, row: Logged) -> None:
+        seq, kind, turn_id, agent, parent, number, flag, form, data = row
+        if kind == MESSAGE:
+            self._turn(turn_id).put(number or 0, (form, data or ""))
+        elif kind == RESULT:
+            self._turn(turn_id).answer((form, data or ""))
         elif kind == END:
             self._end(seq, row)
-        elif kind == MESSAGE:
-            self._turn(row).put(row.number or 0, (row.form, row.data or ""))
-        elif kind == RESULT:
-            self._turn(row).answer((row.form, row.data or ""))
+        elif kind == TURN:
+            self._begin(
+                TurnRecord(
+                    turn_id or "",
+                    agent or "",
+                    parent,
+                    number or 0,
+                    bool(flag),
+                    seq,
+                    [(form, data or "")],
+                )
+            )
         else:
-            self._take_rare(row)
+            self._take_rare(kind, agent or "", flag, data or "")
 
-    def _take_rare(self, row: Row) -> None:
-        match row.kind:
+    def _take_rare(self, kind: str, agent: str, flag: int | None, data: str) -> None:
+        match kind:
             case k if k == BLOCK:
-                self._list(read_ids(row.data or ""))
+                self._list(read_ids(data))
             case k if k == CLEARED:
-                past = self._past(row.agent or "")
-                past.replace([] if row.flag else [m for m in past.messages() if m.is_template])
+                past = self._past(agent)
+                past.replace([] if flag else [m for m in past.messages() if m.is_template])
             case k if k == REPLACED:
-                self._past(row.agent or "").replace(read_all(row.data or ""))
+                self._past(agent).replace(read_all(data))
             case k if k == EXTENDED:
-                self._past(row.agent or "").parts.append(read_all(row.data or ""))
+                self._past(agent).parts.append(read_all(data))
             case k if k == TITLED:
-                self.title = row.data
+                self.title = data
             case k if k == REWOUND:
                 pass
             case _:
-                raise SessionError(f"`{row.kind}` is no kind of event")
+                raise SessionError(f"`{kind}` is no kind of event")
 
-    def _begin(self, seq: int, row: Row) -> None:
-        turn_id, agent = row.turn or "", row.agent or ""
-        if turn_id in self._turns:
-            raise SessionError(f"turn `{turn_id}` began twice")
-        self._turns[turn_id] = TurnRecord(
-            turn_id,
-            agent,
-            row.parent,
-            row.number or 0,
-            bool(row.flag),
-            seq,
-            [(row.form, row.data or "")],
-            self._past(agent).version if row.flag else 0,
-        )
+    def _turn(self, turn_id: str | None) -> TurnRecord:
+        turn = self._turns.get(turn_id or "")
+        if turn is None:
+            raise SessionError(f"turn `{turn_id}` never began")
+        return turn
 
-    def _end(self, seq: int, row: Row) -> None:
-        turn = self._turn(row)
+    def _begin(self, turn: TurnRecord) -> None:
+        if turn.turn_id in self._turns:
+            raise SessionError(f"turn `{turn.turn_id}` began twice")
+        if turn.keeps:
+            turn.history_version = self._past(turn.agent).version
+        self._turns[turn.turn_id] = turn
+
+    def _end(self, seq: int, row: Logged) -> None:
+        _, _, turn_id, _, _, place, kept, used, reason = row
+        turn = self._turn(turn_id)
         if turn.ended is not None:
             return  # one that was cancelled while its end was written may end twice
-        turn.stop_reason, turn.ended = row.data, seq
-        if row.form:
-            turn.used = _numbers(row.form)
-        if row.flag:
+        turn.stop_reason, turn.ended = reason, seq
+        if used:
+            turn.used = _numbers(used)
+        if kept:
             self._past(turn.agent).parts.append(turn)
-        place = row.number or 0
+        place = place or 0
         if not 0 <= place < len(PLACES):
             raise SessionError(f"a turn cannot have the place {place}")
         turn.place = PLACES[place]
@@ -224,15 +227,12 @@ class SessionState:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    words = text.split()
-    if len(words) != _COUNTS or not all(word.isdecimal() for word in words):
+    if _USED.fullmatch(text) is None:
         raise SessionError(f"`{text[:50]}` is nothing a turn can have used")
-    return tuple(map(int, words))
+    return tuple(map(int, text.split()))
 
 
-def living(
-    rows: Iterable[tuple[int, Row]], rewinds: Iterable[tuple[int, int]]
-) -> Iterable[tuple[int, Row]]:
+def living(rows: Iterable[Logged], rewinds: Iterable[tuple[int, int]]) -> Iterable[Logged]:
     """Leave out the events that were rewound; titles stay.
 
     Args:
@@ -248,16 +248,14 @@ def living(
     return _outside(gaps, rows) if gaps else rows
 
 
-def _outside(
-    gaps: list[tuple[int, int]], rows: Iterable[tuple[int, Row]]
-) -> Iterator[tuple[int, Row]]:
+def _outside(gaps: list[tuple[int, int]], rows: Iterable[Logged]) -> Iterator[Logged]:
     left = iter((*gaps, (sys.maxsize, sys.maxsize)))
     kept, end = next(left)
-    for seq, row in rows:
-        while seq >= end:
+    for row in rows:
+        while row[0] >= end:
             kept, end = next(left)
-        if seq <= kept or row.kind == TITLED:
-            yield seq, row
+        if row[0] <= kept or row[1] == TITLED:
+            yield row
 
 
 def state_of(log: EventLog, last: int | None = None, *, running: bool = True) -> SessionState:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Titled
 from fast_agent.sessions.log import DISK_SECONDS, EventLog, remove_files
-from fast_agent.sessions.row import row_of
+from fast_agent.sessions.row import Row, row_of
 from fast_agent.sessions.session import Session, SessionFacts, end_of
 from fast_agent.sessions.state import living, state_of
 from fast_agent.text.file_lock import FileLock
@@ -180,7 +180,8 @@ class SessionStore:
             facts = SessionFacts.of(log)
             last = None if at is None else end_of(state_of(log), at)
             times = log.times(last)
-            rows = [(times[seq], row) for seq, row in living(log.rows(last), log.rewinds())]
+            living_rows = living(log.rows(last), log.rewinds())
+            rows = [(times[row[0]], Row._make(row[1:])) for row in living_rows]
             title = log.title() if title is None else title
         finally:
             log.close()

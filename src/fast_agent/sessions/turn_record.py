@@ -12,7 +12,7 @@ from fast_agent.sessions.cumulative import Entry
 from fast_agent.sessions.message_text import read, read_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from fast_agent.sessions.event import Place
     from fast_agent.sessions.message_text import Stored
@@ -35,8 +35,8 @@ class TurnRecord:
         depth: How many agents stand above it.
         keeps: Whether its agent remembers turns.
         began: The number of the event it began with.
-        texts: Its messages as written; None is a message of nothing but results.
-        results: The results written after each message, by its index.
+        texts: Its messages as written; a list is a message of nothing but results, of those there
+            are.
         history_version: How often the agent's history had been replaced when it began.
         stop_reason: Why it ended; None while it runs.
         ended: The number of the event it ended with, or None.
@@ -50,9 +50,8 @@ class TurnRecord:
     depth: int
     keeps: bool
     began: int
-    texts: list[Stored | None]
+    texts: list[Stored | list[Stored]]
     history_version: int = 0
-    results: dict[int, list[Stored]] | None = None
     stop_reason: str | None = None
     ended: int | None = None
     place: Place = "held"
@@ -65,17 +64,16 @@ class TurnRecord:
             texts.append(text)
         elif index < len(texts):
             texts[index] = text
-        elif index == len(texts) + 1 and self._open_results():
-            # The message between them holds the results alone.
-            texts += (None, text)
         else:
             raise SessionError(f"turn `{self.turn_id}` has no message {index - 1}")
 
     def answer(self, text: Stored) -> None:
         """Take the result of a tool call of the last message."""
-        if self.results is None:
-            self.results = {}
-        self.results.setdefault(len(self.texts) - 1, []).append(text)
+        results = self.texts[-1]
+        if isinstance(results, list):
+            results.append(text)
+        else:
+            self.texts.append([text])
 
     def messages(self) -> list[Message]:
         """Read its messages, with those of results that came after them.
@@ -83,22 +81,13 @@ class TurnRecord:
         Raises:
             SessionError: One of them is damaged.
         """
-        if self.results is None:
-            return [read(*text) for text in self.texts if text is not None]
         there: list[Message] = []
-        for index, text in enumerate(self.texts):
-            if text is not None:
-                there.append(read(*text))
+        for text in self.texts:
+            if isinstance(text, list):
+                there.append(_carrier(there[-1], text))
             else:
-                there.append(_carrier(there[-1], self.results.get(index - 1, ())))
-        results = self._open_results()
-        if results:
-            there.append(_carrier(there[-1], results))
+                there.append(read(*text))
         return there
-
-    def _open_results(self) -> Sequence[Stored]:
-        """Give the results that came after the last message."""
-        return () if self.results is None else self.results.get(len(self.texts) - 1, ())
 
     def closed(self) -> list[Message]:
         """Read its messages, put right where it was interrupted.
@@ -128,13 +117,12 @@ class TurnRecord:
 
 def _carrier(asking: Message, texts: Iterable[Stored]) -> Message:
     """Make the message that carries the results of the calls of `asking`, in call order."""
-    there = {result.id: result for result in [read_result(*text) for text in texts]}
-    return Message(
-        "user",
-        tool_results=tuple(
-            [
-                there.get(call.id) or ToolResult(call.id, (TextContent(LOST),), is_error=True)
-                for call in asking.tool_calls
-            ]
-        ),
-    )
+    calls = asking.tool_calls
+    results = [read_result(*text) for text in texts]
+    if [result.id for result in results] != [call.id for call in calls]:
+        there = {result.id: result for result in results}
+        results = [
+            there.get(call.id) or ToolResult(call.id, (TextContent(LOST),), is_error=True)
+            for call in calls
+        ]
+    return Message("user", (), (), tuple(results))

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.messages.content import NOTHING, TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 _ROLES = ("user", "assistant")
@@ -37,16 +39,18 @@ def usual_message(wire: JsonValue) -> Message | None:
             _texts(wire.get("content")),
             () if calls is None else tuple([_call(*entry) for entry in _entries(calls)]),
             () if results is None else tuple([_result(*entry) for entry in _entries(results)]),
-            stop_reason=reason,
+            NO_CHANNELS,
+            None,
+            reason,
         )
     except _UnusualError:
         return None
 
 
-def _entries(value: JsonValue) -> list[tuple[str, JsonValue]]:
+def _entries(value: JsonValue) -> Iterable[tuple[str, JsonValue]]:
     if not isinstance(value, dict):
         raise _UnusualError
-    return list(value.items())
+    return value.items()
 
 
 def _texts(value: JsonValue) -> tuple[TextContent, ...]:
