@@ -428,6 +428,25 @@ async def test_what_workers_say_may_go_into_the_planner_s_own_history() -> None:
     assert result.adopted == history[2:]
 
 
+@pytest.mark.spec("PLAN-9", "ROUTE-6")
+async def test_what_workers_say_is_in_the_transcript_in_the_order_of_the_tasks() -> None:
+    ended: list[str] = []
+
+    async def pause(name: str) -> None:
+        if name != "boss":
+            while name == "ann" and "bob" not in ended:
+                await checkpoint()
+            ended.append(name)
+
+    world = World(pause=pause)
+    world.plays["boss"] = [plan(step(("ann", "dig"), ("bob", "buy"))), "a house"]
+    async with world.runtime(boss("ann", "bob"), *agents(("ann", "bob"))) as runtime:
+        await runtime.agent("boss").send("build")
+        said = [entry.agent for entry in runtime.transcript]
+    assert ended == ["bob", "ann"]
+    assert said == ["boss", "ann", "bob", "boss", "boss"]
+
+
 async def test_a_worker_without_history_files_cannot_be_merged_into_them() -> None:
     config = boss("ann", history_merge_target="messages")
     async with World().runtime(config, agent("ann")) as runtime:
