@@ -12,7 +12,8 @@ from fast_agent.acp.modes import modes, options
 from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, Refused, refused
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS, is_command, run_command
-from fast_agent.errors import FastAgentError
+from fast_agent.commands.told import failure
+from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class LiveSession:
         desk: Its agents, and the one that is talked to.
         updates: Tells the client what happens.
         changed: Called when cards were loaded or reloaded, for the other sessions.
+        again: Called when the program is to begin again; raises RunError where it cannot.
         used: Whether something was said in it before.
 
     Attributes:
@@ -76,6 +78,7 @@ class LiveSession:
         desk: Desk,
         updates: Updates,
         changed: Callable[[], None],
+        again: Callable[[LiveSession], None],
         *,
         used: bool,
     ) -> None:
@@ -87,6 +90,7 @@ class LiveSession:
         self._desk = desk
         self._updates = updates
         self._changed = changed
+        self._again = again
         self.used = self._titled = used
         self._commands = offered_commands()
         self._notes: list[str] = []
@@ -99,6 +103,11 @@ class LiveSession:
         """What a client is told when it opens the session."""
         app, agent = self._desk.app, self._desk.agent
         return {"modes": modes(app, agent), "configOptions": options(app, agent)}
+
+    @property
+    def agent(self) -> str:
+        """The agent that is talked to."""
+        return self._desk.agent
 
     @property
     def busy(self) -> bool:
@@ -138,6 +147,12 @@ class LiveSession:
         if agent != self._desk.agent:
             self._desk.agent = agent
             self._tell_of_agents()
+
+    def go_on_with(self, agent: str) -> None:
+        """Talk to the agent it talked to before the program began again, if it is there still."""
+        if agent in self._desk.app.agent_names():
+            self._desk.agent = agent
+        self._tell_of_agents()
 
     def cancel(self) -> None:
         """Cancel the prompt that is being answered, if one is."""
@@ -221,7 +236,10 @@ class LiveSession:
         result = await run_command(line, self._desk, self._commands)
         text = result.text
         if result.restart:
-            text = "starting again is the editor's business; `/reload` takes changed cards"
+            try:
+                self._again(self)
+            except RunError as error:
+                text = failure(error).text
         if text:
             self._updates.say(text)
         self._follow(result)

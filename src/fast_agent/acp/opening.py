@@ -88,6 +88,7 @@ class SessionOpening:
         session: Session | None,
         sessions: dict[str, LiveSession],
         changed: Callable[[], None],
+        again: Callable[[LiveSession], None],
         *,
         task_status: TaskStatus[LiveSession],
     ) -> None:
@@ -98,6 +99,7 @@ class SessionOpening:
             session: Where the conversation is kept; closed with it. None keeps it nowhere.
             sessions: All that are open, by id; this one is among them while it is.
             changed: Called when it loaded cards.
+            again: Called when the program is to begin again.
             task_status: Told when it is open.
 
         Raises:
@@ -125,7 +127,9 @@ class SessionOpening:
                     updates.send(update)
             async with self._agents(wanted, session_id, updates, note) as app:
                 desk = self._desk(app, wanted, session, updates, note)
-                opened = LiveSession(session_id, wanted.cwd, desk, updates, changed, used=used)
+                opened = LiveSession(
+                    session_id, wanted.cwd, desk, updates, changed, again, used=used
+                )
                 for text in notes:
                     opened.note(text)
                 sessions[session_id] = opened

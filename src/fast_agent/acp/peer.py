@@ -81,30 +81,54 @@ class Peer:
     Args:
         input_fd: Where messages come from.
         output_fd: Where messages go; it is made non-blocking.
+        begun: The beginning of a message that was read before.
+        asked: How many requests the other side was sent before.
+
+    Attributes:
+        paused: Whether it reads no more, though the other side is there.
     """
 
-    def __init__(self, input_fd: int, output_fd: int) -> None:
+    def __init__(
+        self, input_fd: int, output_fd: int, *, begun: bytes = b"", asked: int = 0
+    ) -> None:
         self._input = input_fd
         self._outgoing = Outgoing(output_fd, self._hang_up)
-        self._ids = count(1)
+        self._lines = Lines(LONGEST_LINE)
+        self._begun = begun
+        self._reading = anyio.CancelScope()
+        self.paused = False
+        self._ids = count(asked + 1)
         self._waiting: dict[int, _Waiting] = {}
         self._running: dict[RequestId, anyio.CancelScope] = {}
         self._ended = False
         self._requests: anyio.abc.TaskGroup | None = None
 
     async def serve(self, side: Side) -> None:
-        """Answer until the input ends; what still runs then is cancelled."""
+        """Answer until the input ends, and cancel what still runs then, or until `pause`."""
         async with anyio.create_task_group() as writing:
             writing.start_soon(self._outgoing.run)
             try:
                 async with anyio.create_task_group() as requests:
                     self._requests = requests
-                    await self._read(side, requests)
-                    self._hang_up()
+                    with self._reading:
+                        await self._read(side, requests)
+                    if not self.paused:
+                        self._hang_up()
+                if self.paused:
+                    await self._outgoing.flushed()
             finally:
                 with anyio.move_on_after(_LAST_SECONDS, shield=True):
                     await self._outgoing.flushed()
                 writing.cancel_scope.cancel()
+
+    def pause(self) -> None:
+        """Read no more; what was read is answered, and then `serve` ends."""
+        self.paused = True
+        self._reading.cancel()
+
+    def left(self) -> tuple[bytes, int]:
+        """Give what the next one to serve the connection needs: `begun` and `asked`."""
+        return self._lines.begun, next(self._ids) - 1
 
     def notify(self, method: str, params: JsonObject) -> None:
         """Send a notification."""
@@ -137,7 +161,9 @@ class Peer:
         return result if isinstance(result, Mapping) else NOTHING
 
     async def _read(self, side: Side, requests: anyio.abc.TaskGroup) -> None:
-        lines = Lines(LONGEST_LINE)
+        lines, chunk = self._lines, self._begun
+        for line in lines.feed(chunk):
+            self._take(line, side, requests)
         while chunk := await self._next_chunk():
             for line in lines.feed(chunk):
                 self._take(line, side, requests)

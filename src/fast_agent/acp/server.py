@@ -13,6 +13,7 @@ from anyio.to_thread import run_sync
 
 from fast_agent import __version__
 from fast_agent.acp.client_side import ClientSide, read_client_side
+from fast_agent.acp.handover import Handover
 from fast_agent.acp.params import child, directory, optional_text, text, wrong
 from fast_agent.acp.problem import (
     INVALID_PARAMS,
@@ -22,7 +23,7 @@ from fast_agent.acp.problem import (
     Refused,
     refused,
 )
-from fast_agent.errors import FastAgentError, SessionError
+from fast_agent.errors import FastAgentError, RunError, SessionError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -54,12 +55,23 @@ class AcpServer:
     Args:
         peer: The client.
         opening: Opens sessions.
+        handover: What the process before left that served the client; None where none did.
+
+    Attributes:
+        left: What the next process needs; None where the connection is to end.
     """
 
-    def __init__(self, peer: Peer, opening: SessionOpening) -> None:
+    def __init__(
+        self, peer: Peer, opening: SessionOpening, handover: Handover | None = None
+    ) -> None:
         self._peer = peer
         self._opening = opening
+        self._handover = handover
+        self.left: Handover | None = None
+        self._hello: JsonObject = {}
         self._client: ClientSide | None = None
+        self._given: dict[str, JsonValue] = {}
+        """By session, the MCP servers as the client gave them."""
         self._sessions: dict[str, LiveSession] = {}
         self._tasks: TaskGroup | None = None
         self._reloads: list[Reload] = []
@@ -83,7 +95,11 @@ class AcpServer:
             self._tasks = tasks
             tasks.start_soon(self._take_reloads)
             try:
+                if self._handover is not None:
+                    await self._take_over(self._handover)
                 await self._peer.serve(self)
+                if self._peer.paused:
+                    self.left = self._leave()
             finally:
                 with anyio.CancelScope(shield=True):
                     for session in tuple(self._sessions.values()):
@@ -117,6 +133,43 @@ class AcpServer:
         self._reloads.append(done)
         self._reloaded.set()
 
+    def _begin_again(self, asking: LiveSession) -> None:
+        """Have the program begin again, once the prompt of a session is answered.
+
+        Raises:
+            RunError: Something would be lost.
+        """
+        if self._opening.store is None:
+            raise RunError("conversations are not kept here, and would be lost")
+        for session in self._sessions.values():
+            if session.busy and session is not asking:
+                raise RunError(f"session `{session.id}` is answering a prompt", hint="wait for it")
+        self._peer.pause()
+
+    def _leave(self) -> Handover:
+        sessions: list[JsonObject] = []
+        for session in self._sessions.values():
+            session.used = True  # else nobody would find it again
+            sessions.append(
+                {
+                    "sessionId": session.id,
+                    "cwd": str(session.cwd),
+                    "mcpServers": self._given.get(session.id, []),
+                    "agent": session.agent,
+                }
+            )
+        unread, asked = self._peer.left()
+        return Handover(hello=self._hello, sessions=tuple(sessions), unread=unread, asked=asked)
+
+    async def _take_over(self, handover: Handover) -> None:
+        await self._initialize(handover.hello)
+        for params in handover.sessions:
+            try:
+                await self._open(params, replay=False)
+                self._session(params).go_on_with(text(params, "agent"))
+            except Refused as problem:
+                log.warning("session `%s`: %s", params.get("sessionId"), problem.message)
+
     async def _take_reloads(self) -> None:
         while True:
             await self._reloaded.wait()
@@ -139,6 +192,7 @@ class AcpServer:
         if self._sessions:
             raise Refused(INVALID_REQUEST, "the connection is initialized already")
         self._client = read_client_side(child(params, "clientCapabilities"))
+        self._hello = params
         here: JsonObject = {}
         able: dict[str, JsonValue] = {"close": here}
         if self._opening.store is not None:
@@ -164,7 +218,7 @@ class AcpServer:
         session = None
         if self._opening.store is not None:
             session = await self._kept(partial(self._kept_in().create, cwd=wanted.cwd))
-        live = await self._live(session, wanted)
+        live = await self._live(session, wanted, params)
         return {"sessionId": live.id, **live.facts}
 
     async def _open(self, params: JsonObject, *, replay: bool) -> JsonObject:
@@ -172,14 +226,14 @@ class AcpServer:
         store, session_id = self._kept_in(), text(params, "sessionId")
         await self._end(session_id)
         session = await self._kept(partial(store.open, session_id))
-        live = await self._live(session, wanted)
+        live = await self._live(session, wanted, params)
         return live.facts
 
     async def _fork(self, params: JsonObject) -> JsonObject:
         wanted = self._wanted(params)
         store, session_id = self._kept_in(), text(params, "sessionId")
         session = await self._kept(partial(store.fork, session_id))
-        live = await self._live(session, wanted)
+        live = await self._live(session, wanted, params)
         return {"sessionId": live.id, **live.facts}
 
     async def _list(self, params: JsonObject) -> JsonObject:
@@ -248,14 +302,25 @@ class AcpServer:
         except SessionError as error:
             raise refused(error, NOT_FOUND) from error
 
-    async def _live(self, session: Session | None, wanted: SessionRequest) -> LiveSession:
+    async def _live(
+        self, session: Session | None, wanted: SessionRequest, params: JsonObject
+    ) -> LiveSession:
         if self._tasks is None:
             raise Refused(INVALID_REQUEST, "the connection is closed")
-        start = partial(self._opening.live, wanted, session, self._sessions, self._refresh_all)
+        start = partial(
+            self._opening.live,
+            wanted,
+            session,
+            self._sessions,
+            self._refresh_all,
+            self._begin_again,
+        )
         try:
             live: LiveSession = await self._tasks.start(start)
         except FastAgentError as error:
             raise refused(error) from error
+        self._given = {key: one for key, one in self._given.items() if key in self._sessions}
+        self._given[live.id] = params.get("mcpServers") or []
         self._tasks.start_soon(_announce, live)
         return live
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from asyncio import get_running_loop
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,12 +17,17 @@ from fast_agent.acp.peer import Peer
 from fast_agent.acp.server import AcpServer
 
 if TYPE_CHECKING:
+    from fast_agent.acp.handover import Handover
     from fast_agent.acp.opening import SessionOpening
     from fast_agent.registry.reload import Reload
 
 
-def serve_stdio(opening: SessionOpening, *, watch: bool = False) -> None:
+def serve_stdio(
+    opening: SessionOpening, *, watch: bool = False, handover: Handover | None = None
+) -> None:
     """Serve the client until it hangs up, or SIGTERM or SIGINT comes.
+
+    Where the program is to begin again, it does so in this process, and goes on with the client.
 
     What anything else prints meanwhile goes to standard error, since standard output carries
     messages only.
@@ -29,18 +35,32 @@ def serve_stdio(opening: SessionOpening, *, watch: bool = False) -> None:
     Args:
         opening: Opens sessions.
         watch: Take changed cards as soon as they change.
+        handover: What the program left when it began again; None where it did not.
     """
     own_input, own_output = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    anyio.run(partial(serve, opening, own_input, own_output, watch=watch))
+    left = anyio.run(partial(serve, opening, own_input, own_output, watch=watch, handover=handover))
+    if left is not None:
+        from fast_agent.commands.restart import restart
+
+        sys.stdout.flush()
+        os.dup2(own_input, 0)
+        os.dup2(own_output, 1)
+        left.leave(os.environ)
+        restart()
 
 
 async def serve(
-    opening: SessionOpening, input_fd: int, output_fd: int, *, watch: bool = False
-) -> None:
+    opening: SessionOpening,
+    input_fd: int,
+    output_fd: int,
+    *,
+    watch: bool = False,
+    handover: Handover | None = None,
+) -> Handover | None:
     """Serve a client over two descriptors until it hangs up, or a signal comes.
 
     Args:
@@ -48,6 +68,10 @@ async def serve(
         input_fd: Where messages come from.
         output_fd: Where messages go.
         watch: Take changed cards as soon as they change.
+        handover: What the process before left that served the client; None where none did.
+
+    Returns:
+        What the next process needs, where the program is to begin again.
     """
     loop = get_running_loop()
     server: AcpServer | None = None
@@ -61,11 +85,14 @@ async def serve(
         if watch:
             cards = stack.enter_context(opening.program.watch(told))
             opening = replace(opening, watch=cards)
-        server = AcpServer(Peer(input_fd, output_fd), opening)
+        begun, asked = (b"", 0) if handover is None else (handover.unread, handover.asked)
+        peer = Peer(input_fd, output_fd, begun=begun, asked=asked)
+        server = AcpServer(peer, opening, handover)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_at_signal, tasks.cancel_scope)
             await server.serve()
             tasks.cancel_scope.cancel()
+        return server.left
 
 
 async def _end_at_signal(scope: anyio.CancelScope) -> None:

@@ -116,6 +116,7 @@ class Editing:
             raise ModelError(first.message, hint=first.hint, diagnostics=problems)
 
     def _serve(self, program: FastAgent) -> None:
+        from fast_agent.acp.handover import Handover
         from fast_agent.acp.opening import SessionOpening
         from fast_agent.acp.remembered import FILE, RememberedPermissions
         from fast_agent.acp.stdio import serve_stdio
@@ -132,7 +133,7 @@ class Editing:
             trust_cards=self.trust,
             store=None if self.no_session else partial(_store, program, home),
         )
-        serve_stdio(opening, watch=self.watch)
+        serve_stdio(opening, watch=self.watch, handover=Handover.taken(os.environ))
 
 
 def _store(program: FastAgent, home: Path) -> SessionStore:

@@ -49,9 +49,9 @@ async def _card(arguments: Arguments, desk: Desk) -> CommandResult:
 async def _reload(arguments: Arguments, desk: Desk) -> CommandResult:
     from anyio.to_thread import run_sync
 
-    if arguments.has("--force"):
-        return CommandResult(text="starting again", restart=True)
     done = await run_sync(desk.program.reload)
+    if arguments.has("--force") and not done.refused:  # else it could not be begun again
+        return CommandResult(text="starting again", restart=True)
     line = done.line or "AgentCards are as they were"
     if done.problems:
         line = f"{line}\n\n{fenced(render_human(done.problems))}"

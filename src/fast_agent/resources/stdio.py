@@ -245,6 +245,11 @@ class Lines:
         elif line := (parts[0] if len(parts) == 1 else b"".join(parts)).strip():
             yield line
 
+    @property
+    def begun(self) -> bytes:
+        """What was fed since the last line end."""
+        return b"".join(self._parts)
+
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._longest:
