@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from fast_agent.cli.workflow_line import workflow_line
+from fast_agent.workflows.workflow_line import workflow_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

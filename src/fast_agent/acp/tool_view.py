@@ -77,10 +77,10 @@ def locations(arguments: JsonObject, cwd: Path) -> list[JsonValue]:
     return found
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, longest: int = _LONGEST) -> str:
     """Give a text of others in one bounded line, with nothing in it that cannot be seen."""
     line = " ".join(text.split())
-    return visible(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…")
+    return visible(line if len(line) <= longest else f"{line[: longest - 1]}…")
 
 
 def _path(value: str, cwd: Path) -> str | None:

@@ -2,12 +2,13 @@
 
 What the agent that is talked to says is streamed. What agents below it do is shown as tool calls:
 the call that asked for them, and the calls they make themselves; a part of a workflow has a call of
-its own, which holds its answer.
+its own, which holds its answer. What a workflow decides, such as a route or a rating, is a thought;
+what a planner plans is a plan.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.acp.plan import PlanView
 from fast_agent.acp.prompt_content import block_to_wire, text_block, tool_content
@@ -27,6 +28,7 @@ from fast_agent.runtime.events import (
     Warned,
     WorkflowAdvanced,
 )
+from fast_agent.workflows.workflow_line import step_title, workflow_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.events import Event, Origin
     from fast_agent.text.json_value import JsonObject, JsonValue
 
+_LONGEST_THOUGHT: Final = 500
 _CHUNK = (
     b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,'
     b'"update":{"sessionUpdate":"%b","content":{"type":"text","text":%b}}}}'
@@ -60,6 +63,7 @@ class Updates:
         self._open: dict[str, str] = {}
         self._hidden: set[str] = set()
         self._held: set[str] = set()
+        self._parts: dict[tuple[str | None, str], str] = {}
         self._plan = PlanView()
         self._planner: str | None = None
         self._said = False
@@ -90,6 +94,7 @@ class Updates:
         self._open.clear()
         self._hidden.clear()
         self._held.clear()
+        self._parts.clear()
 
     def hold(self, call_id: str, content: list[JsonValue]) -> None:
         """Show something of a call while it runs, such as a terminal, and keep it there."""
@@ -116,7 +121,7 @@ class Updates:
             case TurnStarted() | TurnFinished() | ChildStarted():
                 self._tell_of_turn(event)
             case WorkflowAdvanced(origin, kind, facts):
-                self._tell_of_plan(origin, kind, facts)
+                self._tell_of_workflow(origin, kind, facts)
             case Warned(origin, message):
                 self.think(f"{origin.agent}: {message}\n")
             case _:
@@ -198,9 +203,13 @@ class Updates:
             if isinstance(event, TurnFinished) and not self._said and event.message is not None:
                 self._say_all(event.message.content)
             return
-        if parent in self._hidden or parent in self._open.values():
+        if parent in self._hidden:
+            self._hidden.add(origin.turn_id)
+            return
+        if parent in self._open.values():
             return  # the call that asked for it is shown
         if isinstance(event, TurnStarted):
+            self._parts[parent, origin.agent] = origin.turn_id
             self._begin_call(origin.turn_id, origin.turn_id, origin.agent, "think", {})
         elif origin.turn_id in self._open:
             self._end_part(event)
@@ -222,6 +231,25 @@ class Updates:
             wire = block_to_wire(block)
             if wire is not None:
                 self.send({"sessionUpdate": "agent_message_chunk", "content": wire})
+
+    def _tell_of_workflow(self, origin: Origin, kind: str, facts: JsonObject) -> None:
+        if origin.parent_call_id in self._hidden:
+            return
+        if kind in {"plan", "task"}:
+            self._tell_of_plan(origin, kind, facts)
+        elif kind == "step":
+            self._name_part(origin, facts)
+        elif kind != "branch":  # the call of the branch holds its answer
+            line = workflow_line(kind, facts)
+            if line:
+                self.think(f"{origin.agent}: {one_line(line, _LONGEST_THOUGHT)}\n")
+
+    def _name_part(self, origin: Origin, facts: JsonObject) -> None:
+        """Say in the title of a part's call which step of its chain it was."""
+        shown = self._parts.pop((origin.turn_id, str(facts.get("agent"))), None)
+        if shown is not None:
+            self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown,
+                       "title": step_title(facts)})  # fmt: skip
 
     def _tell_of_plan(self, origin: Origin, kind: str, facts: JsonObject) -> None:
         if self._planner not in {None, origin.turn_id}:

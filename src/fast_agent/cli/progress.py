@@ -82,7 +82,7 @@ class Progress:
             case ChildFinished(origin=origin, child=child, error=error) if error is not None:
                 self.note(f"{origin.agent}: agent `{child}` failed: {_shortened(error)}")
             case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
-                from fast_agent.cli.workflow_line import workflow_line
+                from fast_agent.workflows.workflow_line import workflow_line
 
                 self._end_line()
                 line = workflow_line(kind, facts)

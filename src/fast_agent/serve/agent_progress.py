@@ -17,6 +17,7 @@ from fast_agent.runtime.events import (
     Warned,
     WorkflowAdvanced,
 )
+from fast_agent.workflows.workflow_line import workflow_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -104,8 +105,9 @@ def step_of(event: Event) -> str | None:
             return f"{agent}: {child} begins"
         case ChildFinished(child=child, error=error):
             return f"{agent}: {child} {'is done' if error is None else 'failed'}"
-        case WorkflowAdvanced(kind=kind):
-            return f"{agent}: {kind}"
+        case WorkflowAdvanced(kind=kind, facts=facts):
+            line = " ".join(workflow_line(kind, facts).split())
+            return f"{agent}: {line}" if line else None
         case Warned(message=message):
             return f"{agent}: {message}"
         case _:

@@ -23,7 +23,7 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
         return ""
     match kind:
         case "step":
-            return f"{_number(facts, 'of')} `{facts.get('agent')}` answered: {facts.get('text')}"
+            return f"{_number(facts)} `{facts.get('agent')}` answered: {facts.get('text')}"
         case "branch":
             return f"`{facts.get('agent')}` answered: {facts.get('text')}"
         case "route":
@@ -46,6 +46,11 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
             return f"{kind}: {told}"
 
 
+def step_title(facts: JsonObject) -> str:
+    """Name a step of a chain, by the facts of its event."""
+    return f"{_number(facts)} {facts.get('agent')}"
+
+
 def _is_told_elsewhere(kind: str, facts: JsonObject) -> bool:
     """A failed branch is told as a warning or with its turn's error, a begun task when it ends."""
     failed = kind == "branch" and "error" in facts
@@ -57,10 +62,10 @@ def _sureness(facts: JsonObject) -> str:
     return f" ({facts.get('confidence')} confidence): {reason}" if reason else ""
 
 
-def _number(facts: JsonObject, total: str) -> str:
+def _number(facts: JsonObject) -> str:
     index = facts.get("index")
     at = index + 1 if isinstance(index, int) else index
-    return f"step {at} of {facts.get(total)}:"
+    return f"step {at} of {facts.get('of')}:"
 
 
 def _standing(facts: JsonObject) -> str:
