@@ -54,12 +54,14 @@ class World:
     Attributes:
         seen: Every request, in the order they were made.
         events: Every event.
+        closed: The agents whose models were closed, one for each instance.
         pause: Waited for before an agent answers, by its name.
     """
 
     plays: dict[str, Play] = field(default_factory=dict[str, Play])
     seen: list[Seen] = field(default_factory=list[Seen])
     events: list[Event] = field(default_factory=list["Event"])
+    closed: list[str] = field(default_factory=list[str])
     pause: Callable[[str], Awaitable[None]] | None = None
     _scripts: dict[str, Script] = field(default_factory=dict[str, Script])
 
@@ -145,6 +147,7 @@ class NotingModel:
 
     async def aclose(self) -> None:
         """Close the model."""
+        self._world.closed.append(self._agent)
         await self._inner.aclose()
 
 

@@ -63,6 +63,16 @@ async def test_a_workflow_is_a_tool_like_any_agent() -> None:
         assert len(runtime.agent("line").history) == 0
 
 
+async def test_a_clone_closes_its_members_at_every_depth() -> None:
+    inner = card("inner", "parallel", fan_out=("ann", "bob"))
+    outer = card("outer", "chain", sequence=("inner", "cid"))
+    lead = agent("lead", agents=("outer",))
+    world = World({"lead": [Call("agent__outer", {"message": "go"}), "done"]})
+    async with world.runtime(lead, outer, inner, *agents(("ann", "bob", "cid"))) as runtime:
+        await runtime.agent("lead").send("x")
+        assert sorted(world.closed) == ["ann", "bob", "cid"]
+
+
 async def test_a_clone_starts_with_messages_and_has_members_of_its_own() -> None:
     world = World()
     async with world.runtime(chain("one"), agent("one")) as runtime:
