@@ -61,6 +61,8 @@ class Ballot:
             return Sample(text, "", flag="too_long")
         if stop_reason in _CUT_SHORT:
             return Sample(text, "", flag="cut_short")
+        if stop_reason == "refusal":
+            return Sample(text, "", flag="refused")
         if self._match == "structured" or self._shape is not None:
             return self._read_value(text)
         return Sample(text, text if self._match == "exact" else normalized(text))

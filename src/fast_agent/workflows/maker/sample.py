@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from fast_agent.errors import FastAgentError
 
-Flag: TypeAlias = Literal["empty", "too_long", "cut_short", "unparseable", "failed"]
+Flag: TypeAlias = Literal["empty", "too_long", "cut_short", "refused", "unparseable", "failed"]
 """Why an answer does not vote."""
 
 
