@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from asyncio import get_running_loop
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,7 @@ class Outgoing:
         self._size = 0
         self._more = anyio.Event()
         self._all_read = anyio.Event()
+        self._soon = False
         self._gone = False
 
     def put(self, message: bytes, *, now: bool = False) -> None:
@@ -51,9 +53,10 @@ class Outgoing:
             log.error("the client does not read; %d bytes wait for it", self._size)
             self._lose()
         elif now:
-            self._push()
-        if self._size:
-            self._more.set()
+            self._push_on()
+        elif not self._soon:
+            self._soon = True
+            get_running_loop().call_soon(self._push_soon)
 
     async def run(self) -> None:
         """Write what is put, until this is cancelled or nobody reads any more."""
@@ -68,13 +71,26 @@ class Outgoing:
                     await anyio.wait_writable(self._descriptor)
                     self._push()
         finally:
+            self._gone = True  # what is put from now on may find the descriptor closed
             # A terminal would stay so for the program that is started in it next.
             os.set_blocking(self._descriptor, blocking)
 
     async def flushed(self) -> None:
         """Wait until everything is written, or nobody reads any more."""
         while self._size:
+            self._all_read = anyio.Event()
             await self._all_read.wait()
+
+    def _push_soon(self) -> None:
+        self._soon = False
+        if self._size:
+            self._push_on()
+
+    def _push_on(self) -> None:
+        """Write what is taken now; `run` writes the rest."""
+        self._push()
+        if self._size:
+            self._more.set()
 
     def _push(self) -> None:
         """Write as much as is taken without waiting."""
@@ -92,7 +108,6 @@ class Outgoing:
             self._lose()
             return
         self._all_read.set()
-        self._all_read = anyio.Event()
 
     def _lose(self) -> None:
         self._gone = True
