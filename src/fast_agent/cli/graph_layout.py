@@ -130,14 +130,15 @@ def _columns(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> dic
 
 def _order(rows: list[list[str]], beside: _Beside, *, to_the_right: bool) -> None:
     """Put the boxes of each column beside those they are joined to."""
+    place = {name: at for row in rows for at, name in enumerate(row)}
+
+    def middle(name: str) -> float:
+        joined = beside.of(name, before=to_the_right)
+        return sum([place[one] for one in joined]) / len(joined) if joined else place[name]
+
     for row in rows if to_the_right else reversed(rows):
-        place = {name: at for one in rows for at, name in enumerate(one)}
-
-        def middle(name: str, place: dict[str, int] = place) -> float:
-            joined = beside.of(name, before=to_the_right)
-            return sum([place[one] for one in joined]) / len(joined) if joined else place[name]
-
         row.sort(key=middle)
+        place.update({name: at for at, name in enumerate(row)})
 
 
 def _middles(
