@@ -234,6 +234,24 @@ async def test_a_connection_keeps_the_cards_it_began_with(world: AgentWorld) -> 
         await until(lambda: server.scopes.generations == 1)
 
 
+async def test_a_connection_that_asked_nothing_holds_no_older_cards(world: AgentWorld) -> None:
+    async with (
+        world.serving(scope="connection") as server,
+        connected(server) as silent,
+        connected(server) as asks,
+    ):
+        await ask(asks, "ann", "first")
+        for number in range(3):
+            world.card(f"eve{number}")
+            assert world.program.reload().changed
+            await server.cards_changed()
+        await until(lambda: server.scopes.generations == 2)
+        assert await ask(silent, "eve2", "hello") == "hello"
+        with pytest.raises(MCPError, match="no tool `eve2`"):
+            await ask(asks, "eve2", "hello")
+        assert await heard(asks, "ann") == ["first", "first"]
+
+
 @pytest.mark.spec("SCOPE-9", "SERVE-10")
 async def test_a_session_takes_the_cards_its_client_reloads(world: AgentWorld) -> None:
     options = {"scope": "connection", "reload": True}

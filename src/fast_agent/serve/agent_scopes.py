@@ -81,6 +81,7 @@ class Scopes:
         self._taken = 0
         self._by_id: OrderedDict[str, Conversation] = OrderedDict()
         self._open: OrderedDict[Conversation, None] = OrderedDict()
+        self._connected: set[Conversation] = set()
 
     @property
     def in_use(self) -> int:
@@ -110,11 +111,14 @@ class Scopes:
         """Begin the conversation of a new connection; None where connections have none."""
         if self.scope != "connection":
             return None
-        return await self._new()
+        conversation = await self._new()
+        self._connected.add(conversation)
+        return conversation
 
     async def disconnect(self, conversation: Conversation) -> None:
         """End the conversation of a connection that has ended."""
         self._open.pop(conversation, None)
+        self._connected.discard(conversation)
         with CancelScope(shield=True):
             await conversation.aclose()
 
@@ -185,12 +189,15 @@ class Scopes:
             await own.change_to(newest)
 
     async def follow(self) -> None:
-        """Let the conversations of clients without connections go over to the newest cards.
+        """Let conversations that nothing binds to older cards go over to the newest.
 
-        They rest for long; the agents they began with, and their servers, would be held as long.
+        Those of clients without connections rest for long, and a connection in which nothing was
+        asked may be of a client that is gone without a word: the agents they began with, and their
+        servers, would be held as long.
         """
         newest = self._generations.current
-        for conversation in tuple(self._by_id.values()):
+        unasked = [one for one in self._connected if not one.begun]
+        for conversation in (*self._by_id.values(), *unasked):
             if not conversation.using:
                 await _go_over(conversation, newest)
 
