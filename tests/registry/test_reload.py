@@ -234,6 +234,8 @@ def test_a_file_a_card_stands_on_makes_its_agent_new(world: World, name: str) ->
     assert counts(done) == ((), ("ann",), ())
     assert world.registry.snapshot.changed_since(1) == {"ann", "lead"}
     assert world.reloader.run().line is None
+    world.write("bob.md", "Be long.")
+    assert counts(world.reloader.run()) == ((), ("bob",), ())
 
 
 @pytest.mark.spec("RELOAD-8")

@@ -55,6 +55,8 @@ async def test_a_token_goes_on_with_its_own_call_and_once_only(world: AgentWorld
                 await step(client, agent, request_state=state, input_responses=answer)
         again = await step(client, request_state=token)  # asked, and not answered
         assert list(again.input_requests) == [name]
+        with pytest.raises(MCPError, match="none that this server waits for"):
+            await step(client, request_state=token, input_responses=answer)
         done = await step(client, request_state=again.request_state, input_responses=answer)
         assert text_of(done) == "blue"
         for state in (token, again.request_state):

@@ -47,3 +47,14 @@ async def test_a_connection_keeps_its_cards_until_it_ends(tmp_path: Path) -> Non
             assert [one.description for one in (await client.list_tools()).tools] == ["One."]
             assert old.users == 1
         await until(lambda: old.users == 0)
+
+
+@pytest.mark.spec("SCOPE-5")
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_call_of_its_own_holds_no_agents_afterwards(tmp_path: Path, mode: str) -> None:
+    world = AgentWorld(tmp_path)
+    world.card("ann")
+    async with world.serving(scope="request") as server, connected(server, mode) as client:
+        for number in range(3):
+            assert await ask(client, "ann", f"{number}") == f"{number}"
+        assert server._generations.current.users == 0

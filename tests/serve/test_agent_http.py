@@ -281,6 +281,32 @@ def test_calls_under_way_are_answered_before_the_end(tmp_path: Path) -> None:
         assert server.process.wait(QUICKLY) == 0
 
 
+@pytest.mark.spec("SERVE-15")
+def test_a_call_that_waits_for_its_client_is_answered_before_the_end(tmp_path: Path) -> None:
+    with ServedAgents(write_cards(tmp_path)) as server:
+        asked = '***CALL_TOOL request_human_input {"message": "Which?"}'
+        headers = {
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "ann",
+        }
+        able = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+
+        def said(text: str, **more: Any) -> Any:
+            params = {**call("ann", text, **{**META, **able}), **more}
+            found: Any = server.post(message("tools/call", params, 1), headers)[1]
+            return answer_in(found) if isinstance(found, bytes) else found
+
+        first = said(asked)["result"]
+        (name,) = first["inputRequests"]
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "error" in said("another"))
+        answer = {name: {"action": "accept", "content": {"text": "blue"}}}
+        done = said(asked, requestState=first["requestState"], inputResponses=answer)
+        assert done["result"]["content"][0]["text"] == "blue"
+        assert server.process.wait(QUICKLY) == 0
+
+
 @pytest.mark.spec("SERVE-13")
 def test_a_thousand_sessions_are_served_and_one_more_is_refused(tmp_path: Path) -> None:
     directory = write_cards(tmp_path)

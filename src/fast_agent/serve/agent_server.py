@@ -323,7 +323,8 @@ class AgentServer(ResourceServer):
         self, session: Session, params: JsonObject, name: str, arguments: JsonObject
     ) -> Begun | None:
         """Begin a call in its conversation; None where there is no agent of this name."""
-        if self._drain.begun and not self._late:  # these were here before
+        # Those that came before, and answers that calls under way wait for, are taken still.
+        if self._drain.begun and not self._late and "requestState" not in params:
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params)
         own = self._own(session) if held is None else held[1]
