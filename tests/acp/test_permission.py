@@ -9,6 +9,7 @@ import anyio
 import pytest
 from tests.acp.editor_world import EVERYTHING, Connected, Editor, connected, write_card
 
+from fast_agent.acp.permission import chosen_option
 from fast_agent.acp.remembered import RememberedPermissions
 
 if TYPE_CHECKING:
@@ -165,6 +166,23 @@ async def test_cancelling_while_the_person_is_asked_runs_nothing(tmp_path: Path)
                     await there.editor.came.wait()
             await there.agent.cancel(session_id=session)
         assert not (there.cwd / "made").exists()
+
+
+@pytest.mark.spec("ACP-15")
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        {},
+        {"outcome": "cancelled", "optionId": "allow_once"},
+        {"optionId": "allow_once"},
+        {"outcome": "selected"},
+        {"outcome": "selected", "optionId": "allow_everything"},
+        {"outcome": "selected", "optionId": ["allow_once"]},
+    ],
+)
+def test_only_what_was_offered_is_an_answer(outcome: dict[str, Any]) -> None:
+    assert chosen_option({"outcome": "selected", "optionId": "allow_once"}, ("allow_once",))
+    assert chosen_option(outcome, ("allow_once", "reject_once")) is None
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": {"b": 1}}', "[" * 100_000])

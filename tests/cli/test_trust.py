@@ -93,6 +93,9 @@ def test_there_may_be_nothing_to_approve(run: Run, write_card: WriteCard) -> Non
     assert run("trust", broken).code == 1
     assert run("trust", "--list").out == "no card is approved\n"
     assert run("trust", "--list", "--revoke").code == 2
+    revoked = run("trust", "--revoke", "missing.md")
+    assert (revoked.code, revoked.out) == (0, "")
+    assert "nothing to revoke" in revoked.err
 
 
 def test_names_that_would_steer_a_terminal_are_shown_plainly(

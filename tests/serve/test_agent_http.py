@@ -290,7 +290,9 @@ def test_a_call_that_waits_for_its_client_is_answered_before_the_end(tmp_path: P
             "Mcp-Method": "tools/call",
             "Mcp-Name": "ann",
         }
-        able = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+        able: dict[str, Any] = {
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}
+        }
 
         def said(text: str, **more: Any) -> Any:
             params = {**call("ann", text, **{**META, **able}), **more}

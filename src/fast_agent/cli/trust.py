@@ -42,6 +42,10 @@ def command(paths: tuple[str, ...], listing: bool, revoke: bool) -> None:
         gone = [path for path in known if path in meant or str(Path(path).parent) in meant]
         for path in program.approvals.revoke(gone):
             click.echo(visible(f"revoked {path}"))
+        if not gone:
+            from fast_agent.cli.report import report_note
+
+            report_note("no card there is approved, so there is nothing to revoke")
     else:
         found = (*auto_loaded(AGENT_CARDS, here), *auto_loaded(TOOL_CARDS, here))
         _approve(program, paths or tuple(map(str, found)))

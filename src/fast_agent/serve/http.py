@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hmac
 import ipaddress
 import signal
@@ -64,7 +65,7 @@ def read_token(path: str) -> str:
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = _reason(error) if isinstance(error, OSError) else "it is no UTF-8 text"
         raise ConfigError(f"the token file `{path}` cannot be read: {reason}") from None
     token = lines[0].strip() if lines else ""
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
@@ -102,10 +103,16 @@ def open_socket(settings: HttpSettings) -> socket.socket:
             listening.close()
             raise
     except (OSError, OverflowError) as error:
+        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise ConfigError(
-            f"`{settings.host}:{settings.port}` cannot be listened on: {error}"
+            f"`{settings.host}:{settings.port}` cannot be listened on: {_reason(error)}",
+            hint="give another `--port`; with 0 any free one is taken" if taken else None,
         ) from None
     return listening
+
+
+def _reason(error: OSError | OverflowError) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIApp:
