@@ -27,10 +27,7 @@ _SECONDS = 60.0
 _SIZE = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _SESSION = re.compile(rb"mcp-session-id: *([^\r\n]+)", re.IGNORECASE)
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
-_ACCEPT: Headers = (
-    "Accept: application/json, text/event-stream",
-    "Content-Type: application/json",
-)
+_JSON = "application/json"
 MODERN = "2026-07-28"
 """The protocol without handshake and sessions, where each request says all of itself."""
 _ENVELOPE: Mapping[str, object] = {
@@ -96,11 +93,19 @@ class HttpServer:
         except OSError as error:
             raise BenchError(f"the memory of a process cannot be seen here: {error}") from error
 
-    def connect(self, protocol: str = PROTOCOL) -> Connection:
+    def settle(self) -> None:
+        """Wait until the server has imported all that it imports after its start.
+
+        The media type says nothing more than the plain one; the SDK of the server has to see that.
+        """
+        self.connect(kind="application/json; charset=utf-8").socket.close()
+
+    def connect(self, protocol: str = PROTOCOL, kind: str = _JSON) -> Connection:
         """Open a connection, and shake hands on it where the protocol has that.
 
         Args:
             protocol: Which version to speak.
+            kind: The media type to write on bodies.
 
         Raises:
             BenchError: The server does not listen in time, or refuses.
@@ -115,7 +120,7 @@ class HttpServer:
                     raise BenchError("the server does not listen") from None
                 time.sleep(0.05)
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Connection(one, self._port, protocol)
+        return Connection(one, self._port, protocol, kind)
 
 
 class Connection:
@@ -125,14 +130,16 @@ class Connection:
         connected: The socket.
         port: The server's port.
         protocol: The version to speak.
+        kind: The media type to write on bodies.
     """
 
-    def __init__(self, connected: socket.socket, port: int, protocol: str) -> None:
+    def __init__(self, connected: socket.socket, port: int, protocol: str, kind: str) -> None:
         self.socket = connected
         self._modern = protocol == MODERN
         self._headers: Headers = (
             f"Host: 127.0.0.1:{port}",
-            *_ACCEPT,
+            "Accept: application/json, text/event-stream",
+            f"Content-Type: {kind}",
             f"MCP-Protocol-Version: {protocol}",
         )
         if not self._modern:

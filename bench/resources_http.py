@@ -78,5 +78,6 @@ def _read(
         _, body = connections[0].ask("resources/read", {"uri": uris[0]})
         if skill_name(0).encode() not in body or b'"error"' in body[:80]:
             raise BenchError("a read did not give the skill")
+        server.settle()
         time_reads(connections, uris, CONNECTIONS * 4)
         return {"reads": reads / time_reads(connections, uris, reads)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bench.comparison import compare
 from bench.figure import Goal
-from bench.http_client import HttpServer, free_port, time_calls
+from bench.http_client import HttpServer, call_of, free_port, time_calls
 from bench.process import BenchError
 
 if TYPE_CHECKING:
@@ -87,23 +87,27 @@ def _memory(setup: Setup, card: Path) -> Iterator[Figure]:
     count = _many(setup, SESSIONS - 1)
 
     def ours() -> Values:
-        return {name: _each(setup, card, count, used=name == "used") for name in ("idle", "used")}
+        return {name: _each(setup, card, count, name) for name in ("idle", "used", "streamed")}
 
     done = compare(setup, ours, rounds=1)
     yield done.figure("idle", f"memory of each of {count + 1} idle sessions", "KiB", Goal(50))
     yield done.figure("used", "the same after a call each", "KiB")
+    yield done.figure("streamed", "the same after a stream each, which the SDK holds", "KiB")
 
 
-def _each(setup: Setup, card: Path, count: int, *, used: bool) -> float:
+def _each(setup: Setup, card: Path, count: int, how: str) -> float:
     """Open sessions, and say what each costs in KiB; an idle one has no connection open."""
     with _server(setup, _ours(setup, card, "connection")) as server:
+        server.settle()
         first = server.connect()
         first.call("ann", "hello")
         before = server.resident()
         for _ in range(count):
             one = server.connect()
-            if used:
+            if how == "used":
                 one.call("ann", "hello")
+            elif how == "streamed":
+                one.ask("tools/call", {**call_of("ann", "hello"), "_meta": {"progressToken": 1}})
             one.socket.close()
         after = server.resident()
         first.socket.close()
@@ -133,6 +137,7 @@ def _rate(
         connections = [server.connect() for _ in range(work.clients)]
         for one in connections:
             one.call(agent, "warm")
+        server.settle()
         seconds = time_calls(connections, agent, work.calls)
         for one in connections:
             one.socket.close()
