@@ -303,6 +303,10 @@ class TurnJournal:
             self._journal.record(ended)
             self._ended = True
         except SessionError as error:
+            if self._record is not None:
+                # The turn stays open there; were the history not written anew before the next one,
+                # it would be closed behind that when the session is resumed.
+                self._record.lost()
             log.warning("%s", error.message)
 
     @contextmanager

@@ -1,0 +1,58 @@
+"""Workflows whose turns are written down, when something cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.sessions.live_world import live, world_of
+from tests.sessions.refusing_journal import Refusing
+from tests.sessions.session_world import store_in
+
+from fast_agent.errors import SessionError
+from fast_agent.messages.validity import check_validity
+from fast_agent.runtime.events import TurnFinished
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+
+async def written_by_a_turn(directory: Path) -> int:
+    """Say how often one turn of the chain writes."""
+    with store_in(directory).create() as session:
+        journal = Refusing(session.journal, None)
+        async with live(world_of(), journal) as runtime:
+            await runtime.agent("flow").send("through")
+        return len(journal.written)
+
+
+@pytest.mark.spec("SESSION-2", "SESSION-11", "SESSION-12")
+async def test_whichever_event_of_a_workflow_cannot_be_written_its_answer_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    points = await written_by_a_turn(tmp_path / "whole")
+    assert points > 3
+    for point in range(points):
+        store, world = store_in(tmp_path / str(point)), world_of()
+        with store.create() as session:
+            journal = Refusing(session.journal, point)
+            async with live(world, journal) as runtime:
+                flow = runtime.agent("flow")
+                with pytest.raises(SessionError, match="no more"):
+                    await flow.send("through")
+                shown = [
+                    event.message
+                    for event in world.events
+                    if isinstance(event, TurnFinished) and event.origin.agent == "flow"
+                ]
+                assert shown in ([], [None])
+                journal.refuses = False
+                assert await flow.send("again") == "again"
+                histories = {name: list(runtime.agent(name).history) for name in ("flow", "kid")}
+                for history in histories.values():
+                    assert check_validity(history) == []
+        with store.open(session.id) as again:
+            for name, history in histories.items():
+                assert list(again.history(name) or ()) == history
