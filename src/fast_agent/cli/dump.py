@@ -1,4 +1,4 @@
-"""The dump options of `fast-agent go`."""
+"""The dump options of commands that load cards."""
 
 from __future__ import annotations
 
@@ -40,6 +40,23 @@ class DumpOptions(Protocol):
     def dump_agent_yaml(self) -> bool:
         """Whether to write it as YAML."""
         ...
+
+
+def wants_dump(options: DumpOptions) -> bool:
+    """Whether cards are to be written, and nothing else done."""
+    return bool(options.dump or options.dump_yaml or options.dump_agent)
+
+
+def check_dump(options: DumpOptions) -> None:
+    """See that the options go together.
+
+    Raises:
+        click.UsageError: They do not.
+    """
+    if bool(options.dump_agent) != bool(options.dump_agent_path):
+        raise click.UsageError("--dump-agent and --dump-agent-path go together")
+    if options.dump_agent_yaml and not options.dump_agent:
+        raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
 
 
 def dump_agents(program: FastAgent, options: DumpOptions) -> None:

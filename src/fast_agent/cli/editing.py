@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import click
-
 from fast_agent.app import FastAgent
+from fast_agent.cli import wanted
+from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.loading import load_cards
 from fast_agent.cli.log import show_log
-from fast_agent.cli.report import report_diagnostics
-from fast_agent.errors import ConfigError, ModelError
+from fast_agent.errors import ConfigError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from fast_agent.sessions.store import SessionStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +49,17 @@ class Editing:
             FastAgentError: Something was wrong; nothing was served.
             click.UsageError: The options do not go together.
         """
-        if bool(self.dump_agent) != bool(self.dump_agent_path):
-            raise click.UsageError("--dump-agent and --dump-agent-path go together")
-        if self.dump_agent_yaml and not self.dump_agent:
-            raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
+        check_dump(self)
         show_log(quiet=self.quiet)
         program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
             with faults.kept():
+                wanted.check_servers(program, self.servers)
+            with faults.kept():
                 self._load(program)
             with faults.kept():
-                self._check_model(program)
-        if self.dump or self.dump_yaml or self.dump_agent:
-            from fast_agent.cli.dump import dump_agents
-
+                wanted.check_model(program, self.model)
+        if wants_dump(self):
             dump_agents(program, self)
         else:
             self._serve(program)
@@ -75,7 +69,7 @@ class Editing:
             program,
             cards=self.cards,
             tools=self.card_tools,
-            servers=self._servers(program),
+            servers=wanted.known_servers(program, self.servers),
             receiver=self.agent,
             multi_card=self.multi_card,
             trust=self.trust,
@@ -89,31 +83,7 @@ class Editing:
             hint = f"did you mean `{near}`?" if near else None
             raise ConfigError(f"there is no agent `{self.agent}` to talk to", hint=hint)
         if not self.quiet:
-            notes = (*program.settings.warnings, *program.snapshot.notes)
-            report_diagnostics(note for note in notes if note.severity == "warning")
-
-    def _servers(self, program: FastAgent) -> list[str]:
-        named = [name.strip() for names in self.servers for name in names.split(",")]
-        for name in named:
-            if name and name not in program.server_names:
-                near = closest(name, program.server_names)
-                raise ConfigError(
-                    f"--servers names `{name}`, which the configuration does not define",
-                    hint=f"did you mean `{near}`?" if near else "define it under `mcp.servers`",
-                )
-        return [name for name in named if name]
-
-    def _check_model(self, program: FastAgent) -> None:
-        if self.model is None:
-            return
-        from fast_agent.models.check import check_model
-
-        problems = check_model(
-            self.model, program.settings, os.environ, directory=program.workspace, ready=False
-        )
-        if problems:
-            first = problems[0]
-            raise ModelError(first.message, hint=first.hint, diagnostics=problems)
+            wanted.report_warnings(program)
 
     def _serve(self, program: FastAgent) -> None:
         from fast_agent.acp.handover import Handover
@@ -131,12 +101,6 @@ class Editing:
             model=self.model,
             shell=self.shell,
             trust_cards=self.trust,
-            store=None if self.no_session else partial(_store, program, home),
+            store=None if self.no_session else partial(wanted.session_store, program),
         )
         serve_stdio(opening, watch=self.watch, handover=Handover.taken(os.environ))
-
-
-def _store(program: FastAgent, home: Path) -> SessionStore:
-    from fast_agent.sessions.store import SessionStore
-
-    return SessionStore(home, disk_seconds=program.settings.sessions.disk_seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -11,18 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from fast_agent.app import FastAgent
+from fast_agent.cli import wanted
+from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.loading import load_cards
 from fast_agent.cli.log import show_log
-from fast_agent.cli.report import report_diagnostics, report_note
-from fast_agent.errors import ConfigError, HistoryError, ModelError
-from fast_agent.text.suggestion import closest
+from fast_agent.cli.report import report_note
+from fast_agent.errors import HistoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.cards.agent_config import ChildHistory, HistorySource, HistoryTarget
+    from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
     from fast_agent.runtime.agent import Agent
@@ -76,11 +76,11 @@ class OneShot:
         program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
             with faults.kept():
-                self._check_servers(program)
+                wanted.check_servers(program, self.servers)
             with faults.kept():
                 self._load(program)
             with faults.kept():
-                self._check_model(program)
+                wanted.check_model(program, self.model)
             with faults.kept():
                 self._check_results()
             shape = messages = None
@@ -89,8 +89,6 @@ class OneShot:
             with faults.kept():
                 messages = self._messages()
         if self._dumps:
-            from fast_agent.cli.dump import dump_agents
-
             dump_agents(program, self)
         elif messages is not None:
             import anyio
@@ -104,13 +102,10 @@ class OneShot:
 
     @property
     def _dumps(self) -> bool:
-        return bool(self.dump or self.dump_yaml or self.dump_agent)
+        return wants_dump(self)
 
     def _check_usage(self) -> None:
-        if bool(self.dump_agent) != bool(self.dump_agent_path):
-            raise click.UsageError("--dump-agent and --dump-agent-path go together")
-        if self.dump_agent_yaml and not self.dump_agent:
-            raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
+        check_dump(self)
         if self._dumps and (self.message is not None or self.prompt_file):
             raise click.UsageError("a dump sends no message; leave out --message and --prompt-file")
         if self.record is not None and self.replay is not None:
@@ -125,7 +120,7 @@ class OneShot:
             )
 
     def _load(self, program: FastAgent) -> None:
-        granted = [name for name in self._servers_named() if name in program.server_names]
+        granted = wanted.known_servers(program, self.servers)
         granted += self._add_servers(program)
         load_cards(
             program,
@@ -137,33 +132,7 @@ class OneShot:
             trust=self.trust,
         )
         if not self.quiet:
-            notes = (*program.settings.warnings, *program.snapshot.notes)
-            report_diagnostics(note for note in notes if note.severity == "warning")
-
-    def _servers_named(self) -> list[str]:
-        named = [name.strip() for names in self.servers for name in names.split(",")]
-        return [name for name in named if name]
-
-    def _check_servers(self, program: FastAgent) -> None:
-        for name in self._servers_named():
-            if name not in program.server_names:
-                near = closest(name, program.server_names)
-                raise ConfigError(
-                    f"--servers names `{name}`, which the configuration does not define",
-                    hint=f"did you mean `{near}`?" if near else "define it under `mcp.servers`",
-                )
-
-    def _check_model(self, program: FastAgent) -> None:
-        if self.model is None:
-            return
-        from fast_agent.models.check import check_model
-
-        problems = check_model(
-            self.model, program.settings, os.environ, directory=program.workspace, ready=False
-        )
-        if problems:
-            first = problems[0]
-            raise ModelError(first.message, hint=first.hint, diagnostics=problems)
+            wanted.report_warnings(program)
 
     def _check_results(self) -> None:
         """See that the conversation can be written, before it is paid for."""
@@ -251,7 +220,9 @@ class OneShot:
                 model=self.model,
                 shell=self.shell,
                 trust_cards=self.trust,
-                child_history=self._child_history(),
+                child_history=wanted.child_history(
+                    self.child_history_source, self.child_history_merge_target
+                ),
                 human=self._human(program),
                 listener=progress.listener,
                 notify=progress.note,
@@ -267,16 +238,6 @@ class OneShot:
                 self._print(app, agent, result, progress)
                 if session is not None:
                     progress.note(f"kept as session `{session.id}`; `--resume` goes on with it")
-
-    def _child_history(self) -> ChildHistory | None:
-        """Give the histories of called agents, where an option sets them."""
-        if self.child_history_source is None and self.child_history_merge_target is None:
-            return None
-        from fast_agent.cards.agent_config import ChildHistory
-
-        return ChildHistory(
-            source=self.child_history_source, merge_target=self.child_history_merge_target
-        )
 
     def _human(self, program: FastAgent) -> Human | None:
         """Give the person at the terminal, where an agent or a server might ask one."""

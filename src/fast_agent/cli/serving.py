@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fast_agent.app import FastAgent
+from fast_agent.cli import wanted
+from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.loading import load_cards
 from fast_agent.cli.log import show_log
-from fast_agent.cli.report import report_diagnostics, report_note
-from fast_agent.errors import ConfigError, ModelError
-from fast_agent.text.suggestion import closest
+from fast_agent.cli.report import report_note
+from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.cards.agent_config import ChildHistory, HistorySource, HistoryTarget
+    from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.serve.agent_scopes import InstanceScope
     from fast_agent.serve.agent_server import Served
     from fast_agent.serve.http import HttpSettings
-    from fast_agent.sessions.store import SessionStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +73,18 @@ class Serving:
         http = beside = None
         with Faults() as faults:
             with faults.kept():
+                wanted.check_servers(program, self.servers)
+            with faults.kept():
                 self._load(program)
             with faults.kept():
-                self._check_model(program)
+                wanted.check_model(program, self.model)
             with faults.kept():
                 self._check_roots()
             with faults.kept():
                 http = self._http()
             with faults.kept():
                 beside = self._beside()
-        if self.dump or self.dump_yaml or self.dump_agent:
-            from fast_agent.cli.dump import dump_agents
-
+        if wants_dump(self):
             dump_agents(program, self)
             return
         self._serve(program, http, beside)
@@ -113,18 +113,17 @@ class Serving:
             trust=self.trust,
             model=self.model,
             shell=self.shell,
-            child_history=self._child_history(),
-            sessions=None if self.no_session else _store(program),
+            child_history=wanted.child_history(
+                self.child_history_source, self.child_history_merge_target
+            ),
+            sessions=None if self.no_session else wanted.session_store(program),
             beside=beside,
         )
         ready = partial(_say, "serving at {}")
         anyio.run(partial(serve, program, options, ready=ready, notify=report_note))
 
     def _check_usage(self) -> None:
-        if bool(self.dump_agent) != bool(self.dump_agent_path):
-            raise click.UsageError("--dump-agent and --dump-agent-path go together")
-        if self.dump_agent_yaml and not self.dump_agent:
-            raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
+        check_dump(self)
         if self.transport == "stdio" and self.token_file is not None:
             raise click.UsageError("--token-file is for --transport http")
 
@@ -133,36 +132,12 @@ class Serving:
             program,
             cards=self.cards,
             tools=self.card_tools,
-            servers=self._servers(program),
+            servers=wanted.known_servers(program, self.servers),
             multi_card=self.multi_card,
             trust=self.trust,
         )
         if not self.quiet:
-            notes = (*program.settings.warnings, *program.snapshot.notes)
-            report_diagnostics(note for note in notes if note.severity == "warning")
-
-    def _servers(self, program: FastAgent) -> list[str]:
-        named = [name.strip() for names in self.servers for name in names.split(",")]
-        for name in named:
-            if name and name not in program.server_names:
-                near = closest(name, program.server_names)
-                raise ConfigError(
-                    f"--servers names `{name}`, which the configuration does not define",
-                    hint=f"did you mean `{near}`?" if near else "define it under `mcp.servers`",
-                )
-        return [name for name in named if name]
-
-    def _check_model(self, program: FastAgent) -> None:
-        if self.model is None:
-            return
-        from fast_agent.models.check import check_model
-
-        problems = check_model(
-            self.model, program.settings, os.environ, directory=program.workspace, ready=False
-        )
-        if problems:
-            first = problems[0]
-            raise ModelError(first.message, hint=first.hint, diagnostics=problems)
+            wanted.report_warnings(program)
 
     def _check_roots(self) -> None:
         for root in self.allow_load:
@@ -190,23 +165,6 @@ class Serving:
             report=lambda found: report_note(f"{found.severity}: {found.path}: {found.message}")
         )
         return Served(opened.catalog, opened.additions)
-
-    def _child_history(self) -> ChildHistory | None:
-        if self.child_history_source is None and self.child_history_merge_target is None:
-            return None
-        from fast_agent.cards.agent_config import ChildHistory
-
-        return ChildHistory(
-            source=self.child_history_source, merge_target=self.child_history_merge_target
-        )
-
-
-def _store(program: FastAgent) -> SessionStore:
-    from fast_agent.config.home import home_directory
-    from fast_agent.sessions.store import SessionStore
-
-    disk_seconds = program.settings.sessions.disk_seconds
-    return SessionStore(home_directory(os.environ), disk_seconds=disk_seconds)
 
 
 def _say(form: str, address: str) -> None:

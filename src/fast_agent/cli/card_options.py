@@ -1,0 +1,118 @@
+"""The options that `go`, `serve` and `acp` have in common, each in the words of its command."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+PATH = click.Path(path_type=Path)
+"""A path, which need not be there."""
+
+
+def together(*options: Option) -> Option:
+    """Make one decorator of several options, shown in this order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        return reduce(lambda inner, option: option(inner), reversed(options), command)
+
+    return decorate
+
+
+def cards(whose: str) -> Option:
+    """Give the options that load cards.
+
+    Args:
+        whose: The agent that gets those of `--card-tool`.
+    """
+    return together(
+        click.option(
+            "--card",
+            "--agent-cards",
+            "cards",
+            multiple=True,
+            metavar="PATH|URL",
+            help="Load cards from a file, a directory or an address; may be repeated.",
+        ),
+        click.option(
+            "--card-tool",
+            "card_tools",
+            multiple=True,
+            metavar="PATH|URL",
+            help=f"Load cards as tools of {whose}; may be repeated.",
+        ),
+        click.option("--multi-card", is_flag=True, help="Let a file hold several cards."),
+    )
+
+
+def servers(told: str) -> Option:
+    """Give `--servers`, with what it is for."""
+    return click.option("--servers", multiple=True, metavar="NAMES", help=told)
+
+
+def trust(loads: str) -> Option:
+    """Give `--trust`.
+
+    Args:
+        loads: Who loads cards whose code may be run besides those that load by themselves.
+    """
+    told = f"Run the code of cards that load by themselves or that {loads} loads."
+    return click.option("--trust", is_flag=True, help=told)
+
+
+def child_history() -> Option:
+    """Give the options of what called agents start with, and of where their messages go."""
+    from fast_agent.cards.agent_config import HISTORIES
+
+    return together(
+        click.option(
+            "--child-history-source",
+            type=click.Choice(HISTORIES),
+            help="What called agents start with, over all cards.",
+        ),
+        click.option(
+            "--child-history-merge-target",
+            type=click.Choice(HISTORIES),
+            help="Where the new messages of called agents go, over all cards.",
+        ),
+    )
+
+
+def shell(told: str = "Let every agent run commands.") -> Option:
+    """Give `--shell`, with what it lets agents do."""
+    return click.option("--shell", is_flag=True, help=told)
+
+
+def quiet(told: str) -> Option:
+    """Give `--quiet`, with what is printed then."""
+    return click.option("--quiet", "-q", is_flag=True, help=told)
+
+
+MODEL = click.option("--model", metavar="SPEC", help="The model of every agent, over their cards.")
+
+WATCH = click.option("--watch", is_flag=True, help="Take changed cards as soon as they change.")
+
+NO_SESSION = click.option("--no-session", is_flag=True, help="Keep conversations in memory only.")
+
+CONFIG_PATH = click.option(
+    "--config-path", "-c", type=PATH, metavar="FILE", help="The configuration file."
+)
+
+DUMP = together(
+    click.option(
+        "--dump", "--dump-agents", "dump", type=PATH, metavar="DIR", help="Write cards as Markdown."
+    ),
+    click.option(
+        "--dump-yaml", "--dump-agents-yaml", type=PATH, metavar="DIR", help="Write cards as YAML."
+    ),
+    click.option("--dump-agent", metavar="NAME", help="Write one card, to --dump-agent-path."),
+    click.option("--dump-agent-path", type=PATH, metavar="FILE", help="Where --dump-agent writes."),
+    click.option("--dump-agent-yaml", is_flag=True, help="Write that one as YAML."),
+)

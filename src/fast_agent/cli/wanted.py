@@ -1,0 +1,91 @@
+"""What the options of a command want besides cards: servers, a model, histories, a store."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from fast_agent.cli.report import report_diagnostics
+from fast_agent.errors import ConfigError, ModelError
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.app import FastAgent
+    from fast_agent.cards.agent_config import ChildHistory, HistorySource, HistoryTarget
+    from fast_agent.sessions.store import SessionStore
+
+
+def known_servers(program: FastAgent, wanted: Sequence[str]) -> list[str]:
+    """Give those of the servers named by `--servers` that the configuration defines.
+
+    Args:
+        program: The program.
+        wanted: Names, several in one with commas between.
+    """
+    return [name for name in _named(wanted) if name in program.server_names]
+
+
+def check_servers(program: FastAgent, wanted: Sequence[str]) -> None:
+    """See that the configuration defines every server named by `--servers`.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    for name in _named(wanted):
+        if name not in program.server_names:
+            near = closest(name, program.server_names)
+            raise ConfigError(
+                f"--servers names `{name}`, which the configuration does not define",
+                hint=f"did you mean `{near}`?" if near else "define it under `mcp.servers`",
+            )
+
+
+def check_model(program: FastAgent, model: str | None) -> None:
+    """See that the model of `--model` is one, where it is given.
+
+    Raises:
+        ModelError: It is none; with every problem.
+    """
+    if model is None:
+        return
+    from fast_agent.models.check import check_model as problems_of
+
+    problems = problems_of(
+        model, program.settings, os.environ, directory=program.workspace, ready=False
+    )
+    if problems:
+        first = problems[0]
+        raise ModelError(first.message, hint=first.hint, diagnostics=problems)
+
+
+def report_warnings(program: FastAgent) -> None:
+    """Print the warnings of the configuration and the cards."""
+    notes = (*program.settings.warnings, *program.snapshot.notes)
+    report_diagnostics(note for note in notes if note.severity == "warning")
+
+
+def child_history(
+    source: HistorySource | None, merge_target: HistoryTarget | None
+) -> ChildHistory | None:
+    """Give the histories of called agents, where an option sets them."""
+    if source is None and merge_target is None:
+        return None
+    from fast_agent.cards.agent_config import ChildHistory
+
+    return ChildHistory(source=source, merge_target=merge_target)
+
+
+def session_store(program: FastAgent) -> SessionStore:
+    """Give what keeps sessions, as the configuration wants it."""
+    from fast_agent.config.home import home_directory
+    from fast_agent.sessions.store import SessionStore
+
+    disk_seconds = program.settings.sessions.disk_seconds
+    return SessionStore(home_directory(os.environ), disk_seconds=disk_seconds)
+
+
+def _named(wanted: Sequence[str]) -> list[str]:
+    names = [name.strip() for one in wanted for name in one.split(",")]
+    return [name for name in names if name]
