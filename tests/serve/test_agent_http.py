@@ -309,6 +309,17 @@ def test_a_call_that_waits_for_its_client_is_answered_before_the_end(tmp_path: P
         assert server.process.wait(QUICKLY) == 0
 
 
+def test_an_open_stream_ends_with_the_server(tmp_path: Path) -> None:
+    with ServedAgents(write_cards(tmp_path), "--no-session") as server:
+        client, connection = server.open(), server.connect()
+        connection.request("GET", "/mcp", headers=client.headers)
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert server.stop() == (0, "")
+        answer.read()  # an end that is none would be an error
+        connection.close()
+
+
 @pytest.mark.spec("SERVE-13")
 def test_a_thousand_sessions_are_served_and_one_more_is_refused(tmp_path: Path) -> None:
     directory = write_cards(tmp_path)

@@ -174,7 +174,13 @@ async def test_ending_a_session_ends_its_conversation(world: AgentWorld) -> None
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "capabilities",
-    [{"sampling": 5}, {"roots": {"listChanged": "x"}}, {"elicitation": {"form": [1]}}, []],
+    [
+        {"sampling": 5},
+        {"roots": {"listChanged": "x"}},
+        {"elicitation": {"form": [1]}},
+        {"experimental": {"x" * 4096: {}}},
+        [],
+    ],
 )
 async def test_a_handshake_that_is_not_plain_is_left_to_the_sdk(
     world: AgentWorld, capabilities: Any

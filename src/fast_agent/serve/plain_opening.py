@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
 
 
+_LONGEST = 4096
+"""Most bytes of a handshake that is kept for the SDK."""
+
+
 async def open_plainly(
     server: ResourceServer, message: PlainMessage, body: bytes
 ) -> tuple[PlainSession, Answer] | None:
@@ -31,7 +35,11 @@ async def open_plainly(
         The session and the answer; None where only the SDK can say what is wrong.
     """
     can = message.params.get("capabilities")
-    if not isinstance(can, Mapping) or not all(_is_plain(value) for value in can.values()):
+    if (
+        len(body) > _LONGEST
+        or not isinstance(can, Mapping)
+        or not all(_is_plain(value) for value in can.values())
+    ):
         return None
     try:
         negotiate(message.params)

@@ -78,6 +78,7 @@ class SdkWay:
             if scope["method"] == "GET":
                 tasks.start_soon(answering.deliver, opened.mailbox)
             await self._app(handed, receive, answering.send)
+            await answering.finish()
             tasks.cancel_scope.cancel()
 
     async def _tell(self, opened: PlainSession, scope: Scope) -> None:
@@ -132,6 +133,11 @@ class _Answering:
         await self._send(message)
         if self._open:
             self._opened.set()
+
+    async def finish(self) -> None:
+        """End an answer that the SDK left open because the server ends."""
+        if self._open:
+            await self.send({"type": "http.response.body", "body": b""})
 
     async def deliver(self, mailbox: Mailbox) -> None:
         """Write notifications between what the SDK writes, once the stream is open."""
