@@ -9,10 +9,14 @@ from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
 from tests.sessions.session_world import plain_turn, store_in, write
 
+from fast_agent.errors import SessionError
+from fast_agent.runtime.events import ModelAnswered, TextStreamed
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fast_agent.runtime.events import Event
 
 pytestmark = pytest.mark.anyio
 
@@ -92,7 +96,38 @@ async def test_an_answer_nobody_hears_of_is_written_with_the_end_of_its_turn(
         async with live(world, journal, listener=None) as quiet:
             await quiet.agent("kid").send("hi")
         assert journal.written == [["TurnBegan"], ["MessageAdded", "TurnEnded"]]
-        journal.written.clear()
-        async with live(world, journal) as loud:
-            await loud.agent("kid").send("hi")
-        assert journal.written == [["TurnBegan"], ["MessageAdded"], ["TurnEnded"]]
+
+
+async def test_the_last_answer_is_heard_of_once_it_is_written_with_the_end(
+    tmp_path: Path,
+) -> None:
+    with store_in(tmp_path).create() as session:
+        journal = Refusing(session.journal, None)
+        heard: list[tuple[str, int]] = []
+
+        def hear(event: Event) -> None:
+            if not isinstance(event, TextStreamed):
+                heard.append((type(event).__name__, len(journal.written)))
+
+        async with live(world_of(), journal, listener=hear) as runtime:
+            await runtime.agent("kid").send("hi")
+        assert journal.written == [["TurnBegan"], ["MessageAdded", "TurnEnded"]]
+        assert heard == [
+            ("TurnStarted", 1),
+            ("ModelRequested", 1),
+            ("ModelAnswered", 2),
+            ("TurnFinished", 2),
+        ]
+
+
+async def test_a_last_answer_that_cannot_be_written_is_not_heard_of(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        journal = Refusing(session.journal, 1)
+        heard: list[Event] = []
+        async with live(world_of(), journal, listener=heard.append) as runtime:
+            with pytest.raises(SessionError):
+                await runtime.agent("kid").send("hi")
+            assert not any(isinstance(event, ModelAnswered) for event in heard)
+            journal.refuses = False
+            await runtime.agent("kid").send("again")
+            assert session.history("kid") == list(runtime.agent("kid").history)

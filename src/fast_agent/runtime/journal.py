@@ -155,10 +155,12 @@ class TurnJournal:
             none that outlives it.
         start: Where the turn begins in its conversation.
         spent: Counts what the turn uses with all it starts.
+
+    Attributes:
+        ended: Whether its end is written.
     """
 
     __slots__ = (
-        "_ended",
         "_journal",
         "_origin",
         "_pending",
@@ -168,6 +170,7 @@ class TurnJournal:
         "_spent",
         "_start",
         "_there",
+        "ended",
     )
 
     def __init__(
@@ -189,7 +192,7 @@ class TurnJournal:
         self._there: list[Message] = []
         self._results: list[ToolResult] = []
         self._pending: list[MessageAdded] = []
-        self._ended = False
+        self.ended = False
 
     def began(self, message: Message) -> None:
         """Write that it begins.
@@ -230,16 +233,21 @@ class TurnJournal:
             if index == len(there) or there[index] is not message:
                 self._put(index, message)
 
-    def answered(self, message: Message, history: History) -> None:
+    def answered(self, message: Message, history: History, *, last: bool) -> None:
         """Write an answer that comes next in the conversation.
 
         Where nobody hears of it before the turn goes on, it is written with what comes next.
+
+        Args:
+            message: The answer.
+            history: The conversation before it.
+            last: Whether the turn ends with it, and nobody hears of it before that is written.
 
         Raises:
             SessionError: It cannot be written.
         """
         self._put(len(history) - self._start, message)
-        if self._scope.listener is not None or message.tool_calls:
+        if message.tool_calls or not (last or self._scope.listener is None):
             self._write()
 
     def tool_answered(self, result: ToolResult) -> None:
@@ -265,7 +273,7 @@ class TurnJournal:
         Raises:
             SessionError: It cannot be written.
         """
-        if not self._ended:
+        if not self.ended:
             with self._ending(history, kept=kept, adopted=adopted):
                 self._write(self._event(stop_reason, kept=kept))
 
@@ -274,7 +282,7 @@ class TurnJournal:
     ) -> None:
         """The same; where the journal says that it is time, all of it is on the disk after this."""
         journal = self._journal
-        if self._ended or not journal.is_due(top=self._origin.parent_call_id is None):
+        if self.ended or not journal.is_due(top=self._origin.parent_call_id is None):
             self.end(stop_reason, history, kept=kept, adopted=adopted)
             return
         from anyio.to_thread import run_sync
@@ -295,13 +303,13 @@ class TurnJournal:
 
     def dropped(self, stop_reason: str) -> None:
         """Write that it failed and left nothing; what cannot be written is only logged."""
-        if self._ended:
+        if self.ended:
             return
         turn_id, used = self._origin.turn_id, self._used()
         ended = TurnEnded(turn_id, stop_reason, kept=False, place="dropped", used=used)
         try:
             self._journal.record(ended)
-            self._ended = True
+            self.ended = True
         except SessionError as error:
             if self._record is not None:
                 # The turn stays open there; were the history not written anew before the next one,
@@ -322,7 +330,7 @@ class TurnJournal:
             if record is not None:
                 record.lost()
             raise
-        self._ended = True
+        self.ended = True
         if record is not None:
             record.grown(len(self._there))
             if adopted:

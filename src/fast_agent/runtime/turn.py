@@ -90,6 +90,7 @@ class Turn:
         "_start",
         "_structured",
         "_tree",
+        "_unheard",
     )
 
     def __init__(
@@ -132,6 +133,7 @@ class Turn:
         self._running: ToolCalls | None = None
         self._start = len(draft.history)
         self._settled = False
+        self._unheard: ModelAnswered | None = None
         self._kept = False
         self._adopted: list[Message] = []
         self._journal: TurnJournal | None = None
@@ -170,6 +172,7 @@ class Turn:
             if journal is not None:
                 reason, history = answer.stop_reason or "endTurn", self._draft.history
                 await journal.end_surely(reason, history, kept=self._kept, adopted=self._adopted)
+                self._tell_unheard()
             if self._setup.hooks is not None:
                 history = self._draft.history
                 before = history.prefix(len(history) - 1)
@@ -258,10 +261,17 @@ class Turn:
             if wanted is not answer:
                 self._draft.free_ids(answer)
                 answer = self._draft.with_own_ids(wanted)
-        if self._journal is not None:
-            self._journal.answered(answer, self._draft.history)
+        journal = self._journal
+        # The last answer is written with the end of the turn at once, and heard of after that.
+        last = journal is not None and not answer.tool_calls and self._output is None
+        if journal is not None:
+            journal.answered(answer, self._draft.history, last=last)
         if listener is not None:
-            listener(ModelAnswered(self._origin, answer, response.usage, self._requests))
+            event = ModelAnswered(self._origin, answer, response.usage, self._requests)
+            if last:
+                self._unheard = event
+            else:
+                listener(event)
         return answer
 
     async def _request(self, system: str, tools: ToolTable) -> ModelResponse:
@@ -388,12 +398,19 @@ class Turn:
         if journal is not None and self._settled:
             history = self._draft.history
             journal.end_quietly(stop_reason, history, kept=self._kept, adopted=self._adopted)
+            if journal.ended:
+                self._tell_unheard()
         elif journal is not None:
             journal.dropped(stop_reason)
         listener = self._listener
         if listener is not None:
             own, tree = self._own.usage, self._tree.usage
             listener(TurnFinished(self._origin, stop_reason, None, own, tree, error))
+
+    def _tell_unheard(self) -> None:
+        event, self._unheard = self._unheard, None
+        if event is not None and self._listener is not None:
+            self._listener(event)
 
     def _settle(self) -> tuple[Message, ...]:
         """Hand the conversation over as it stays; returns the messages of the turn.
