@@ -95,7 +95,8 @@ class Inspector:
 
     def _ask(self, url: str | None, era: str, trial: Trial) -> Outcome:
         target = self._over_stdio if url is None else (url, "--transport", "http")
-        options = ("--protocol-era", era, "--quiet", "--method", *trial.arguments)
+        patient = ("--connect-timeout", "120000")  # milliseconds; a loaded machine starts slowly
+        options = ("--protocol-era", era, "--quiet", *patient, "--method", *trial.arguments)
         with tempfile.TemporaryDirectory() as home:
             done = subprocess.run(
                 [self._program, "--cli", *target, *options],
