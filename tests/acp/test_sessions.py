@@ -8,6 +8,7 @@ import pytest
 from acp import RequestError
 from tests.acp.editor_world import connected, write_card
 
+from fast_agent.acp import server
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -197,3 +198,15 @@ async def test_without_keeping_nothing_is_offered_or_written(tmp_path: Path) -> 
         with pytest.raises(RequestError, match="sessions are not kept"):
             await there.agent.load_session(cwd=str(there.cwd), session_id=session)
     assert not (there.home / "sessions").exists()
+
+
+@pytest.mark.spec("ACP-21")
+async def test_there_is_room_for_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_SESSIONS", 2)
+    async with connected(tmp_path) as there:
+        first = (await there.open()).session_id
+        await there.open()
+        with pytest.raises(RequestError, match="2 sessions are open"):
+            await there.open()
+        await there.agent.close_session(session_id=first)
+        assert (await there.prompt((await there.open()).session_id, "on")).stop_reason == "end_turn"

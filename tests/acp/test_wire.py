@@ -29,6 +29,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
         client.initialize()
         yield client
         assert client.prompt("last", client.open(), "hello")["result"]["stopReason"] == "end_turn"
+        refused = client.initialize()
+        assert refused["error"]["message"] == "the connection is initialized already"
         assert client.end()[0] == 0
 
 

@@ -110,7 +110,7 @@ def test_no_line_raises_or_leaves_the_desk_broken(
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("CMD-1")
+@pytest.mark.spec("CMD-1", "CMD-17")
 async def test_a_line_is_completed(world: DeskWorld) -> None:
     world.write("ann", default="true", description="Adds.")
     world.write("bob", tool_only="true")

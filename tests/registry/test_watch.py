@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reload, Reloader
 from fast_agent.registry.watch import CardWatch, watched_places
+from fast_agent.resources import inotify
 from fast_agent.runtime.card_inputs import card_inputs
 
 if TYPE_CHECKING:
@@ -106,3 +108,25 @@ def test_ten_thousand_changes_in_a_burst_end_with_the_last(watched: Watched) -> 
     while watched.instruction("ann") != "Number 9999.":
         watched.next()
     assert watched.registry.snapshot.version < 2_000
+
+
+@pytest.mark.spec("RELOAD-11")
+def test_without_events_of_the_system_it_looks_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(self: object, places: tuple[str, ...], *, deep: bool) -> None:
+        del self, places, deep
+        raise inotify.NoInotifyError("no more of them")
+
+    monkeypatch.setattr(inotify.Inotify, "__init__", none)
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    world = Watched(tmp_path)
+    with world.watch:
+        beside = world.directory / "beside"  # an editor's way of saving
+        beside.write_text("---\ndefault: false\n---\nBe long.\n")
+        beside.replace(world.cards / "ann.md")
+        assert world.next().updated == ("ann",)
+        world.write("ann", field="instructoin: x")
+        assert world.next().refused
+        world.write("ann", "Back.")
+        assert world.next().updated == ("ann",)

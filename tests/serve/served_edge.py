@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from tests.patience import PATIENCE
 from tests.serve.agent_process import PROGRAM, environ_in
 from tests.serve.served import META
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcp.client import Transport
-
-COMES_IN = 60.0
-"""Seconds for what must come, also on a machine that has much else to do."""
 
 
 ERAS = ("legacy", "2026-07-28")
@@ -61,7 +59,7 @@ class EdgeWorld:
                 clients = [Client(url, mode=era, cache=None) for era in ERAS]
                 yield tuple([await stack.enter_async_context(one) for one in clients])
             process.terminate()
-            assert await anyio.to_thread.run_sync(process.wait, COMES_IN) == 0
+            assert await anyio.to_thread.run_sync(process.wait, PATIENCE) == 0
         finally:
             process.kill()
             process.wait()
@@ -124,7 +122,7 @@ def card_text(about: str, **fields: str) -> str:
 
 
 async def until(condition: Callable[[], bool], what: Callable[[], str]) -> None:
-    with anyio.move_on_after(COMES_IN):
+    with anyio.move_on_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - it comes true in another process
             await anyio.sleep(0.02)
         return
@@ -134,7 +132,7 @@ async def until(condition: Callable[[], bool], what: Callable[[], str]) -> None:
 async def listed(client: Client, tools: Mapping[str, str]) -> None:
     """Wait until the tools are these, by name and description."""
     found: dict[str, str] = {}
-    with anyio.move_on_after(COMES_IN):
+    with anyio.move_on_after(PATIENCE):
         while found != tools:
             await anyio.sleep(0.02)
             found = {one.name: one.description or "" for one in (await client.list_tools()).tools}
@@ -179,7 +177,7 @@ class StdioTalk:
 
     def end(self) -> bytes:
         """Hang up; gives what went to standard error of a server that ended in good order."""
-        _, err = self.process.communicate(timeout=COMES_IN)
+        _, err = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, err
         assert b"Traceback" not in err
         return err

@@ -284,3 +284,28 @@ async def test_a_request_always_has_the_newest_cards(world: AgentWorld) -> None:
             world.program.reload()
             assert await ask(client, "eve", "hello") == "hello"
         assert answers == ["first"]
+
+
+@pytest.mark.spec("SCOPE-11")
+async def test_new_cards_are_made_live_once_for_all_who_wait(world: AgentWorld) -> None:
+    loads = world.directory / "loads"
+    (world.directory / "tools.py").write_text(
+        f"with open({str(loads)!r}, 'a') as file:\n    file.write('x')\n"
+        "def add(a: int) -> int:\n    return a + 1\n"
+    )
+    world.card("ann", "One.", default="true", function_tools='["tools.py:add"]')
+    async with world.serving(scope="shared") as server, connected(server) as client:
+        assert await ask(client, "ann", '***CALL_TOOL add {"a": 1}') == "2"
+        assert loads.read_text() == "x"
+        world.card("ann", "Two.", default="true", function_tools='["tools.py:add"]')
+        assert world.program.reload().updated == ("ann",)
+        answers: list[str] = []
+
+        async def call() -> None:
+            answers.append(await ask(client, "ann", '***CALL_TOOL add {"a": 2}'))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(call)
+        assert answers == ["3"] * 20
+        assert loads.read_text() == "xx"

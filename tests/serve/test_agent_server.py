@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -280,3 +281,24 @@ async def test_a_program_serves_its_agents(world: AgentWorld) -> None:
         settings = HttpSettings(port=taken.getsockname()[1])
         with pytest.raises(ConfigError, match="cannot be listened on"):
             await world.program.serve(ServeOptions(http=settings))
+
+
+@pytest.mark.spec("SERVE-17")
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_the_server_has_a_name_and_says_what_the_operator_wants(
+    world: AgentWorld, era: str
+) -> None:
+    async with world.serving(description="Ask ann.") as server, connected(server, era) as client:
+        assert client.server_info is not None
+        assert client.server_info.name == "fast-agent-mcp"
+        assert client.instructions == "Ask ann."
+
+
+@pytest.mark.spec("RELOAD-10")
+async def test_nothing_watches_unless_asked_to(world: AgentWorld) -> None:
+    async with world.serving(reload=True) as server, connected(server) as client:
+        assert [one for one in threading.enumerate() if one.name == "watch"] == []
+        world.card("eve")
+        assert "eve" not in [tool.name for tool in (await client.list_tools()).tools]
+        await client.call_tool("reload", {})
+        assert await ask(client, "eve", "hello") == "hello"
