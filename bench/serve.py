@@ -52,10 +52,11 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield done.figure("ready", "agents served over HTTP: ready", "s", Goal(0.9))
     for scope in _SCOPES:
         yield from _of_scope(setup, card, scope)
-    logged = compare(
-        setup, partial(_logged, setup, card, Work(_many(setup, CALLS) // 2, 1)), rounds=ROUNDS
-    )
-    yield logged.figure("calls", "calls, sequential, shared, kept as a session", "/s")
+    logged = compare(setup, partial(_logged, setup, card), rounds=ROUNDS)
+    for clients, least in ((1, 400), (CLIENTS, 600)):
+        who = "sequential" if clients == 1 else f"{clients} clients"
+        name = f"calls, {who}, shared, kept as a session"
+        yield logged.figure(str(clients), name, "/s", Goal(least, at_least=True))
     yield from _memory(setup, card)
 
 
@@ -114,11 +115,12 @@ def _each(setup: Setup, card: Path, count: int, how: str) -> float:
     return (after - before) / count / 1024
 
 
-def _logged(setup: Setup, card: Path, work: Work) -> Values:
+def _logged(setup: Setup, card: Path) -> Values:
     def command(port: int) -> tuple[str | Path, ...]:
         return _ours(setup, card, "shared")(port)[:-1]
 
-    return {"calls": _rate(setup, command, work, "ann")}
+    calls = _many(setup, CALLS)
+    return {str(many): _rate(setup, command, Work(calls, many), "ann") for many in (1, CLIENTS)}
 
 
 def _ready(setup: Setup, command: Callable[[int], tuple[str | Path, ...]]) -> float:

@@ -25,16 +25,24 @@ def figures(setup: Setup) -> Iterator[Figure]:
     home.mkdir()
     count = QUICK_EVENTS if setup.quick else EVENTS
     made = setup.ours("session_log.py", "fill", home, count)
-    if made["events"] != count:
-        raise BenchError(f"the session holds {made['events']} events")
+    tools = setup.ours("session_log.py", "fill-tools", home, count)
+    if made["events"] != count or tools["events"] != count:
+        raise BenchError(f"the sessions hold {made['events']} and {tools['events']} events")
 
     def ours() -> Values:
         times = setup.ours("session_log.py", "append", home)
+        rates = setup.ours("session_log.py", "rate", home)
         turn = setup.ours("session_log.py", "turns", home, made["id"])
         resumed = setup.ours("session_log.py", "resume", home, made["id"])
-        if resumed["messages"] < count // 3 * 2:
-            raise BenchError(f"{resumed['messages']} messages were resumed")
+        called = setup.ours("session_log.py", "resume", home, tools["id"])
+        if resumed["messages"] < count // 3 * 2 or called["messages"] < count // 5 * 4:
+            found = f"{resumed['messages']} and {called['messages']}"
+            raise BenchError(f"{found} messages were resumed")
         return {
+            "soon": rates["soon"],
+            "sure": rates["sure"],
+            "tools": called["seconds"],
+            "tools processor": called["processor"],
             "append": times["append"] * 1000,
             "sync": times["sync"] * 1000,
             "growth": turn["old"] / turn["young"],
@@ -43,12 +51,19 @@ def figures(setup: Setup) -> Iterator[Figure]:
         }
 
     def limit() -> Values:
-        return {"sync": setup.ours("session_log.py", "append", home)["bare"] * 1000}
+        times = setup.ours("session_log.py", "append", home)
+        return {"sync": times["bare"] * 1000, "sure": times["writes"]}
 
     done = compare(setup, ours, limit=limit, rounds=ROUNDS)
     yield done.figure("append", "session event kept from a kill, p99", "ms")
     yield done.figure("sync", "session event brought to the disk, p99", "ms")
+    yield done.figure("soon", "turns kept, the disk waited for once a second", "/s")
+    yield done.figure("sure", "turns kept, each on the disk", "/s")
     name = f"processor time of a kept turn after {count:,} events to that of an early one"
     yield done.figure("growth", name, "x", Goal(1.1))
     yield done.figure("resume", f"session of {count:,} events resumed", "s", Goal(1.0))
     yield done.figure("processor", "processor time of that", "s")
+    yield done.figure(
+        "tools", f"session of {count:,} events resumed, tool calls only", "s", Goal(1.0)
+    )
+    yield done.figure("tools processor", "processor time of that", "s")

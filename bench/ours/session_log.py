@@ -1,8 +1,9 @@
 """Time the log of a session: events, turns at its beginning and at its end, and its resuming.
 
-`session_log.py fill HOME EVENTS` makes a session of so many events and prints its id; `resume HOME
-ID` opens it in this process and answers one message; `turns HOME ID` times turns in it and in a new
-one, by turns; `append HOME` times single events.
+`session_log.py fill HOME EVENTS` makes a session of so many events and prints its id, `fill-tools`
+one of turns that each call a tool; `resume HOME ID` opens it in this process and answers one
+message; `turns HOME ID` times turns in it and in a new one, by turns; `append HOME` times single
+events, and `rate HOME` turns that follow each other.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING
@@ -18,8 +20,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fast_agent import FastAgent
-from fast_agent.messages.message import Message
-from fast_agent.sessions.event import MessageAdded, Titled, TurnBegan, TurnEnded
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.sessions.event import MessageAdded, Titled, ToolAnswered, TurnBegan, TurnEnded
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.store import SessionStore
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent import Agent
     from fast_agent.sessions.event import SessionEvent
 
-APPENDS, SYNCS = 5_000, 300
+APPENDS, SYNCS, TURNS = 5_000, 300, 2_000
 BATCH, BATCHES = 10, 60
 ASKED = "what does the third paragraph of the second page say about the price of bread? " * 2
 
@@ -48,9 +51,26 @@ def turn(number: int) -> Iterator[SessionEvent]:
     yield TurnEnded(turn_id, "endTurn", kept=True)
 
 
-def fill(home: Path, events: int) -> dict[str, object]:
-    rows = [(0.0, row_of(event)) for number in range(events // 3) for event in turn(number)]
-    rows += [(0.0, row_of(Titled("long")))] * (events % 3)
+def tool_turn(number: int) -> Iterator[SessionEvent]:
+    began, answer, ended = turn(number)
+    call = ToolCall(
+        f"call-{number}", "look", {"path": "pages/2.md", "line": number, "word": "bread"}
+    )
+    asking = Message("assistant", (TextContent("let me look"),), (call,), stop_reason="toolUse")
+    yield began
+    yield MessageAdded(f"turn-4f2a9c07d1b2-{number}", 1, asking)
+    yield ToolAnswered(f"turn-4f2a9c07d1b2-{number}", ToolResult(call.id, (TextContent(ASKED),)))
+    if isinstance(answer, MessageAdded):
+        yield replace(answer, index=3)
+    yield ended
+
+
+def fill(
+    home: Path, events: int, one: Callable[[int], Iterator[SessionEvent]]
+) -> dict[str, object]:
+    each = len(list(one(0)))
+    rows = [(0.0, row_of(event)) for number in range(events // each) for event in one(number)]
+    rows += [(0.0, row_of(Titled("long")))] * (events % each)
     with SessionStore(home).create() as session:
         session.take_over(rows)
         return {"id": session.id, "events": session.state.last}
@@ -99,6 +119,21 @@ async def turns(home: Path, session_id: str) -> dict[str, object]:
     return {"young": median(young), "old": median(old)}
 
 
+async def rate(home: Path) -> dict[str, object]:
+    """Time turns that wait for the disk once in a while, and turns that each do."""
+    fast = agents()
+    times: dict[str, float] = {}
+    for name, disk_seconds, count in (("soon", None, TURNS), ("sure", 0.0, TURNS // 10)):
+        with SessionStore(home, disk_seconds=disk_seconds).create() as session:
+            async with fast.run(journal=session.journal) as app:
+                await app["ann"].send("hi")
+                start = time.perf_counter()
+                for _ in range(count):
+                    await app["ann"].send("hi")
+                times[name] = count / (time.perf_counter() - start)
+    return {**times}
+
+
 def append(home: Path) -> dict[str, object]:
     """Time events that outlive a killed process, those brought to the disk, and bare writes."""
     with SessionStore(home).create() as session:
@@ -106,6 +141,12 @@ def append(home: Path) -> dict[str, object]:
         kept = p99([timed(lambda: session.journal.record(next(events))) for _ in range(APPENDS)])
         ended = (TurnEnded(f"turn-4f2a9c07d1b2-{number}", "x", False) for number in range(SYNCS))
         surely = p99([timed(lambda: session.journal.settle(next(ended))) for _ in range(SYNCS)])
+    times = bare(home)
+    return {"append": kept, "sync": surely, "bare": p99(times), "writes": SYNCS / sum(times)}
+
+
+def bare(home: Path) -> list[float]:
+    """Give the seconds of bare writes that are brought to the disk."""
     path = home / "bare"
     page = os.urandom(4096 + 24)
     with path.open("wb", buffering=0) as file:
@@ -114,9 +155,9 @@ def append(home: Path) -> dict[str, object]:
             file.write(page)
             os.fsync(file.fileno())
 
-        bare = p99([timed(write) for _ in range(SYNCS)])
+        times = [timed(write) for _ in range(SYNCS)]
     path.unlink()
-    return {"append": kept, "sync": surely, "bare": bare}
+    return times
 
 
 def timed(work: Callable[[], None]) -> float:
@@ -132,7 +173,11 @@ def p99(values: list[float]) -> float:
 def main(what: str, home: Path, *rest: str) -> dict[str, object]:
     match what:
         case "fill":
-            return fill(home, int(rest[0]))
+            return fill(home, int(rest[0]), turn)
+        case "fill-tools":
+            return fill(home, int(rest[0]), tool_turn)
+        case "rate":
+            return anyio.run(rate, home)
         case "append":
             return append(home)
         case "turns":
