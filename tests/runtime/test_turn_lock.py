@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import anyio
@@ -138,3 +139,94 @@ async def test_agents_that_call_each_other_at_once_do_not_wait_for_ever() -> Non
                 group.start_soon(start, "bob", "ann")
     assert sorted("each other's turns" in answer for answer in answers) == [False, True]
     assert any(answer.endswith("hello") for answer in answers)
+
+
+async def test_a_turn_that_is_cancelled_while_it_waits_keeps_nobody_from_the_lock() -> None:
+    lock, order = TurnLock(), list[str]()
+    impatient = anyio.CancelScope()
+    inside, leave = anyio.Event(), anyio.Event()
+
+    async def first() -> None:
+        async with lock:
+            inside.set()
+            await leave.wait()
+
+    async def second() -> None:
+        with impatient:
+            async with lock:
+                order.append("second")
+
+    async def third() -> None:
+        async with lock:
+            order.append("third")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        await inside.wait()
+        group.start_soon(second)
+        group.start_soon(third)
+        await anyio.wait_all_tasks_blocked()
+        impatient.cancel()
+        await anyio.wait_all_tasks_blocked()
+        leave.set()
+    assert order == ["third"]
+    assert not lock.is_around
+
+
+async def test_a_turn_that_is_cancelled_just_when_its_time_comes_hands_the_lock_on() -> None:
+    lock, order = TurnLock(), list[str]()
+    begin = anyio.Event()
+
+    async def turn(name: str) -> None:
+        await begin.wait()
+        async with lock:
+            order.append(name)
+
+    # A task cancelled by itself, as by those who embed this: a scope would let it go on once more.
+    second, third = (asyncio.ensure_future(turn(name)) for name in ("second", "third"))
+    await anyio.wait_all_tasks_blocked()
+    async with lock:
+        begin.set()
+        await anyio.wait_all_tasks_blocked()
+    second.cancel()
+    await third
+    assert order == ["third"]
+    assert second.cancelled()
+
+
+async def test_nobody_passes_a_turn_that_was_let_go_on() -> None:
+    lock, order = TurnLock(), list[str]()
+    begin = anyio.Event()
+
+    async def waiting() -> None:
+        await begin.wait()
+        async with lock:
+            order.append("waiting")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(waiting)
+        async with lock:
+            begin.set()
+            await anyio.wait_all_tasks_blocked()
+        async with lock:
+            order.append("late")
+    assert order == ["waiting", "late"]
+
+
+async def test_a_turn_knows_what_it_is_inside_of() -> None:
+    outer, inner = TurnLock(), TurnLock()
+    seen: list[bool] = []
+
+    async def beside() -> None:
+        seen.append(outer.is_around)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.sleep, 0)
+        async with outer, inner:
+            assert outer.is_around
+            assert inner.is_around
+        async with outer:
+            assert not inner.is_around
+        assert not outer.is_around
+        group.start_soon(beside)
+    assert seen == [False]

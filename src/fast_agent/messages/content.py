@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
+from fast_agent.text.frozen import frozen
+
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -41,7 +43,7 @@ NOTHING: Mapping[str, JsonValue] = Empty()
 """The empty JSON object shared by all values that carry none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextContent:
     """Plain text."""
 

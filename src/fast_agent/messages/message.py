@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.messages.content import NOTHING, Content, Empty, TextContent
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ StopReason: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A call the model asks for.
 
@@ -44,7 +45,7 @@ class ToolCall:
     extra: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolResult:
     """What a tool call gave.
 
@@ -72,7 +73,7 @@ NO_CHANNELS: Mapping[str, tuple[Content, ...]] = Empty()
 """The channels of a message that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """One message of a history.
 
@@ -106,6 +107,10 @@ class Message:
     def text(self) -> str:
         """The text blocks, joined by newlines."""
         return text_of(self.content)
+
+    def without_native(self) -> Message:
+        """Give the same without the provider's own form, as for another agent to keep."""
+        return self if self.native is None else replace(self, native=None)
 
     @classmethod
     def user(cls, text: str) -> Message:

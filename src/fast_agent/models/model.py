@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.models.usage import ONE_REQUEST, Usage
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message
@@ -41,7 +42,7 @@ class OutputSchema:
     schema: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRequest:
     """All a model needs for one answer.
 
@@ -56,11 +57,11 @@ class ModelRequest:
     system: str
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
-    params: RequestParams = field(default_factory=RequestParams)
+    params: RequestParams = NO_PARAMS
     output_schema: OutputSchema | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelResponse:
     """An answer: an assistant message whose `stop_reason` is set, and what it used."""
 
@@ -68,14 +69,14 @@ class ModelResponse:
     usage: Usage = ONE_REQUEST
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDelta:
     """A piece of the answer's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingDelta:
     """A piece of the model's reasoning."""
 

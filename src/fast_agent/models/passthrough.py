@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import ModelError
@@ -13,6 +14,7 @@ from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from json import JSONDecoder
 
     from fast_agent.models.model import DeltaSink, ModelRequest
     from fast_agent.text.json_value import JsonObject
@@ -112,7 +114,8 @@ def heard_text(messages: Sequence[Message]) -> str:
     Raises:
         ModelError: The conversation does not end with the user.
     """
-    last = messages[-1] if messages else None
+    count = len(messages)
+    last = messages[-1] if count else None
     if last is None or last.role != "user":
         raise ModelError(
             "there is nothing to answer: the conversation does not end with the user",
@@ -121,7 +124,6 @@ def heard_text(messages: Sequence[Message]) -> str:
     if last.tool_results:
         # A user who speaks after interrupted calls is heard, not the results of those calls.
         return last.text if last.content else "\n".join([one.text for one in last.tool_results])
-    count = len(messages)
     if count == 1 or messages[-2].role != "user":
         return last.text
     texts: list[str] = []
@@ -143,11 +145,9 @@ def _parse_call(text: str) -> tuple[str, JsonObject]:
     rest = rest.strip()
     if not rest:
         return name, {}
-    import json
-
     hint = f'write `{_CALL_TOOL} {name} {{"key": "value"}}` on one line'
     try:
-        value: object = json.loads(rest, parse_constant=_no_constant)
+        value: object = _decoder().decode(rest)
     except (ValueError, RecursionError) as error:
         reason = f"{str(error)[:1].lower()}{str(error)[1:]}"
         raise ModelError(
@@ -156,6 +156,13 @@ def _parse_call(text: str) -> tuple[str, JsonObject]:
     if not isinstance(value, dict):
         raise ModelError(f"the arguments of `{_CALL_TOOL} {name}` are no JSON object", hint=hint)
     return name, cast("JsonObject", value)
+
+
+@cache
+def _decoder() -> JSONDecoder:
+    from json import JSONDecoder
+
+    return JSONDecoder(parse_constant=_no_constant)
 
 
 def _no_constant(word: str) -> object:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fast_agent.text.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Counts; `+` adds them.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, overload
 
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 T = TypeVar("T")
-
-TURNS: ContextVar[tuple[object, ...]] = ContextVar("turns", default=())
-"""The turns the running code is inside of, outermost first."""
 
 
 class Agent(Protocol):
@@ -298,29 +294,23 @@ class LlmAgent(Agent):
         scope = self._scope if scope is None else scope.within(self._scope)
         if listener is not None:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
-        around, memory = TURNS.get(), self._memory
-        if memory.turn in around:
+        memory = self._memory
+        if memory.lock.is_around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
         self._turns += 1
         try:
             if self._tape is None:
                 async with memory.lock:
-                    return await self._run(message, scope, output, around)
+                    return await self._run(message, scope, output)
             with self._tape.places.turn(self.name, message, scope.parent_call_id):
                 await self._tape.enter(self.name)
                 async with memory.lock:
-                    return await self._run(message, scope, output, around)
+                    return await self._run(message, scope, output)
         finally:
             self._turns -= 1
 
-    async def _run(
-        self,
-        message: Message,
-        scope: Scope,
-        output: OutputShape | None,
-        around: tuple[object, ...],
-    ) -> TurnResult:
+    async def _run(self, message: Message, scope: Scope, output: OutputShape | None) -> TurnResult:
         if self._closed:
             msg = f"agent `{self.name}` is closed"
             raise RunError(msg)
@@ -336,14 +326,10 @@ class LlmAgent(Agent):
             output,
             memory.record,
         )
-        memory.turn = turn
-        token = TURNS.set((*around, turn))
         try:
             return await turn.run(message)
         finally:
-            memory.turn = None
             memory.end()
-            TURNS.reset(token)
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
         """Read a resource of one of the card's servers; see `Agent.read_resource`."""

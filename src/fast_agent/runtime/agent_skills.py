@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from os import F_OK, access
 from typing import TYPE_CHECKING, Protocol
 
@@ -78,7 +79,8 @@ class AgentSkills:
     async def tools(self) -> Sequence[Tool]:
         """Give the tools now: none where there is no skill."""
         if self._tools is None:
-            if not self._servers.names and not any(map(_is_there, self._directories)):
+            # Every turn asks this; of what is missing, `access` tells without an exception.
+            if not self._servers.names and not any(map(access, self._directories, repeat(F_OK))):
                 return ()
             self._tools = self._make()
         return await self._tools.tools()
@@ -152,8 +154,3 @@ def directories_of(
     if settings.directories is not None:
         return tuple(map(str, settings.directories)), False
     return tuple([str(workspace / name) for name in USUAL_DIRECTORIES]), True
-
-
-def _is_there(directory: str) -> bool:
-    # Every turn asks this; of what is missing, `access` tells without an exception.
-    return access(directory, F_OK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -158,7 +158,7 @@ class AgentTool:
         return result
 
     async def _run(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
-        scope = replace(context.scope, depth=context.scope.depth + 1, parent_call_id=call.id)
+        scope = context.scope.below(context.turn_id, (), depth=1, parent=call.id)
         seconds = self.crew.parent.child_timeout_sec
         ask = partial(
             call_child, self.clone, self.route, context.site, message, index=context.index

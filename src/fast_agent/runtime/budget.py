@@ -138,8 +138,9 @@ class Meter:
         """Count what a request used, beyond the request itself."""
         self._input_tokens += usage.input_tokens
         self._output_tokens += usage.output_tokens
-        self._cache_read_tokens += usage.cache_read_tokens
-        self._cache_write_tokens += usage.cache_write_tokens
+        if usage.cache_read_tokens or usage.cache_write_tokens:
+            self._cache_read_tokens += usage.cache_read_tokens
+            self._cache_write_tokens += usage.cache_write_tokens
         if usage.requests > 1:
             self._requests += usage.requests - 1
 
@@ -163,12 +164,13 @@ class Budget:
 
     def __init__(self, meters: tuple[Meter, ...]) -> None:
         self._meters = meters
-        self._limited = limited = tuple(meter for meter in meters if meter.limits is not None)
-        self._of_tokens = tuple(
-            meter
-            for meter in limited
-            if meter.limits is not None and meter.limits.max_total_tokens is not None
-        )
+        self._limited: list[Meter] = []
+        self._of_tokens: list[Meter] = []
+        for meter in meters:
+            if meter.limits is not None:
+                self._limited.append(meter)
+                if meter.limits.max_total_tokens is not None:
+                    self._of_tokens.append(meter)
 
     @property
     def bounds_tokens(self) -> bool:

@@ -25,22 +25,25 @@ class Conversation:
 
     Attributes:
         history: Every message, as it came.
+        last: The last of them, or None.
         view: What a model is given.
         call_ids: Ids of tool calls in use, in this conversation and its drafts.
     """
 
-    __slots__ = ("call_ids", "history", "view")
+    __slots__ = ("call_ids", "history", "last", "view")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         if isinstance(messages, Conversation):
             self.history = messages.history
             self.view = messages.view
             self.call_ids = CallIds(messages.call_ids)
+            self.last = messages.last
             return
         self.history = messages if isinstance(messages, History) else History(messages)
         self.view = self.history
         self.call_ids = CallIds()
-        if len(self.history):
+        self.last = _last_of(self.history)
+        if self.last is not None:
             if not _fit_together(self.history):
                 self.view = view_of(self.history)
             self.call_ids.note(self.history)
@@ -56,6 +59,7 @@ class Conversation:
         made = cls.__new__(cls)
         made.history = made.view = messages
         made.call_ids = CallIds(call_ids)
+        made.last = _last_of(messages)
         return made
 
     def __iter__(self) -> Iterator[Message]:
@@ -70,17 +74,18 @@ class Conversation:
         draft.history = self.history
         draft.view = self.view
         draft.call_ids = self.call_ids
+        draft.last = self.last
         return draft
 
     def append(self, message: Message) -> None:
         """Add `message`."""
-        shared = self.view is self.history
         history = self.history.append(message)
-        if shared and _fits(self.history[-1] if self.history else None, message):
+        if self.view is self.history and _fits(self.last, message):
             self.view = history
         else:
             self.view = append_to_view(self.view, message)
         self.history = history
+        self.last = message
 
     def append_block(self, messages: Iterable[Message]) -> None:
         """Add messages of another conversation, with call ids not in use in this one."""
@@ -94,6 +99,10 @@ class Conversation:
     def free_ids(self, message: Message) -> None:
         """Let the call ids of a message that is not to be added be used again."""
         self.call_ids.free(message)
+
+
+def _last_of(history: History) -> Message | None:
+    return history[-1] if history else None
 
 
 def _fit_together(history: History) -> bool:

@@ -7,8 +7,9 @@ Without a listener no event is built, and models are not asked to stream.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message, ToolCall, ToolResult
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import ToolSource
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """The turn an event belongs to.
 
@@ -33,7 +34,7 @@ class Origin:
     parent_call_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnStarted:
     """A turn began with this message."""
 
@@ -41,7 +42,7 @@ class TurnStarted:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRequested:
     """A request went to the model.
 
@@ -55,7 +56,7 @@ class ModelRequested:
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextStreamed:
     """A piece of the answer's text arrived."""
 
@@ -63,7 +64,7 @@ class TextStreamed:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingStreamed:
     """A piece of the model's reasoning arrived."""
 
@@ -71,7 +72,7 @@ class ThinkingStreamed:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelAnswered:
     """The model answered.
 
@@ -87,7 +88,7 @@ class ModelAnswered:
     iteration: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolStarted:
     """A tool call began.
 
@@ -103,7 +104,7 @@ class ToolStarted:
     server_name: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolProgressed:
     """A tool told how far it is.
 
@@ -121,7 +122,7 @@ class ToolProgressed:
     message: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFinished:
     """A tool call ended; every call of a response has one, whether its tool was found or not."""
 
@@ -130,7 +131,7 @@ class ToolFinished:
     result: ToolResult
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChildStarted:
     """A child agent began to work on a call of this turn.
 
@@ -148,7 +149,7 @@ class ChildStarted:
     max_display_instances: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChildFinished:
     """A child agent ended, whatever the outcome.
 
@@ -166,7 +167,7 @@ class ChildFinished:
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkflowAdvanced:
     """A step of a workflow became visible.
 
@@ -181,7 +182,7 @@ class WorkflowAdvanced:
     facts: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Warned:
     """Something a person should know that did not stop the turn."""
 
@@ -189,7 +190,7 @@ class Warned:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnFinished:
     """A turn ended, whatever the outcome.
 

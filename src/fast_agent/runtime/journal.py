@@ -21,11 +21,10 @@ from fast_agent.sessions.event import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message, ToolResult
-    from fast_agent.runtime.budget import Meter
     from fast_agent.runtime.events import Origin
     from fast_agent.runtime.scope import Scope
     from fast_agent.sessions.cumulative import CumulativeTranscript
@@ -154,7 +153,7 @@ class TurnJournal:
         record: What the journal holds of the history the turn goes into; None where it goes into
             none that outlives it.
         start: Where the turn begins in its conversation.
-        spent: Counts what the turn uses with all it starts.
+        spent: Gives what the turn used with all it started.
 
     Attributes:
         ended: Whether its end is written.
@@ -181,7 +180,7 @@ class TurnJournal:
         *,
         record: MemoryRecord | None,
         start: int,
-        spent: Meter,
+        spent: Callable[[], Usage],
     ) -> None:
         self._journal = journal
         self._origin = origin
@@ -349,7 +348,7 @@ class TurnJournal:
 
     def _used(self) -> tuple[int, ...]:
         """Give what the turn used, where no turn above it counts that too."""
-        return () if self._origin.parent_call_id is not None else _counts_of(self._spent.usage)
+        return () if self._origin.parent_call_id is not None else _counts_of(self._spent())
 
     def _put(self, index: int, message: Message) -> None:
         if index < len(self._there):

@@ -29,7 +29,6 @@ class Memory:
     Attributes:
         remembers: The same.
         lock: Held by the turn that runs; turns run one after another, in the order they came.
-        turn: The turn that runs, or None.
         record: What a journal holds of it; None where none does.
     """
 
@@ -42,7 +41,6 @@ class Memory:
         "lock",
         "record",
         "remembers",
-        "turn",
     )
 
     def __init__(self, messages: Iterable[Message], *, remembers: bool) -> None:
@@ -50,7 +48,6 @@ class Memory:
         self._conversation = self._start
         self.remembers = remembers
         self.lock = TurnLock()
-        self.turn: object = None
         self._open = False
         self._aside: list[Sequence[Message]] = []
         self.record: MemoryRecord | None = None

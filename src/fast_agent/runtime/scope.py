@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scope:
     """What a turn inherits from whoever started it.
 
@@ -35,6 +37,7 @@ class Scope:
         human: The way to the person of this conversation, before that of the runtime, or None.
     """
 
+    _: KW_ONLY
     meters: tuple[Meter, ...] = ()
     listener: Listener | None = None
     depth: int = 0
@@ -45,6 +48,30 @@ class Scope:
     journal: Journal | None = None
     cast: Cast | None = None
     human: Human | None = None
+
+    def below(
+        self, turn_id: str, meters: tuple[Meter, ...], *, depth: int = 0, parent: str | None = None
+    ) -> Scope:
+        """Give the scope of what a turn in this one starts.
+
+        Args:
+            turn_id: The turn.
+            meters: What to charge besides what is charged here.
+            depth: How many agents come between.
+            parent: What the turns below answer; None is what the turn itself does.
+        """
+        return Scope(
+            meters=meters + self.meters,
+            listener=self.listener,
+            depth=self.depth + depth,
+            parent_call_id=self.parent_call_id if parent is None else parent,
+            correlation_id=self.correlation_id or turn_id,
+            charges=self.charges,
+            transcript=self.transcript,
+            journal=self.journal,
+            cast=self.cast,
+            human=self.human,
+        )
 
     def within(self, own: Scope) -> Scope:
         """Give this scope, in the conversation of an instance's own scope where it names none."""

@@ -8,13 +8,14 @@ an error result for each call they kept from running.
 from __future__ import annotations
 
 from asyncio import CancelledError, current_task
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError, LimitError, SessionError
 from fast_agent.messages.view import error_result
 from fast_agent.runtime.events import ToolFinished, ToolProgressed, ToolStarted
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.tool import ToolContext, no_progress
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ log = getLogger(__name__)
 CANCELLED = "cancelled before it finished"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TurnCallContext(ToolContext):
     """The context of a call made in a turn: what a tool that starts agents needs besides.
 
@@ -44,6 +45,7 @@ class TurnCallContext(ToolContext):
         index: Which call of the message it is, from 0.
     """
 
+    _: KW_ONLY
     origin: Origin
     scope: Scope
     site: CallSite

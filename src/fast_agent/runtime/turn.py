@@ -33,7 +33,6 @@ from fast_agent.runtime.events import (
     Warned,
 )
 from fast_agent.runtime.output import correction
-from fast_agent.runtime.scope import Scope
 from fast_agent.runtime.tool_calls import ToolCalls, told
 from fast_agent.runtime.turn_setup import MAX_ITERATIONS, MAX_WITHOUT_TOOLS, TurnResult
 from fast_agent.sessions.cumulative import Entry
@@ -44,10 +43,12 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import StopReason
     from fast_agent.models.model import Delta, DeltaSink, ModelResponse
+    from fast_agent.models.usage import Usage
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.journal import MemoryRecord, TurnJournal
     from fast_agent.runtime.output import OutputShape
+    from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.turn_setup import TurnSetup
     from fast_agent.tools.toolbox import ToolTable
 
@@ -72,12 +73,14 @@ class Turn:
     __slots__ = (
         "_adopted",
         "_answered",
+        "_below",
         "_budget",
         "_corrected",
         "_draft",
         "_journal",
         "_keep",
         "_kept",
+        "_limited",
         "_listener",
         "_origin",
         "_output",
@@ -89,7 +92,6 @@ class Turn:
         "_setup",
         "_start",
         "_structured",
-        "_tree",
         "_unheard",
     )
 
@@ -110,21 +112,10 @@ class Turn:
         self._listener: Listener | None = scope.listener
         self._origin = Origin(setup.agent, turn_id, scope.parent_call_id)
         self._own = Meter(setup.agent)
-        self._tree = Meter(setup.agent)
-        own, limited = meters
-        self._budget = Budget((self._own, self._tree, own, limited, *scope.meters))
-        self._scope = Scope(
-            meters=(self._tree, limited, *scope.meters),
-            listener=scope.listener,
-            depth=scope.depth,
-            parent_call_id=scope.parent_call_id,
-            correlation_id=scope.correlation_id or turn_id,
-            charges=scope.charges,
-            transcript=scope.transcript,
-            journal=scope.journal,
-            cast=scope.cast,
-            human=scope.human,
-        )
+        own, self._limited = meters
+        self._budget = Budget((self._own, own, self._limited, *scope.meters))
+        self._scope = scope
+        self._below: tuple[Meter, Scope] | None = None
         self._output = output
         self._requests = 0
         self._answered = False
@@ -146,7 +137,7 @@ class Turn:
                 scope,
                 record=record,
                 start=self._start,
-                spent=self._tree,
+                spent=self._spent,
             )
 
     async def run(self, message: Message) -> TurnResult:
@@ -188,27 +179,27 @@ class Turn:
         except BaseException:
             self._abandon("cancelled", None)
             raise
+        own, tree = self._usages()
         result = TurnResult(
             self._origin.turn_id,
             answer,
             answer.stop_reason or "endTurn",
-            self._own.usage,
-            self._tree.usage,
+            own,
+            tree,
             said,
             self._structured,
             adopted=tuple(self._adopted),
         )
         if listener is not None:
-            listener(
-                TurnFinished(
-                    self._origin, result.stop_reason, answer, result.usage, result.tree_usage
-                )
-            )
+            listener(TurnFinished(self._origin, result.stop_reason, answer, own, tree))
         return result
 
     async def _converse(self, message: Message) -> Message:
         setup = self._setup
-        await self._add(message)
+        if setup.hooks is None:
+            self._draft.append(message)
+        else:
+            await self._add(message)
         tools = await setup.tools.table()
         system = await setup.render()
         while True:
@@ -298,7 +289,7 @@ class Turn:
         raise ModelError(msg, hint="raise `request_params.timeout_seconds`")
 
     async def _run_tools(self, answer: Message, tools: ToolTable) -> None:
-        draft = self._draft
+        draft, scope = self._draft, self._scope_below()
         await self._hooked("before_tool_call", answer, draft.history)
         calls = answer.tool_calls
         concurrent = len(calls) > 1 and self._setup.params.parallel_tool_calls is not False
@@ -306,9 +297,9 @@ class Turn:
             calls,
             tools,
             origin=self._origin,
-            scope=self._scope,
+            scope=scope,
             budget=self._budget,
-            site=CallSite(draft.draft(), self._warn, concurrent=concurrent, cast=self._scope.cast),
+            site=CallSite(draft.draft(), self._warn, concurrent=concurrent, cast=scope.cast),
             record=None if self._journal is None else self._journal.tool_answered,
         )
         draft.append(answer)
@@ -318,6 +309,22 @@ class Turn:
         await self._hooked("after_tool_call", results, draft.history)
         self._running = None
         await self._add(results)
+
+    def _scope_below(self) -> Scope:
+        """Give where the agents stand that tools start."""
+        if self._below is None:
+            below = Meter(self._setup.agent)
+            meters = below, self._limited
+            self._below = below, self._scope.below(self._origin.turn_id, meters)
+        return self._below[1]
+
+    def _usages(self) -> tuple[Usage, Usage]:
+        """Give what the agent itself used, and the same with everything below it."""
+        own = self._own.usage
+        return own, own if self._below is None else own + self._below[0].usage
+
+    def _spent(self) -> Usage:
+        return self._usages()[1]
 
     def _stop(self, answer: Message, limit: int) -> Message:
         """End the turn at an answer whose calls may not be run any more."""
@@ -404,7 +411,7 @@ class Turn:
             journal.dropped(stop_reason)
         listener = self._listener
         if listener is not None:
-            own, tree = self._own.usage, self._tree.usage
+            own, tree = self._usages()
             listener(TurnFinished(self._origin, stop_reason, None, own, tree, error))
 
     def _tell_unheard(self) -> None:
@@ -419,7 +426,7 @@ class Turn:
         """
         self._settled = True
         draft = self._draft
-        said = draft.history[self._start :]
+        said = tuple(draft.history.iterate(self._start))
         transcript = self._scope.transcript
         if transcript is not None:
             origin = self._origin

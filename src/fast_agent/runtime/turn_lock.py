@@ -6,10 +6,11 @@ messages at the same moment would wait for ever; the one that would close the ri
 
 from __future__ import annotations
 
+from collections import deque
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from anyio import Lock, WouldBlock
+from anyio import Event
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from fast_agent.errors import RunError
@@ -22,25 +23,29 @@ if TYPE_CHECKING:
 class TurnLock:
     """A lock held by the turn that runs; the others get it in the order they came.
 
-    `async with` raises RunError where waiting would never end.
+    `async with` raises RunError where waiting would never end. While it is free, taking it makes
+    nothing that a waiting turn would need.
     """
 
-    __slots__ = ("_hold", "_lock", "_token")
+    __slots__ = ("_hold", "_token", "_waiting")
 
     def __init__(self) -> None:
-        self._lock = Lock()
         self._hold: _Hold | None = None
         self._token: Token[tuple[_Hold, ...]] | None = None
+        self._waiting: deque[Event] = deque()
+
+    @property
+    def is_around(self) -> bool:
+        """Whether the running code is inside of the turn that holds it."""
+        return self._hold is not None and self._hold in _AROUND.get()
 
     async def __aenter__(self) -> None:
         await checkpoint_if_cancelled()
         around = _AROUND.get()
-        try:
-            self._lock.acquire_nowait()
-        except WouldBlock:
+        if self._hold is not None or self._waiting:
             await self._wait(around)
-        self._hold = _Hold()
-        self._token = _AROUND.set((*around, self._hold))
+        self._hold = hold = _Hold()
+        self._token = _AROUND.set((*around, hold))
 
     async def __aexit__(
         self,
@@ -51,7 +56,12 @@ class TurnLock:
         if self._token is not None:
             _AROUND.reset(self._token)
         self._hold = self._token = None
-        self._lock.release()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let the first that waits go on, if it is free."""
+        if self._waiting and self._hold is None:
+            self._waiting[0].set()
 
     async def _wait(self, around: tuple[_Hold, ...]) -> None:
         if self._waits_for(around):
@@ -61,11 +71,18 @@ class TurnLock:
             )
         for hold in around:
             hold.waiting.append(self)
+        turn = Event()
+        self._waiting.append(turn)
         try:
-            await self._lock.acquire()
+            await turn.wait()
+        except BaseException:
+            self._waiting.remove(turn)
+            self._wake()  # it may have been let go on just now
+            raise
         finally:
             for hold in around:
                 hold.waiting.remove(self)
+        self._waiting.popleft()
 
     def _waits_for(self, around: tuple[_Hold, ...]) -> bool:
         """Say whether the turn that holds this waits, over others even, for one of these."""

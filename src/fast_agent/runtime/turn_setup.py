@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
 from typing import TYPE_CHECKING, Final, Protocol
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,7 +38,7 @@ class ToolSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TurnSetup:
     """What all turns of one agent instance have in common.
 
@@ -51,6 +53,7 @@ class TurnSetup:
         hooks: Functions called on the way, or None.
     """
 
+    _: KW_ONLY
     agent: str
     model: Model
     render: Callable[[], Awaitable[str]]
@@ -60,7 +63,7 @@ class TurnSetup:
     hooks: TurnHooks | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnResult:
     """What a turn gave.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.history import History
 from fast_agent.messages.validity import close_open_calls
 from fast_agent.messages.view import LOST, append_to_view
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One turn of one agent.
 

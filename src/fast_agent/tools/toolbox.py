@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from operator import is_not
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.messages.content import TextContent
@@ -79,7 +80,7 @@ class Toolbox:
         self._toolsets = tuple(toolsets)
         self._on_duplicate = on_duplicate
         self._reported: set[tuple[str, str, str | None]] = set()
-        self._seen: tuple[Sequence[Tool], ...] = ()
+        self._seen: list[Sequence[Tool]] = []
         self._table = ToolTable(self._fixed, self._report)
 
     async def table(self) -> ToolTable:
@@ -91,11 +92,8 @@ class Toolbox:
         """
         if not self._toolsets:
             return self._table
-        now = tuple([await toolset.tools() for toolset in self._toolsets])
-        same = len(now) == len(self._seen) and all(
-            new is old for new, old in zip(now, self._seen, strict=True)
-        )
-        if not same:
+        now = [await toolset.tools() for toolset in self._toolsets]
+        if len(now) != len(self._seen) or any(map(is_not, now, self._seen)):
             tools = (*self._fixed, *(tool for tools in now for tool in tools))
             self._table = ToolTable(tools, self._report)
             self._seen = now

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
@@ -42,8 +41,9 @@ class Chain(Workflow):
         for index, name in enumerate(sequence):
             output = turn.output if index == last else None
             result = await turn.ask(turn.member(name), message, output=output)
-            turn.tell("step", agent=name, index=index, of=last + 1, text=excerpt(result.text))
-            steps.append({"agent": name, "text": excerpt(result.text)})
+            text = excerpt(result.text)
+            turn.tell("step", agent=name, index=index, of=last + 1, text=text)
+            steps.append({"agent": name, "text": text})
             if index == last:
                 break
             turn.warn_if_early(name, result)
@@ -58,7 +58,7 @@ class Chain(Workflow):
         if result is None:
             raise RunError(f"chain `{self.name}` has no agents", hint="list them in `sequence`")
         return Outcome(
-            replace(result.message, native=None),
+            result.message.without_native(),
             {"type": "chain", "steps": steps},
             result.structured,
             result.stop_reason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import FastAgentError, LimitError, RunError
@@ -89,7 +89,7 @@ class EvaluatorOptimizer(Workflow):
             asked = self._rewriting(request, attempts[-1])
         chosen = attempts[best].answer
         return Outcome(
-            replace(chosen.message, native=None),
+            chosen.message.without_native(),
             {
                 "type": "evaluator_optimizer",
                 "ratings": [_facts(attempt.rating) for attempt in attempts],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
+from fast_agent.text.frozen import frozen
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.settled import together
 from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
@@ -30,7 +30,7 @@ def parallel_blueprint(card: Card, workshop: Workshop) -> Blueprint:
     return WorkflowBlueprint(card, workshop, Parallel)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Branch:
     """How one branch ended.
 
@@ -72,7 +72,7 @@ class Parallel(Workflow):
         asked = _fan_in_message(request if config.include_request else None, branches)
         result = await turn.ask(turn.member(config.fan_in), asked, output=turn.output)
         workflow["fan_in"] = config.fan_in
-        answer = replace(result.message, native=None)
+        answer = result.message.without_native()
         return Outcome(answer, workflow, result.structured, result.stop_reason)
 
     async def _branches(self, request: Message, turn: WorkflowTurn) -> Sequence[_Branch]:

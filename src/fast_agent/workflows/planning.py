@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -195,7 +194,7 @@ class Planning:
             "plan": progress.record(),
             "stopped": end,
         }
-        answer = replace(result.message, native=None)
+        answer = result.message.without_native()
         return Outcome(answer, record, result.structured, result.stop_reason)
 
     def _end(self) -> str | None:

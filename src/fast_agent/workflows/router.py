@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.messages.content import TextContent
@@ -52,7 +51,7 @@ class Router(Workflow):
         agent = str(route["agent"])
         result = await turn.ask(turn.member(agent), request, output=turn.output)
         return Outcome(
-            replace(result.message, native=None),
+            result.message.without_native(),
             {"type": "router", **route},
             result.structured,
             result.stop_reason,

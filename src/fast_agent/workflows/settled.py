@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -51,17 +52,17 @@ async def together(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     async def run(index: int) -> None:
         ended[index] = await jobs[index]()
 
-    async def run_rest() -> None:
-        own = next(left, None)
+    def start_rest() -> None:
         for index in left:
             group.start_soon(run, index)
-        if own is not None:
-            await run(own)
 
     # A task costs a good part of a turn, so jobs run here until one waits for something. Then the
-    # task that stands by begins, and gives each job that is left a task.
+    # loop goes on to what stands by, and each job that is left gets a task.
     async with create_task_group() as group:
-        group.start_soon(run_rest)
-        for index in left:
-            await run(index)
+        standing_by = get_running_loop().call_soon(start_rest)
+        try:
+            for index in left:
+                await run(index)
+        finally:
+            standing_by.cancel()
     return cast("list[T]", ended)

@@ -13,13 +13,14 @@ from fast_agent.cards.fields import default_of
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.runtime.agent import TURNS, Agent
+from fast_agent.runtime.agent import Agent
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.events import TurnFinished, TurnStarted, fan_out
 from fast_agent.runtime.memory import Memory
 from fast_agent.runtime.tool_calls import told
 from fast_agent.runtime.turn import NOTES
 from fast_agent.runtime.turn_setup import TurnResult
+from fast_agent.text.frozen import frozen
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class WorkflowSetup:
     brain: Brain | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What one run of a workflow gave.
 
@@ -176,8 +177,8 @@ class Workflow(Agent):
         scope = self._setup.scope if scope is None else scope.within(self._setup.scope)
         if listener is not None:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
-        around, memory = TURNS.get(), self._memory
-        if memory.turn in around:
+        memory = self._memory
+        if memory.lock.is_around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
             raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
         self.bind(scope.cast)
@@ -186,11 +187,11 @@ class Workflow(Agent):
             tape = self._setup.workshop.surroundings.tape
             if tape is None:
                 async with memory.lock:
-                    return await self._turn(message, scope, output, around)
+                    return await self._turn(message, scope, output)
             with tape.places.turn(self.name, message, scope.parent_call_id):
                 await tape.enter(self.name)
                 async with memory.lock:
-                    return await self._turn(message, scope, output, around)
+                    return await self._turn(message, scope, output)
         finally:
             self._turns -= 1
 
@@ -214,13 +215,7 @@ class Workflow(Agent):
             if isinstance(member, Workflow):
                 member.bind(cast)
 
-    async def _turn(
-        self,
-        message: Message,
-        scope: Scope,
-        output: OutputShape | None,
-        around: tuple[object, ...],
-    ) -> TurnResult:
+    async def _turn(self, message: Message, scope: Scope, output: OutputShape | None) -> TurnResult:
         if self._closed:
             raise RunError(f"agent `{self.name}` is closed")
         memory = self._memory
@@ -235,15 +230,11 @@ class Workflow(Agent):
             conversation=draft,
             output=output,
         )
-        memory.turn = turn
-        token = TURNS.set((*around, turn))
         try:
             journal = self._journal(turn, scope, len(draft.history))
             return await self._run(message, turn, base, draft, journal)
         finally:
-            memory.turn = None
             memory.end()
-            TURNS.reset(token)
 
     def _journal(self, turn: WorkflowTurn, scope: Scope, start: int) -> TurnJournal | None:
         """Give what writes the turn down, if anything does."""
@@ -251,9 +242,13 @@ class Workflow(Agent):
             return None
         from fast_agent.runtime.journal import TurnJournal
 
-        record = self._memory.record
         return TurnJournal(
-            scope.journal, turn.origin, scope, record=record, start=start, spent=turn.tree
+            scope.journal,
+            turn.origin,
+            scope,
+            record=self._memory.record,
+            start=start,
+            spent=lambda: turn.tree.usage,
         )
 
     async def _run(

@@ -101,13 +101,7 @@ class WorkflowTurn:
         self.own = Meter(config.name)
         self.tree = Meter(config.name)
         self._agent_meter, limited = meters
-        self._below = replace(
-            scope,
-            meters=(self.tree, limited, *scope.meters),
-            depth=scope.depth + 1,
-            parent_call_id=turn_id,
-            correlation_id=scope.correlation_id or turn_id,
-        )
+        self._below = scope.below(turn_id, (self.tree, limited), depth=1, parent=turn_id)
 
     @property
     def listener(self) -> Listener | None:
