@@ -280,7 +280,7 @@ def test_interrupting_a_run_ends_it_quietly(project: Path) -> None:
     import time
 
     command = [Path(sys.executable).with_name("fast-agent"), "go", "--model", "passthrough"]
-    call = '***CALL_TOOL execute {"command": "touch started; sleep 30"}'
+    call = '***CALL_TOOL execute {"command": "touch started; sleep 600"}'
     process = subprocess.Popen(
         [*command, "--shell", "-m", call], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
