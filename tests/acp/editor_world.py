@@ -33,12 +33,14 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 from pydantic import ValidationError
+from tests.patience import until
 from tests.whole_file import write_whole
 
 from fast_agent import FastAgent
 from fast_agent.acp.opening import SessionOpening
 from fast_agent.acp.remembered import RememberedPermissions
 from fast_agent.acp.stdio import serve
+from fast_agent.errors import SessionError
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -233,6 +235,18 @@ class Connected:
     async def prompt(self, session_id: str, text: str) -> Any:
         """Send a text and wait for the end of the turn."""
         return await self.agent.prompt(session_id=session_id, prompt=[text_block(text)])
+
+    async def begun(self, *session_ids: str) -> None:
+        """Wait until the first turns of sessions have begun, as their logs tell."""
+
+        def told() -> bool:
+            try:
+                states = [SessionStore(self.home).read(one)[1] for one in session_ids]
+            except SessionError:
+                return False
+            return all(state.history("agent") for state in states)
+
+        await until(told)
 
 
 @asynccontextmanager

@@ -131,7 +131,7 @@ async def test_a_closed_session_is_open_no_more_and_can_be_loaded(tmp_path: Path
 async def test_closing_cancels_what_runs(tmp_path: Path) -> None:
     import anyio
 
-    async with connected(tmp_path, model="slow?seconds=60") as there:
+    async with connected(tmp_path, model="slow?seconds=600") as there:
         session = (await there.open()).session_id
         ended: list[str] = []
 
@@ -140,7 +140,7 @@ async def test_closing_cancels_what_runs(tmp_path: Path) -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
-            await anyio.sleep(0.05)
+            await there.begun(session)
             await there.agent.close_session(session_id=session)
         assert ended == ["cancelled"]
 

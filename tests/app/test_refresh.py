@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from tests.app.refresh_world import World
+from tests.patience import until
 
 from fast_agent.errors import CardError, FastAgentError, RunError
 
@@ -70,7 +71,14 @@ async def test_what_depends_on_a_changed_agent_is_new_too(world: World) -> None:
 
 @pytest.mark.spec("LIVE-3")
 async def test_a_turn_under_way_ends_as_it_began_and_the_next_waits_for_it(world: World) -> None:
-    world.write("ann", "One.", model="slow?seconds=0.2", default="true")
+    begun, goes_on = world.directory / "begun", world.directory / "goes on"
+    (world.directory / "tools.py").write_text(
+        "import anyio\nfrom pathlib import Path\n\n\nasync def hold() -> str:\n"
+        f"    Path({str(begun)!r}).touch()\n"
+        f"    while not Path({str(goes_on)!r}).exists():\n        await anyio.sleep(0.01)\n"
+        "    return 'first'\n"
+    )
+    world.write("ann", "One.", function_tools='["tools.py:hold"]', default="true")
     answers: list[str] = []
     async with world.live() as app, anyio.create_task_group() as tasks:
         old = app["ann"]
@@ -78,14 +86,15 @@ async def test_a_turn_under_way_ends_as_it_began_and_the_next_waits_for_it(world
         async def ask(text: str) -> None:
             answers.append(await app["ann"].send(text))
 
-        tasks.start_soon(ask, "first")
-        await anyio.sleep(0.05)
+        tasks.start_soon(ask, "***CALL_TOOL hold {}")
+        await until(begun.exists)
         world.write("ann", "Two.", default="true")
         await world.reload(app)
         assert not old.idle
+        goes_on.touch()
         await ask("second")
         assert answers == ["first", "second"]
-        assert len(app["ann"].history) == 4
+        assert len(app["ann"].history) == 6
         world.write("ann", "Three.", default="true")
         await world.reload(app)
         with pytest.raises(RunError, match="is closed"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from tests.app.refresh_world import World
+from tests.patience import until
 
 from fast_agent.errors import FastAgentError
 
@@ -27,8 +28,8 @@ class ServerWorld(World):
     def bring(self, agent: str, *who: str, text: str = "Hi.", **more: str) -> None:
         """Write an agent that brings servers, each named `who` before its `=`."""
         servers = "".join(
-            f'\n  - {{target: "{sys.executable} {SERVER} {one.partition("=")[2]}",'
-            f" name: {one.partition('=')[0]}}}"
+            f'\n  - {{target: "{sys.executable} {SERVER} {one.partition("=")[2]} '
+            f'{self.directory}", name: {one.partition("=")[0]}}}'
             for one in who
         )
         self.write(agent, text, mcp_connect=servers, **more)
@@ -117,9 +118,10 @@ async def test_a_call_under_way_is_answered_by_the_server_it_was_made_to(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
-            await anyio.sleep(0.05)
+            await until((world.directory / "begun").exists)
             world.bring("ann", "box=two")
             await world.reload(app)
+            (world.directory / "goes on").touch()
             assert (await who(app, "ann", "box"))[0] == "two"
         assert answers == [("one", old)]
         await ended(old)

@@ -48,7 +48,7 @@ async def test_a_workflow_ends_with_the_members_it_began_with(world: World) -> N
         async with anyio.create_task_group() as tasks:
             for number in (2, 3, 4):
                 tasks.start_soon(ask)
-                await anyio.sleep(0.02)
+                await anyio.wait_all_tasks_blocked()
                 stamped(world, number)
                 await world.reload(app)
         assert answers == ["1 1", "2 2", "3 3"]
@@ -72,7 +72,7 @@ async def test_an_agent_calls_the_child_its_turn_began_with(world: World) -> Non
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
-            await anyio.sleep(0.03)
+            await anyio.wait_all_tasks_blocked()
             world.stamp("low", 2)
             await world.reload(app)
         await ask()

@@ -1,4 +1,4 @@
-"""An MCP server over standard input and output that says who it is, or does so after a while."""
+"""An MCP server over standard input and output that says who it is, at once or when it may."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("who", "later")]
@@ -22,7 +23,9 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         return {"tools": TOOLS}
     if method == "tools/call":
         if params["name"] == "later":
-            time.sleep(0.3)
+            Path(sys.argv[2], "begun").touch()
+            while not Path(sys.argv[2], "goes on").exists():
+                time.sleep(0.02)
         return {"content": [{"type": "text", "text": f"{sys.argv[1]} {os.getpid()}"}]}
     return None
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from tests.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -285,15 +285,12 @@ def test_a_recording_of_a_killed_run_is_read_up_to_where_it_broke_off(
     run: Run, project: Path
 ) -> None:
     (project / "slow.yaml").write_text("type: chain\nsequence: [writer, sleeper]\nname: slow\n")
-    (project / "sleeper.md").write_text("---\ntype: agent\nmodel: slow?seconds=60\n---\nS.\n")
+    (project / "sleeper.md").write_text("---\ntype: agent\nmodel: slow?seconds=600\n---\nS.\n")
     arguments = ["go", "--card", ".", "--agent", "slow", "-m", "hello", "--record", "run.jsonl"]
     program = Path(sys.executable).with_name("fast-agent")
     recording = project / "run.jsonl"
     with subprocess.Popen([program, *arguments], cwd=project) as process:
-        for _ in range(200):
-            if recording.exists() and "sleeper" in recording.read_text():
-                break
-            time.sleep(0.05)
+        wait_until(lambda: recording.exists() and "sleeper" in recording.read_text())
         process.kill()
     text = recording.read_text()
     assert '"kind": "model", "turn": "slow:' in text

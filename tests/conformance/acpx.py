@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.conformance.suite import Outcome
+from tests.conformance.suite import LONGEST, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -106,6 +106,6 @@ class Acpx:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=LONGEST,
         )
         return done.stdout

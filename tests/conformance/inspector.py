@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.conformance.suite import Outcome
+from tests.conformance.suite import LONGEST, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -104,6 +104,7 @@ class Inspector:
                 capture_output=True,
                 text=True,
                 check=False,
+                timeout=LONGEST,
             )
         name = f"{' '.join(trial.arguments)}, {era}"
         if done.returncode != trial.status:

@@ -55,7 +55,11 @@ class Node:
             npm = ("npm", "install", "--no-fund", "--no-audit", "--no-package-lock")
             _install((*npm, f"{package}@{version}"), place, self.environ)
             stamp.write_text(version, "utf-8")
-        return place / "node_modules/.bin" / name
+        program = place / "node_modules/.bin" / name
+        if not program.exists():
+            stamp.unlink()
+            raise MissingError(f"`{package}` came without its program `{name}`")
+        return program
 
 
 def find_node(place: Path) -> Node:
@@ -79,7 +83,12 @@ def find_node(place: Path) -> Node:
 
 
 def _version_of(node: str) -> tuple[int, int]:
-    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    try:
+        told = subprocess.run(
+            [node, "--version"], capture_output=True, text=True, check=False, timeout=_SECONDS
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return (0, 0)
     found = re.match(r"v(\d+)\.(\d+)", told)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 PACKAGE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
 HERE = Path(__file__).parent
+LONGEST = 300.0
+"""Seconds after which a program that has not ended hangs."""
 
 HANDSHAKE = (
     "server-initialize",
@@ -188,6 +190,7 @@ class Suite:
                 capture_output=True,
                 text=True,
                 check=False,
+                timeout=LONGEST,
             )
             checks = list(_checks(Path(folder)))
         if not checks:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from tests.models.conftest import HELLO, KEY, Asked, Reply, ask_of, failure_of_request
 from tests.models.conftest import OpenAIWire as Wired
+from tests.patience import pass_seconds, until
 
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError
@@ -162,9 +163,16 @@ async def test_a_secret_in_the_address_is_not_shown(start_wire: StartWire) -> No
 async def test_timeout_ends_the_request(start_wire: StartWire) -> None:
     asked = ask_of(start_wire, Wired.answer(content="first"), Reply([], hold=True))
     await asked.model.request(HELLO)
-    short = ModelRequest("", [Message.user("x")], params=RequestParams(timeout_seconds=0.2))
-    error = await failure_of_request(asked, short)
-    assert error.message == "`generic.m` did not answer within 0.2 seconds"
+    short = ModelRequest("", [Message.user("x")], params=RequestParams(timeout_seconds=60))
+
+    async def let_time_pass() -> None:
+        await until(asked.wire.holding.is_set)
+        pass_seconds(60)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(let_time_pass)
+        error = await failure_of_request(asked, short)
+        assert error.message == "`generic.m` did not answer within 60 seconds"
     assert await anyio.to_thread.run_sync(asked.wire.client_gone.wait, 60)
 
 

@@ -135,7 +135,7 @@ async def test_a_replay_writes_no_history_file(tmp_path: Path) -> None:
 async def test_a_time_out_is_replayed_as_one(tmp_path: Path) -> None:
     write(
         tmp_path,
-        lead__md="---\ntype: agent\nmodel: passthrough\nagents: [kid]\nchild_timeout_sec: 0.1\n"
+        lead__md="---\ntype: agent\nmodel: passthrough\nagents: [kid]\nchild_timeout_sec: 0.5\n"
         "default: true\n---\nLead.\n",
         kid__md="---\ntype: agent\nmodel: slow?seconds=30\n---\nRepeat.\n",
     )
@@ -145,5 +145,5 @@ async def test_a_time_out_is_replayed_as_one(tmp_path: Path) -> None:
 
     recorded, replayed, player = await twice(tmp_path, play)
     assert replayed == recorded
-    assert "within the 0.1 s of `child_timeout_sec`" in recorded[0]
+    assert "within the 0.5 s of `child_timeout_sec`" in recorded[0]
     assert player.left() == ()

@@ -3,17 +3,17 @@ import asyncio
 import enum
 import logging
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from threading import Event, current_thread, main_thread
+from threading import Barrier, Event, current_thread, main_thread
 from typing import Annotated, Any, Literal, NotRequired, Optional, Union
 
 import anyio
 import jsonschema
 import pytest
 from pydantic import BaseModel, Field
+from tests.patience import until
 from typing_extensions import TypedDict
 
 from fast_agent.errors import ToolError
@@ -338,22 +338,24 @@ async def test_a_result_a_model_cannot_be_given_is_an_error_result(context: Tool
 
 @pytest.mark.spec("TOOL-3")
 async def test_synchronous_functions_run_beside_the_loop(context: ToolContext) -> None:
-    waiting = FunctionTool(lambda: time.sleep(0.2))
-    ticks = 0
+    all_begun, free = Barrier(4, timeout=60), Event()
 
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await anyio.sleep(0.005)
-            ticks += 1
+    def work() -> bool:
+        all_begun.wait()
+        return free.wait(60)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(tick)
-        async with anyio.create_task_group() as calls:
-            for _ in range(3):
-                calls.start_soon(partial(call, waiting, context))
-        group.cancel_scope.cancel()
-    assert ticks > 5
+    answers: list[str] = []
+
+    async def ask() -> None:
+        answers.append((await call(FunctionTool(work), context)).text)
+
+    async with anyio.create_task_group() as calls:
+        for _ in range(3):
+            calls.start_soon(ask)
+        await until(lambda: all_begun.n_waiting == 3)
+        all_begun.wait()
+        free.set()
+    assert answers == ["true"] * 3
 
 
 @pytest.mark.spec("TOOL-3")
@@ -376,19 +378,26 @@ async def test_cancelling_ends_a_coroutine_function_and_gives_up_on_another(
     context: ToolContext,
 ) -> None:
     ended: list[str] = []
-    free = Event()
+    begun, free = Event(), Event()
 
     async def sleep() -> None:
+        begun.set()
         try:
-            await anyio.sleep(60)
+            await anyio.sleep(600)
         except asyncio.CancelledError:
             ended.append("cancelled")
             raise
 
-    for made in (FunctionTool(sleep), FunctionTool(free.wait)):
-        with anyio.move_on_after(0.05) as scope:
-            await call(made, context)
-        assert scope.cancelled_caught
+    def wait() -> None:
+        begun.set()
+        free.wait()
+
+    for made in (FunctionTool(sleep), FunctionTool(wait)):
+        begun.clear()
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(call, made, context)
+            await until(begun.is_set)
+            calls.cancel_scope.cancel()
     assert ended == ["cancelled"]
     free.set()
 
