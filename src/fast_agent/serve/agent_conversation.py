@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anyio import CancelScope
+from anyio.to_thread import run_sync
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -128,8 +131,11 @@ class Conversation:
             if cast is not None:
                 await cast.aclose()
         finally:
-            if session is not None:
-                session.close()
+            if session is not None and self._begin is not None:
+                session.close()  # at once: it may be taken up again
+            elif session is not None:
+                with CancelScope(shield=True):
+                    await run_sync(session.close)  # it waits for the disk
 
     async def aclose(self) -> None:
         """End it; its session, where it has one, can be resumed elsewhere."""
