@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from fast_agent.cli import card_options
 
@@ -71,4 +72,8 @@ def command(**options: Any) -> None:
     """
     from fast_agent.cli.serving import Serving
 
+    given = click.get_current_context().get_parameter_source
+    for option in ("host", "port"):
+        if options["transport"] == "stdio" and given(option) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{option} is for --transport http")
     Serving(**options).run()
