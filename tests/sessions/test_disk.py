@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+from shutil import copyfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,13 +12,19 @@ from tests.sessions.refusing_journal import Refusing
 from tests.sessions.session_world import plain_turn, store_in, write
 
 from fast_agent.errors import SessionError
+from fast_agent.messages.validity import check_validity
 from fast_agent.runtime.events import ModelAnswered, TextStreamed
-from fast_agent.sessions.store import SessionStore
+from fast_agent.sessions.log import EventLog
+from fast_agent.sessions.state import state_of
+from fast_agent.sessions.store import DIRECTORY, SessionStore
+from fast_agent.sessions.turn_record import INTERRUPTED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fast_agent.messages.message import Message
     from fast_agent.runtime.events import Event
+    from fast_agent.sessions.session import Session
 
 pytestmark = pytest.mark.anyio
 
@@ -131,3 +139,56 @@ async def test_a_last_answer_that_cannot_be_written_is_not_heard_of(tmp_path: Pa
             journal.refuses = False
             await runtime.agent("kid").send("again")
             assert session.history("kid") == list(runtime.agent("kid").history)
+
+
+async def test_the_file_itself_is_brought_to_the_disk_with_the_first_turn(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        async with live(world_of(), session.journal) as runtime:
+            await runtime.agent("kid").send("hi")
+        alone = tmp_path / "alone"
+        (alone / DIRECTORY).mkdir(parents=True)
+        name = f"{session.id}.sqlite"
+        copyfile(tmp_path / DIRECTORY / name, alone / DIRECTORY / name)
+        with SessionStore(alone).open(session.id) as copy:
+            assert copy.history("kid") == session.history("kid") != []
+
+
+def after_a_loss_of_power(home: Path, session: Session, wal: bytes) -> tuple[int, list[Message]]:
+    """Give what is left of a session where so much of what was not waited for is on the disk."""
+    (home / DIRECTORY).mkdir(parents=True)
+    name = f"{session.id}.sqlite"
+    copyfile(session.journal._log.path, home / DIRECTORY / name)
+    (home / DIRECTORY / f"{name}-wal").write_bytes(wal)
+    state = EventLog.open(home / DIRECTORY / name, lambda: 0.0)
+    last = state_of(state).last
+    state.close()
+    with SessionStore(home).open(session.id) as left:
+        return last, left.history("ann")
+
+
+@pytest.mark.spec("SESSION-18")
+@pytest.mark.parametrize("seed", range(8))
+def test_of_what_was_not_waited_for_a_loss_of_power_leaves_the_beginning(
+    tmp_path: Path, seed: int
+) -> None:
+    draw = Random(seed)
+    clock = Hands()
+    with SessionStore(tmp_path / "whole", now=clock).create() as session:
+        first, *others = (plain_turn(str(n), f"asked {n}", "told " * (n * 40)) for n in range(40))
+        session.journal.record(*first[:-1])
+        session.journal.settle(first[-1])
+        write(session, *others)
+        whole = session.history("ann")
+        log = session.journal._log.path
+        wal = log.with_name(f"{log.name}-wal").read_bytes()
+        assert len(wal) > 200_000
+        cut = wal[: draw.randrange(len(wal))]
+        hole = draw.randrange(len(wal) // 4096) * 4096
+        holed = wal[:hole] + bytes(4096) + wal[hole + 4096 :]
+        for number, left in enumerate((cut, holed)):
+            last, history = after_a_loss_of_power(tmp_path / str(number), session, left)
+            assert 3 <= last < 3 + 3 * len(others)
+            assert check_validity(history) == []
+            there = [one for one in history if one.text != INTERRUPTED]
+            assert there == whole[: len(there)]
+            assert len(there) >= 2 * (last // 3)
