@@ -206,6 +206,16 @@ async def test_limits_of_the_card_hold_for_all_draws() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_limit_is_no_failed_draw() -> None:
+    """One more draw and the vote would end without having converged."""
+    limits = RequestParams(usage_limits=UsageLimits(max_requests=3))
+    world = World({"judge": steps("a b a")})
+    with pytest.raises(LimitError, match="`max_requests` of 3"):
+        await ask(world, voter(k=3, max_samples=4, request_params=limits))
+    assert world.told("flag") == []
+
+
+@pytest.mark.anyio
 async def test_the_cost_of_a_cancelled_vote_is_counted() -> None:
     world = World({"judge": lambda _: Delay(600)})
     judge = AgentConfig(name="judge", instruction="Count.")

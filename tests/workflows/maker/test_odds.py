@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from fast_agent.errors import RunError
 from fast_agent.workflows.maker.odds import (
+    against,
     smallest_k,
     step_success,
     task_success,
@@ -87,6 +90,21 @@ def test_many_steps_lose_no_digits() -> None:
 def test_answers_that_are_always_right_need_one_vote() -> None:
     assert smallest_k(1.0, HANOI_20, 0.999) == 1
     assert (step_success(1.0, 1), votes_per_step(1.0, 3)) == (1, 3)
+
+
+@pytest.mark.spec("MAKER-6")
+@pytest.mark.parametrize("steps", [1, 10, 1000])
+def test_a_target_that_lies_at_a_k_is_not_lost_to_rounding(steps: int) -> None:
+    """The quotient of the logarithms is just beside a whole number at each of these."""
+    for percent, wanted in product(range(51, 100), range(2, 12)):
+        p = percent / 100
+        target = (1 + against(p, wanted)) ** -steps
+        if not 1e-300 < target < 1 - 1e-6:
+            continue
+        k = smallest_k(p, steps, target)
+        allowed = math.expm1(-math.log(target) / steps)
+        assert abs(k - wanted) <= 1
+        assert against(p, k) <= allowed < against(p, k - 1)
 
 
 def test_a_modest_target_needs_one_vote() -> None:
