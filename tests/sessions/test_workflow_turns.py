@@ -1,4 +1,4 @@
-"""Workflows whose turns are written down, when something cannot be."""
+"""Turns that set off others and are written down, when something cannot be."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
 from tests.sessions.session_world import store_in
+from tests.workflows.scripted_world import World, agent
 
 from fast_agent.errors import SessionError
 from fast_agent.messages.validity import check_validity
+from fast_agent.models.script import Call
 from fast_agent.runtime.events import TurnFinished
 
 if TYPE_CHECKING:
@@ -56,3 +58,30 @@ async def test_whichever_event_of_a_workflow_cannot_be_written_its_answer_is_not
         with store.open(session.id) as again:
             for name, history in histories.items():
                 assert list(again.history(name) or ()) == history
+
+
+@pytest.mark.spec("SESSION-12")
+async def test_a_merge_that_cannot_be_written_is_written_with_the_next_one(tmp_path: Path) -> None:
+    """Also where the agent it goes into has no turn of its own."""
+    boss = agent("boss", agents=("kid",), history_merge_target="child")
+    steps = [Call("agent__kid", {"message": "one"}), "done"] * 2
+
+    def world() -> World:
+        return World({"boss": steps, "kid": lambda _: "said"})
+
+    with store_in(tmp_path / "whole").create() as session:
+        whole = Refusing(session.journal, None)
+        async with world().runtime(boss, agent("kid"), journal=whole) as runtime:
+            await runtime.agent("boss").send("go")
+    store = store_in(tmp_path / "full")
+    with store.create() as session:
+        journal = Refusing(session.journal, whole.written.index(["HistoryExtended"]))
+        async with world().runtime(boss, agent("kid"), journal=journal) as runtime:
+            with pytest.raises(SessionError):
+                await runtime.agent("boss").send("go")
+            journal.refuses = False
+            await runtime.agent("boss").send("go")
+            remembered = list(runtime.agent("kid").history)
+    assert len(remembered) == 4
+    with store.open(session.id) as again:
+        assert again.history("kid") == remembered

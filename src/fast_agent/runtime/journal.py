@@ -123,9 +123,17 @@ class MemoryRecord:
         self._journal.record(HistoryCleared(self._agent, everything))
         self._length = left
 
-    def extended(self, messages: Sequence[Message]) -> None:
-        """Write that messages came to the history; what cannot be written is written later."""
+    def extended(self, messages: Sequence[Message], before: History) -> None:
+        """Write that messages came to a history; what cannot be written is written later.
+
+        Args:
+            messages: The messages.
+            before: What stands before them.
+        """
         try:
+            if self._length is None:
+                self.replaced((*before, *messages))
+                return
             self._journal.record(HistoryExtended(self._agent, tuple(messages)))
         except SessionError as error:
             self.lost()
@@ -333,7 +341,7 @@ class TurnJournal:
         if record is not None:
             record.grown(len(self._there))
             if adopted:
-                record.extended(adopted)
+                record.extended(adopted, history)
 
     def _event(self, stop_reason: str, *, kept: bool) -> TurnEnded:
         transcript = self._scope.transcript

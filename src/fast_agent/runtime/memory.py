@@ -153,9 +153,8 @@ class Memory:
         self._aside.clear()
 
     def _land(self, messages: Sequence[Message]) -> None:
-        draft = self._conversation.draft()
-        before = len(draft.history)
+        before, draft = self.history, self._conversation.draft()
         draft.append_block(messages)
         self._conversation = draft
         if self.record is not None:
-            self.record.extended(draft.history[before:])
+            self.record.extended(draft.history[len(before) :], before)
