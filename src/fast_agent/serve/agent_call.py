@@ -83,3 +83,22 @@ class AgentCall:
             return answer_of(await agent.generate(message, scope=scope, listener=listener))
         except FastAgentError as error:  # here, since what leaves a task group is a group
             return answer_of_problem(error)
+
+
+class Begun:
+    """A call that has its conversation.
+
+    Args:
+        call: The call.
+        session_id: The session it belongs to; None where its connection is that.
+
+    Attributes:
+        left: Whether its client has left.
+    """
+
+    __slots__ = ("call", "left", "session_id")
+
+    def __init__(self, call: AgentCall, session_id: str | None) -> None:
+        self.call = call
+        self.session_id = session_id
+        self.left = False

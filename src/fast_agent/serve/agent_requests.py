@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from fast_agent.serve.agent_server import AgentServer, Begun
+    from fast_agent.serve.agent_call import Begun
+    from fast_agent.serve.agent_server import AgentServer
     from fast_agent.serve.plain_message import PlainMessage
     from fast_agent.serve.plain_requests import Plain
 
@@ -103,7 +104,7 @@ class AgentRequests(PlainRequests):
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
-            with self._server.open_call(plain.session, message.id, tasks.cancel_scope):
+            with self._server.guests.calling(plain.session, message.id, tasks.cancel_scope):
                 answer = Answer((await begun.call.run()).data)
             tasks.cancel_scope.cancel()
         return None if answer is None else self._server.sealed(answer, plain.session, begun)

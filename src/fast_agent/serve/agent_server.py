@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 from weakref import WeakKeyDictionary
@@ -20,15 +19,16 @@ from fast_agent.resources.paging import page
 from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_params, shown
 from fast_agent.resources.provider import Addition
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
-from fast_agent.serve.agent_call import AgentCall
+from fast_agent.serve.agent_call import AgentCall, Begun
 from fast_agent.serve.agent_departure import departure_of
 from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_exchange import Exchange, Exchanges
+from fast_agent.serve.agent_guests import Guests, is_askable
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
 from fast_agent.serve.resource_server import ResourceServer, connection_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from anyio.abc import TaskGroup
     from starlette.types import ASGIApp
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.serve.agent_scopes import Scopes
     from fast_agent.serve.plain_message import PlainMessage
     from fast_agent.serve.resource_server import Context
-    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.text.json_value import JsonObject
 
 SERVER_NAME = "fast-agent-mcp"
 SESSION_ID = "fast-agent/session"
@@ -68,37 +68,6 @@ class Served(NamedTuple):
     additions: Sequence[Addition] = ()
 
 
-class Begun:
-    """A call that has its conversation.
-
-    Args:
-        call: The call.
-        session_id: The session it belongs to; None where its connection is that.
-
-    Attributes:
-        left: Whether its client has left.
-    """
-
-    __slots__ = ("call", "left", "session_id")
-
-    def __init__(self, call: AgentCall, session_id: str | None) -> None:
-        self.call = call
-        self.session_id = session_id
-        self.left = False
-
-
-class _Guest(NamedTuple):
-    """A client that opened with a handshake.
-
-    Args:
-        own: The conversation of its connection; None where connections have none.
-        askable: Whether it can be asked for anything while it waits.
-    """
-
-    own: Conversation | None
-    askable: bool
-
-
 class AgentServer(ResourceServer):
     """Serves agents with the SDK's transports, as long as `open_server` holds it open.
 
@@ -111,6 +80,9 @@ class AgentServer(ResourceServer):
         beside: What is served besides.
         info: How the server calls itself.
         grace_seconds: How long calls may take to end once the server is asked to stop.
+
+    Attributes:
+        guests: The clients that opened with a handshake.
     """
 
     streams = True
@@ -141,9 +113,7 @@ class AgentServer(ResourceServer):
         self._drain = Drain(lambda: scopes.in_use + self._late > 0, grace_seconds)
         self._exchanges = Exchanges(new_id)
         self._loaded: Callable[[], None] = _nothing
-        self._guests: dict[Session, _Guest] = {}
-        self._calls: dict[Session, dict[int | str, CancelScope]] = {}
-        """Calls under way that the SDK does not know of."""
+        self.guests = Guests(scopes)
         self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
 
     def stop(self, then: Callable[[], None]) -> None:
@@ -161,7 +131,7 @@ class AgentServer(ResourceServer):
         changed = Change(tools=True, prompts=True)
         newest = self._generations.current
         for session in self.service.following.sessions:
-            own = self._own(session)
+            own = self.guests.own(session)
             if own is None or own.generation is newest:
                 session.tell(changed)
 
@@ -173,19 +143,14 @@ class AgentServer(ResourceServer):
 
     def notice(self, session: Session | None, method: str, params: JsonObject) -> None:
         """Take a notification: a call may be called off that never reached the SDK."""
-        request_id = params.get("requestId")
-        if method != "notifications/cancelled" or session is None:
-            return
-        if isinstance(request_id, (int, str)):
-            found = self._calls.get(session, {}).get(request_id)
-            if found is not None:
-                found.cancel()
+        if method == "notifications/cancelled" and session is not None:
+            self.guests.call_off(session, params)
 
     async def answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
         """Answer a request; see `ResourceServer.answer`."""
         if ctx.protocol_version not in MODERN_VERSIONS:
             await self._connected(session, ctx, params)
-        if ctx.method in _OF_AGENTS and self._own(session) is None:
+        if ctx.method in _OF_AGENTS and self.guests.own(session) is None:
             await self._generations.newest()
         if ctx.method not in {_CALL, _PROMPT}:
             return await super().answer(session, ctx, params)
@@ -196,13 +161,12 @@ class AgentServer(ResourceServer):
 
     async def welcome(self, session: Session, params: JsonObject) -> None:
         """Begin the conversation of a new connection; see `ResourceServer.welcome`."""
-        can = params.get("capabilities")
-        self._guests[session] = _Guest(await self.scopes.connect(), _askable(can))
+        await self.guests.welcome(session, params.get("capabilities"))
 
     async def farewell(self, session: Session) -> None:
         """End a session and its conversation; see `ResourceServer.farewell`."""
-        if session in self._guests:
-            await self._disconnected(session)
+        if session in self.guests:
+            await self.guests.farewell(session)
         await super().farewell(session)
 
     async def list_plainly(self, session: Session, message: PlainMessage) -> Answer | None:
@@ -215,7 +179,7 @@ class AgentServer(ResourceServer):
         Raises:
             ResourceError: It cannot be answered.
         """
-        if self._own(session) is None:
+        if self.guests.own(session) is None:
             await self._generations.newest()
         ask = partial(self.service.answer, session, message.method, message.params, message.id)
         return await to_thread.run_sync(ask)
@@ -241,37 +205,22 @@ class AgentServer(ResourceServer):
         if not isinstance(meta, Mapping) or "progressToken" in meta or "requestState" in params:
             return None
         if modern:
-            if _askable(meta.get(CAPABILITIES)):
+            if is_askable(meta.get(CAPABILITIES)):
                 return None
             session.protocol = MODERN_VERSIONS[-1]
         else:
-            guest = self._guests.get(session)
+            guest = self.guests.find(session)
             if guest is None or guest.askable:
                 return None
         name, arguments = params.get("name"), params.get("arguments", NOTHING)
         if not isinstance(name, str) or not isinstance(arguments, Mapping):
             return None
-        own = self._own(session)
+        own = self.guests.own(session)
         if own is None:
             await self._generations.newest()
         if name not in self._doors_of(own) or name in self._admin.names:
             return None
         return await self._begun(session, params, name, arguments)
-
-    @contextmanager
-    def open_call(
-        self, session: Session, request_id: int | str, scope: CancelScope
-    ) -> Generator[None]:
-        """Let the client call a call off while it is open."""
-        calls = self._calls.setdefault(session, {})
-        calls[request_id] = scope
-        try:
-            yield
-        finally:
-            if calls.get(request_id) is scope:
-                del calls[request_id]
-            if not calls:
-                self._calls.pop(session, None)
 
     def sealed(self, answer: Answer, session: Session, begun: Begun) -> Answer:
         """Add what the protocol wants on the answer of a call."""
@@ -283,24 +232,11 @@ class AgentServer(ResourceServer):
 
     async def _connected(self, session: Session, ctx: Context, params: JsonObject) -> None:
         """Begin the conversation of a new connection, and see what its client can be asked."""
-        if session in self._guests:
-            return
-        can = params.get("capabilities") if ctx.method == "initialize" else None
-        self._guests[session] = _Guest(await self.scopes.connect(), _askable(can))
-        stack = connection_of(ctx.session).exit_stack
-        stack.push_async_callback(self._disconnected, session)
-
-    async def _disconnected(self, session: Session) -> None:
-        guest = self._guests.pop(session)
-        for scope in tuple(self._calls.pop(session, {}).values()):
-            scope.cancel()
-        if guest.own is not None:
-            await self.scopes.disconnect(guest.own)
-
-    def _own(self, session: Session) -> Conversation | None:
-        """The conversation of a client's connection; None where it has none."""
-        guest = self._guests.get(session)
-        return None if guest is None else guest.own
+        if session not in self.guests:
+            can = params.get("capabilities") if ctx.method == "initialize" else None
+            await self.guests.welcome(session, can)
+            stack = connection_of(ctx.session).exit_stack
+            stack.push_async_callback(self.guests.farewell, session)
 
     async def _called(self, session: Session, ctx: Context, params: JsonObject) -> Answer:
         name = text_of(params, "name")
@@ -327,7 +263,7 @@ class AgentServer(ResourceServer):
         if self._drain.begun and not self._late and "requestState" not in params:
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params)
-        own = self._own(session) if held is None else held[1]
+        own = self.guests.own(session) if held is None else held[1]
         doors = self._doors_of(own)
         if name not in doors:
             return None
@@ -380,14 +316,14 @@ class AgentServer(ResourceServer):
         answer: ToolAnswer = await self._admin.call(name, arguments)
         if not answer.is_error:
             self._loaded()
-            await self.scopes.renew(self._own(session) if held is None else held[1])
+            await self.scopes.renew(self.guests.own(session) if held is None else held[1])
             await self.cards_changed()
         return self.service.seal(Answer(answer.data), session)
 
     async def _prompted(self, session: Session, params: JsonObject) -> Answer:
         name = text_of(params, "name")
         held = await self._held(session, params, begin=False)
-        own = self._own(session) if held is None else held[1]
+        own = self.guests.own(session) if held is None else held[1]
         agent = self._doors_of(own).of_prompt(name)
         if agent is None:
             raise bad_params(f"there is no prompt `{shown(name)}`")
@@ -424,14 +360,14 @@ class AgentServer(ResourceServer):
         return known
 
     def _list_tools(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self._own(session)).doors
+        doors = self._doors_of(self.guests.own(session)).doors
         found = {name: door.tool for name, door in doors.items()}
         for tool in (*self._admin.tools(), *self.service.tools()):
             found[tool.name] = encode(tool.data)
         return _listed("tools/list", "tools", found, params)
 
     def _list_prompts(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self._own(session)).doors
+        doors = self._doors_of(self.guests.own(session)).doors
         found = {name: door.prompt for name, door in doors.items()}
         return _listed("prompts/list", "prompts", found, params)
 
@@ -444,13 +380,6 @@ def _listed(method: str, key: str, found: Mapping[str, bytes], params: JsonObjec
 
 def _nothing() -> None:
     """Do nothing."""
-
-
-def _askable(capabilities: JsonValue) -> bool:
-    """Whether a client with these capabilities can be asked for anything on the way."""
-    if not isinstance(capabilities, Mapping):
-        return True  # nonsense, which the SDK refuses
-    return "elicitation" in capabilities or "sampling" in capabilities
 
 
 def _report_of(ctx: Context) -> Report | None:

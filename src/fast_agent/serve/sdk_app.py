@@ -25,11 +25,17 @@ if TYPE_CHECKING:
     Beside = Callable[[], Coroutine[None, None, None]]
 
 _SDK = (
+    "pydantic",
+    "mcp_types",
+    "mcp_types.methods",
+    "httpx2",
+    "starlette.applications",
     "mcp.server.lowlevel",
     "mcp.server.streamable_http_manager",
     "fast_agent.serve.agent_client",
 )
-"""What the SDK serves HTTP with, and what asks clients."""
+"""What the SDK serves HTTP with, and what asks clients: in pieces, between which a server can end.
+"""
 
 PATIENCE_SECONDS = 0.5
 """How long after the start the SDK is imported though nothing needs it yet.
@@ -93,13 +99,13 @@ class SdkApp:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._run)
             if self._beside is not None:
                 tasks.start_soon(self._beside)
-            await receive()
-            self._closing.set()
-            self._wanted.set()
-            await self._settled.wait()
+            async with anyio.create_task_group() as sdk:
+                sdk.start_soon(self._run)
+                await receive()
+                self._closing.set()
+                self._wanted.set()
             tasks.cancel_scope.cancel()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -107,9 +113,10 @@ class SdkApp:
         try:
             with anyio.move_on_after(PATIENCE_SECONDS):
                 await self._wanted.wait()
-            if self._closing.is_set():
-                return
-            await to_thread.run_sync(_import_sdk)
+            for name in _SDK:
+                if self._closing.is_set():
+                    return
+                await to_thread.run_sync(import_module, name)
             app = self._made()
             async with self._server.sdk.session_manager.run():
                 self._app = app
@@ -136,8 +143,3 @@ class SdkApp:
                 allowed_origins=[f"http://{host}" for host in hosts],
             ),
         )
-
-
-def _import_sdk() -> None:
-    for name in _SDK:
-        import_module(name)
