@@ -1,4 +1,9 @@
-"""Turns that call a Python function: the model asks, the function runs, the model answers."""
+"""Turns that call a Python function: the model asks, the function runs, the model answers.
+
+A turn with an `async def` waits for nothing, so its rate is turns in a second of processor time.
+One with a `def` waits for a thread to wake and to answer, so that its rate is by the clock; what it
+costs beside that waiting is told too.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +38,9 @@ def figures(setup: Setup) -> Iterator[Figure]:
     goal = Goal(4_000, at_least=True)
     yield done.figure("async", "function-tool turns, `async def`", "/s", goal)
     yield done.figure("sync", "function-tool turns, `def` (runs in a thread)", "/s", goal)
+    yield done.figure("work", "the same by processor time, of both threads", "/s", goal)
     yield done.figure("hops", "the same, in bare thread calls of the standard library", "x")
 
 
 def _rates(answer: dict[str, float]) -> Values:
-    return {"async": 1 / answer["async"], "sync": 1 / answer["sync"]}
+    return {name: 1 / answer[name] for name in ("async", "sync", "work")}

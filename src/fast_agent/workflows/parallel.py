@@ -77,19 +77,24 @@ class Parallel(Workflow):
 
     async def _branches(self, request: Message, turn: WorkflowTurn) -> Sequence[_Branch]:
         async def branch(index: int) -> _Branch:
-            done = _Branch(names[index], "cancelled", failed=True)
+            name = names[index]
+            done = _Branch(name, "cancelled", failed=True)
             try:
-                result = await self._ask(names[index], request, turn)
-                turn.warn_if_early(names[index], result)
-                done = _Branch(names[index], result.text, blocks_of(result.message))
+                if name in repeated:
+                    result = await self._ask_clone(name, request, turn)
+                else:
+                    result = await turn.ask(turn.member(name), request)
+                turn.warn_if_early(name, result)
+                done = _Branch(name, result.text, blocks_of(result.message))
             except FastAgentError as error:
-                done = _Branch(names[index], error.message, failed=True)
+                done = _Branch(name, error.message, failed=True)
             finally:
                 if turn.listener is not None:
                     turn.tell("branch", index=index, **done.facts)
             return done
 
         names = self.config.fan_out
+        repeated = {name for name in names if names.count(name) > 1}
         branches = await together([partial(branch, index) for index in range(len(names))])
         failed = [one for one in branches if one.failed]
         if len(failed) == len(branches):
@@ -99,9 +104,7 @@ class Parallel(Workflow):
             turn.warn(f"branch `{one.agent}` failed: {excerpt(one.text)}")
         return branches
 
-    async def _ask(self, name: str, request: Message, turn: WorkflowTurn) -> TurnResult:
-        if self.config.fan_out.count(name) == 1:
-            return await turn.ask(turn.member(name), request)
+    async def _ask_clone(self, name: str, request: Message, turn: WorkflowTurn) -> TurnResult:
         # Branches of one agent work at the same time only if each has an instance of its own.
         async with turn.clone(name) as agent:
             return await turn.ask(agent, request)
