@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 from tests.serve.agent_world import AgentWorld, ask, connected, session_of, text_of, told, until
 
@@ -58,3 +59,23 @@ async def test_a_call_of_its_own_holds_no_agents_afterwards(tmp_path: Path, mode
         for number in range(3):
             assert await ask(client, "ann", f"{number}") == f"{number}"
         assert server._generations.current.users == 0
+
+
+@pytest.mark.spec("SCOPE-9")
+async def test_new_connections_that_come_together_share_the_newer_agents(tmp_path: Path) -> None:
+    world = AgentWorld(tmp_path)
+    world.card("ann", "One.")
+    async with world.serving(scope="connection") as server:
+        old = server._generations.current
+        world.card("ann", "Two.")
+        world.program.reload()
+        found: list[object] = []
+
+        async def come() -> None:
+            found.append(await server._generations.newest())
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(come)
+        assert found == [server._generations.current] * 5
+        assert old is not server._generations.current
