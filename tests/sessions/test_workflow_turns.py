@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
 from tests.sessions.session_world import store_in
+from tests.workflows.one_of_each import PLACES, help_out, lead
 from tests.workflows.scripted_world import World, agent
 
-from fast_agent.errors import SessionError
+from fast_agent.errors import FastAgentError, SessionError
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Call
 from fast_agent.runtime.events import TurnFinished
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fast_agent.cards.agent_config import HistoryTarget
 
 pytestmark = pytest.mark.anyio
 
@@ -85,3 +89,48 @@ async def test_a_merge_that_cannot_be_written_is_written_with_the_next_one(tmp_p
     assert len(remembered) == 4
     with store.open(session.id) as again:
         assert again.history("kid") == remembered
+
+
+TARGETS: dict[str, HistoryTarget] = {
+    "full": "child",
+    "iterative_planner": "orchestrator",
+    "tool": "child",
+}
+
+
+@pytest.mark.spec("SESSION-12")
+@pytest.mark.parametrize("place", sorted(PLACES.keys() - {"end of a chain", "iterative"}))
+async def test_whatever_cannot_be_written_histories_and_log_agree_after_the_next_turns(
+    place: str, tmp_path: Path
+) -> None:
+    top = replace(PLACES[place], history_merge_target=TARGETS.get(place, "none"), use_history=True)
+    if top.type == "iterative_planner":
+        top = replace(top, plan_iterations=1)
+    points, point = 1, 0
+    while point < points:
+        store = store_in(tmp_path / f"{points} {point}")
+        world = World({"top": lead, "kid": help_out, "pal": help_out})
+        with store.create() as session:
+            # First nothing is refused, to count.
+            journal = Refusing(session.journal, point if points > 1 else None)
+            async with world.runtime(top, agent("kid"), agent("pal"), journal=journal) as runtime:
+                try:
+                    await runtime.agent("top").send("go")
+                except FastAgentError:
+                    assert points > 1
+                count = len(journal.written)
+                journal.refuses = False
+                names = ("top", "kid", "pal")
+                for name in names:
+                    await runtime.agent(name).send("again")
+                remembered = {name: list(runtime.agent(name).history) for name in names}
+        with store.open(session.id) as again:
+            for name, history in remembered.items():
+                assert check_validity(history) == []
+                assert list(again.history(name) or ()) == history
+            assert check_validity(again.journal.transcript.messages()) == []
+        if points == 1:
+            points = count
+        else:
+            point += 1
+    assert points > 3

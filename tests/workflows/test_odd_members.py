@@ -10,15 +10,14 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.workflows.scripted_world import World, agent, card
+from tests.workflows.one_of_each import PLACES, help_out, lead
+from tests.workflows.scripted_world import World, agent
 
 from fast_agent.errors import FastAgentError
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Call, Fail, Say
 
 if TYPE_CHECKING:
-    from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.models.model import ModelRequest
     from fast_agent.models.script import Step
     from fast_agent.text.json_value import JsonObject
 
@@ -32,22 +31,6 @@ ODD: dict[str, Step] = {
     "calls nobody": Call("agent__zed", {"message": "hello"}),
     "says nonsense": Say('{"rating": [], "agent": {}, "steps": 3, "tasks": "x"}'),
     "says what has no end": Say('{"a":' * 5000),
-}
-
-KID_FIRST = ("kid", "pal")
-PLACES: dict[str, AgentConfig] = {
-    "chain": card("top", "chain", sequence=KID_FIRST),
-    "end of a chain": card("top", "chain", sequence=("pal", "kid")),
-    "parallel": card("top", "parallel", fan_out=KID_FIRST),
-    "fan_in": card("top", "parallel", fan_out=("pal",), fan_in="kid"),
-    "router": card("top", "router", agents=KID_FIRST),
-    "generator": card("top", "evaluator_optimizer", generator="kid", evaluator="pal"),
-    "evaluator": card("top", "evaluator_optimizer", generator="pal", evaluator="kid"),
-    "full": card("top", "orchestrator", agents=KID_FIRST),
-    "iterative": card("top", "orchestrator", agents=KID_FIRST, plan_type="iterative"),
-    "iterative_planner": card("top", "iterative_planner", agents=KID_FIRST),
-    "MAKER": card("top", "MAKER", worker="kid", k=2, max_samples=6),
-    "tool": agent("top", agents=KID_FIRST),
 }
 
 ERRORS: dict[str, dict[str, str]] = {
@@ -65,26 +48,6 @@ ERRORS: dict[str, dict[str, str]] = {
 
 UNFINISHED = {"iterative", "iterative_planner"}
 """Where the model never says that all is done."""
-
-
-def lead(request: ModelRequest) -> Step | str:
-    """Play `top` as it should be played."""
-    shape = request.output_schema
-    if shape is None:
-        asked = any(one.tool_results for one in request.messages) or not request.tools
-        return "final" if asked else Call("agent__kid", {"message": "work"})
-    tasks = [{"agent": name, "description": "work"} for name in KID_FIRST]
-    step = {"description": "", "tasks": tasks}
-    if shape.name == "plan":
-        return json.dumps({"steps": [step]})
-    if shape.name == "next_step":
-        return json.dumps({**step, "is_complete": False})
-    return json.dumps({"agent": "kid", "confidence": "high", "reasoning": ""})
-
-
-def help_out(request: ModelRequest) -> str:
-    """Play `pal` as it should be played."""
-    return "fine" if request.output_schema is None else '{"rating": "GOOD"}'
 
 
 @pytest.mark.parametrize("place", PLACES)
