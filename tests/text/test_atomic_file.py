@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +22,24 @@ def test_follows_a_link_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
     assert [item.name for item in (tmp_path / "there").iterdir()] == ["real.txt"]
+
+
+@pytest.mark.spec("ROUTE-2")
+def test_it_is_on_the_disk_before_it_is_in_its_place_and_the_place_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    target = tmp_path / "file"
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        fsync(descriptor)
+        kind = "directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+        done.append(f"{kind}, {'in' if target.exists() else 'not in'} its place")
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_atomic(target, b"new")
+    assert done == ["file, not in its place", "directory, in its place"]
 
 
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:

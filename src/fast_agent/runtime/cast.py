@@ -152,12 +152,13 @@ class Cast:
         return old
 
     async def aclose(self) -> FastAgentError | None:
-        """Close every agent; returns the first problem."""
+        """Close every agent, with all it remembers written down; returns the first problem."""
         first: FastAgentError | None = None
         agents, self._agents = tuple(self._agents.values()), {}
         for agent in agents:
             try:
                 await agent.aclose()
+                agent.memory.write_out()
             except FastAgentError as error:
                 first = first or error
         return first

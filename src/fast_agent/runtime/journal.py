@@ -150,6 +150,11 @@ class MemoryRecord:
         """Take note that the journal does not hold what the memory holds."""
         self._length = None
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it does not, because something could not be written."""
+        return self._length is None
+
 
 class TurnJournal:
     """Writes down one turn.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from logging import getLogger
 from typing import TYPE_CHECKING
 
+from fast_agent.errors import SessionError
 from fast_agent.runtime.conversation import Conversation
 from fast_agent.runtime.turn_lock import TurnLock
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message
     from fast_agent.runtime.journal import Journal, MemoryRecord
+
+log = getLogger(__name__)
 
 
 class Memory:
@@ -123,6 +127,15 @@ class Memory:
         if past is None and self.record is not None:
             self._replace(self._first)
         self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))
+
+    def write_out(self) -> None:
+        """Write what a journal could not be told before, as at the end; a problem is logged."""
+        record = self.record
+        if record is not None and record.is_lost and not self._open:
+            try:
+                record.catch_up(self.history)
+            except SessionError as error:
+                log.warning("%s", error.message)
 
     def clear(self, *, everything: bool) -> None:
         """Forget all, or all but the templates; also what was put aside.
