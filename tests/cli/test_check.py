@@ -226,3 +226,27 @@ def test_json_of_nothing(run: Run) -> None:
     done = run("check", "--format", "json")
     assert done.code == 0
     assert json.loads(done.out)["cards"] == []
+
+
+@pytest.mark.parametrize("command", ["check", "test"])
+def test_a_directory_that_goes_while_it_is_looked_through_is_passed_over(
+    run: Run, write_card: WriteCard, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    card = write_card("cards/ann.md", "model: passthrough")
+    card.with_name("ann.test.yaml").write_text(
+        "cases: [{name: one, live: true, message: hi, expect: {text: hi}}]\n"
+    )
+    card.with_name("going").mkdir()
+    look = Path.is_dir
+
+    def look_and_lose(path: Path) -> bool:
+        there = look(path)
+        if path.name == "going" and there:
+            path.rmdir()
+            return True
+        return there
+
+    monkeypatch.setattr(Path, "is_dir", look_and_lose)
+    done = run(command, "cards")
+    assert done.code == 0, done.err + done.out
+    assert not card.with_name("going").exists()

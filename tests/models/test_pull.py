@@ -10,6 +10,7 @@ import threading
 import zipfile
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +29,6 @@ from fast_agent.models.weights import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 DATA = b"GGUF" + bytes(range(256)) * 20
 DIGEST = hashlib.sha256(DATA).hexdigest()
@@ -278,6 +278,28 @@ def test_local_weights_are_listed_found_and_removed(environ: dict[str, str]) -> 
     ]
     assert remove_local("b", environ).path == directory / "b.gguf"
     with pytest.raises(ModelError, match="no weights `b`"):
+        remove_local("b", environ)
+
+
+def test_weights_that_go_while_they_are_listed_are_left_out(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = weights_directory(environ)
+    directory.mkdir(parents=True)
+    for name in ("a.gguf", "b.gguf"):
+        (directory / name).write_bytes(b"GGUF")
+    look = Path.is_file
+
+    def look_and_lose(path: Path) -> bool:
+        there = look(path)
+        if path.name == "b.gguf":
+            path.unlink(missing_ok=True)
+        return there
+
+    monkeypatch.setattr(Path, "is_file", look_and_lose)
+    assert [file.name for file in list_local(environ)] == ["a"]
+    (directory / "b.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ModelError, match="cannot be deleted"):
         remove_local("b", environ)
 
 

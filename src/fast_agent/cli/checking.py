@@ -140,9 +140,13 @@ def _sets_below(directory: Path, depth: int) -> Iterator[tuple[str, ...]]:
         if found:
             yield found
         return
+    try:
+        entries = sorted(directory.iterdir())
+    except FileNotFoundError:  # deleted since it was listed
+        return
     below = [
         entry
-        for entry in sorted(directory.iterdir())
+        for entry in entries
         if entry.is_dir()
         and not entry.is_symlink()
         and (not entry.name.startswith(".") or entry.name == _HIDDEN_BUT_OURS)

@@ -16,6 +16,7 @@ import zipfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Final
 
 from fast_agent.errors import ModelError
@@ -343,7 +344,11 @@ def _digest_of(path: Path) -> str | None:
 
 
 def _size_of(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else -1
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return -1
+    return status.st_size if S_ISREG(status.st_mode) else -1
 
 
 def size_under(directory: Path) -> int:

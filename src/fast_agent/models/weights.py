@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -114,11 +115,13 @@ def list_local(environ: Mapping[str, str]) -> tuple[LocalFile, ...]:
     directory = weights_directory(environ)
     if not directory.is_dir():
         return ()
-    return tuple(
-        LocalFile(path.stem, path, path.stat().st_size, WEIGHTS.get(path.stem))
-        for path in sorted(directory.iterdir())
-        if path.suffix == SUFFIX and not path.name.startswith(".") and path.is_file()
-    )
+    found: list[LocalFile] = []
+    for path in sorted(directory.iterdir()):
+        if path.suffix == SUFFIX and not path.name.startswith(".") and path.is_file():
+            with suppress(FileNotFoundError):  # deleted a moment ago, by somebody else
+                size = path.stat().st_size
+                found.append(LocalFile(path.stem, path, size, WEIGHTS.get(path.stem)))
+    return tuple(found)
 
 
 def find_weights(name: str, environ: Mapping[str, str]) -> Path:
@@ -160,8 +163,8 @@ def remove_local(name: str, environ: Mapping[str, str]) -> LocalFile:
         ModelError: There are none of that name, or the file cannot be deleted.
     """
     path = find_weights(name, environ)
-    file = LocalFile(name, path, path.stat().st_size, WEIGHTS.get(name))
     try:
+        file = LocalFile(name, path, path.stat().st_size, WEIGHTS.get(name))
         path.unlink()
     except OSError as error:
         raise ModelError(f"`{path}` cannot be deleted: {error.strerror}") from error

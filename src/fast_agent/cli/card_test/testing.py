@@ -116,7 +116,10 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def _files_in(directory: Path, depth: int) -> Iterator[Path]:
-    entries = sorted(directory.iterdir())
+    try:
+        entries = sorted(directory.iterdir())
+    except FileNotFoundError:  # deleted since it was listed
+        return
     for entry in entries:
         if is_test_file(entry.name) and entry.is_file():
             yield entry
