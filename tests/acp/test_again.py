@@ -85,6 +85,23 @@ def test_the_connection_and_its_sessions_outlive_the_program(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("ACP-25")
+def test_programs_that_agents_run_hear_nothing_of_it(tmp_path: Path) -> None:
+    with begun(tmp_path, "--shell") as client:
+        session = client.open()
+        assert said(client, session, "/reload --force") == "starting again"
+        command = json.dumps({"command": f"echo [${VARIABLE}]"})
+        block = {"type": "text", "text": f"***CALL_TOOL execute {command}"}
+        client.begin("run", "session/prompt", sessionId=session, prompt=[block])
+        while (message := client.read()).get("method") != "session/request_permission":
+            pass
+        outcome = {"outcome": "selected", "optionId": "allow_once"}
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"outcome": outcome}}
+        client.write(json.dumps(answer).encode() + b"\n")
+        assert answered(client, session, "run") == "[]\n[exit code 0]"
+        assert client.end() == (0, "")
+
+
+@pytest.mark.spec("ACP-25")
 def test_half_a_message_is_not_lost(tmp_path: Path) -> None:
     with begun(tmp_path) as client:
         session = client.open()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fast_agent.acp.handover import Handover
 from fast_agent.app import FastAgent
 from fast_agent.cli import wanted
 from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
@@ -51,6 +52,7 @@ class Editing:
         """
         check_dump(self)
         show_log(quiet=self.quiet)
+        handover = Handover.taken(os.environ)  # before the program takes its environment from there
         program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
             with faults.kept():
@@ -62,7 +64,7 @@ class Editing:
         if wants_dump(self):
             dump_agents(program, self)
         else:
-            self._serve(program)
+            self._serve(program, handover)
 
     def _load(self, program: FastAgent) -> None:
         load_cards(
@@ -85,8 +87,7 @@ class Editing:
         if not self.quiet:
             wanted.report_warnings(program)
 
-    def _serve(self, program: FastAgent) -> None:
-        from fast_agent.acp.handover import Handover
+    def _serve(self, program: FastAgent, handover: Handover | None) -> None:
         from fast_agent.acp.opening import SessionOpening
         from fast_agent.acp.remembered import FILE, RememberedPermissions
         from fast_agent.acp.stdio import serve_stdio
@@ -103,4 +104,4 @@ class Editing:
             trust_cards=self.trust,
             store=None if self.no_session else partial(wanted.session_store, program),
         )
-        serve_stdio(opening, watch=self.watch, handover=Handover.taken(os.environ))
+        serve_stdio(opening, watch=self.watch, handover=handover)
