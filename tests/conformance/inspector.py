@@ -20,6 +20,7 @@ PACKAGE = "@modelcontextprotocol/inspector"
 VERSION = "2.12.0"
 ERAS = ("legacy", "modern")
 _PROGRAM = Path(sys.executable).with_name("fast-agent")
+_APART = ("--instance-scope", "connection")
 _SKILL = "skill://reading-tables"
 _HEAD = f"{_SKILL}/SKILL.md"
 _FILES = (_HEAD, f"{_SKILL}/_manifest", "skill://acme/refunds/SKILL.md")
@@ -126,7 +127,7 @@ class AgentInspector(Inspector):
     def __init__(self, program: Path, environ: Mapping[str, str], cards: Path) -> None:
         self._program = program
         self._environ = environ
-        self._serve = (_PROGRAM, "serve", "--card", cards, "--no-session")
+        self._serve = (_PROGRAM, "serve", "--card", cards, "--no-session", *_APART)
         self._over_stdio = (sys.executable, Path(__file__).with_name("agents.py"), cards)
 
     def _plan(self) -> Iterator[Trial]:
