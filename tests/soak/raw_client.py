@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SESSION = re.compile(rb"mcp-session-id: *([^\r\n]+)", re.IGNORECASE)
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})")
-_ANSWERS_IN = 20.0
+_ANSWERS_IN = 120.0
 
 _HELLO: dict[str, Any] = {
     "protocolVersion": "2025-11-25",

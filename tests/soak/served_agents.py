@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from mcp.client import Transport
 
-STARTS_IN = 60.0
-STOPS_IN = 30.0
+STARTS_IN = 120.0
+STOPS_IN = 60.0
 
 Scope = Literal["shared", "connection", "request"]
 

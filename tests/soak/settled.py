@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LOOKS_EVERY = 0.05
 _RESTS = 1.0
 """Seconds in which a server at rest must open and end nothing."""
-_RESTS_IN = 20.0
+_RESTS_IN = 60.0
 """Longest time to come to rest: connections and processes that were closed are gone then."""
 
 

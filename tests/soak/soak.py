@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEAST_ROUNDS = 2
-LEAVES_IN = 60.0
+LONGEST_WAIT = 300.0
+"""Longest time it goes on to have counted what is needed, in seconds."""
+
+LEAVES_IN = 120.0
 """Longest time for a visit that is under way to end, in seconds."""
 
 
@@ -61,6 +64,7 @@ class Plan:
         round_seconds: How long edits and visits go on before all must settle.
         visitors: How many of each kind of client visit each server at once.
         settles_in: Longest time for a server to take in what is on disk, in seconds.
+        needs: What must have been counted before it ends, be it later.
     """
 
     seconds: float
@@ -68,6 +72,7 @@ class Plan:
     round_seconds: float = 8.0
     visitors: int = 2
     settles_in: float = 15.0
+    needs: tuple[str, ...] = ()
 
 
 class Gate:
@@ -145,7 +150,10 @@ class Soak:
 
     @property
     def _goes_on(self) -> bool:
-        return self.clock() < self.plan.seconds or self.rounds < LEAST_ROUNDS
+        if self.clock() < self.plan.seconds or self.rounds < LEAST_ROUNDS:
+            return True
+        counts = self.findings.counts
+        return self.clock() < LONGEST_WAIT and not all(counts[one] for one in self.plan.needs)
 
     def clock(self) -> float:
         """Seconds since it began."""
