@@ -34,7 +34,7 @@ SESSION = "fast-agent/session"
 
 
 @pytest.mark.anyio
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.spec("FAULT-1", "FAULT-2", "FAULT-3", "FAULT-4", "FAULT-5", "FAULT-6")
 @pytest.mark.parametrize("edge", EDGES)
 async def test_cards_that_are_edited_badly(tmp_path: Path, edge: str) -> None:
@@ -148,7 +148,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.spec("FAULT-7", "FAULT-8", "FAULT-9", "FAULT-10", "FAULT-11")
 def test_a_rude_client_over_stdio(directory: Path) -> None:
     with StdioTalk(directory, "--instance-scope", "connection", "--no-session") as talk:
@@ -184,7 +184,7 @@ def _begin_more_than_1_000_sessions(talk: StdioTalk) -> None:
     assert "has ended" in talk.read()["error"]["message"]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.spec("FAULT-7", "FAULT-9", "FAULT-10", "FAULT-11")
 def test_a_rude_client_with_a_handshake_over_stdio(directory: Path) -> None:
     with StdioTalk(directory, "--no-session") as talk:
