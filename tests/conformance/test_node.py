@@ -31,7 +31,7 @@ def test_a_node_that_is_new_enough_is_used(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_package_is_installed_once_for_each_version(tmp_path: Path) -> None:
-    npm = 'mkdir -p node_modules/.bin; echo "$@" >> ../calls'
+    npm = 'mkdir -p node_modules/.bin; touch node_modules/.bin/run; echo "$@" >> ../calls'
     script(tmp_path / "bin/npm", npm)
     node = Node(tmp_path / "bin", tmp_path)
     for version in ("1", "1", "2", "2"):
@@ -39,6 +39,15 @@ def test_a_package_is_installed_once_for_each_version(tmp_path: Path) -> None:
         assert program == tmp_path / "thing/node_modules/.bin/run"
     calls = (tmp_path / "calls").read_text("utf-8").splitlines()
     assert [call.rpartition(" ")[2] for call in calls] == ["@scope/thing@1", "@scope/thing@2"]
+
+
+def test_a_package_without_its_program_is_installed_again(tmp_path: Path) -> None:
+    npm = script(tmp_path / "bin/npm", "exit 0")
+    node = Node(tmp_path / "bin", tmp_path)
+    with pytest.raises(MissingError, match="came without its program `run`"):
+        node.program("thing", "1", "run")
+    script(npm, "mkdir -p node_modules/.bin; touch node_modules/.bin/run")
+    assert node.program("thing", "1", "run").exists()
 
 
 def test_what_cannot_be_installed_is_missing(tmp_path: Path) -> None:
