@@ -113,7 +113,7 @@ async def test_a_client_hears_how_far_an_agent_is(world: AgentWorld) -> None:
 async def test_a_call_that_is_called_off_ends_and_leaves_a_history_to_go_on_from(
     world: AgentWorld,
 ) -> None:
-    world.card("ann", model="slow?seconds=30")
+    world.card("ann", model="slow?seconds=3")
     async with world.serving() as server, connected(server) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, client, "ann", "first")
