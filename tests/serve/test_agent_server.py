@@ -118,6 +118,7 @@ async def test_a_call_that_is_called_off_ends_and_leaves_a_history_to_go_on_from
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, client, "ann", "first")
             await until(lambda: server.scopes.in_use == 1)
+            await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
         await until(lambda: server.scopes.in_use == 0)
         assert (await heard(client, "ann"))[0] == "first"
