@@ -182,6 +182,23 @@ def test_a_vanished_root_is_reported_and_may_come_back(world: World) -> None:
     assert counts(world.reloader.run())[1] == ("bob",)
 
 
+def test_a_root_that_comes_back_file_by_file_is_followed(world: World) -> None:
+    directory = world.directory / "cards"
+    for name in ("near", "far"):
+        world.write(f"cards/{name}.md")
+    world.load("cards")
+    assert not world.reloader.run().changed
+    away = directory.rename(world.directory / "away")
+    assert world.reloader.run().refused
+    directory.mkdir()
+    (away / "near.md").rename(directory / "near.md")
+    assert world.reloader.run().removed == ("far",)
+    away_far = away / "far.md"
+    away_far.rename(directory / "far.md")
+    assert world.reloader.run().added == ("far",)
+    assert sorted(world.names) == ["far", "near"]
+
+
 def test_a_file_that_comes_and_goes_between_two_passes_is_followed(world: World) -> None:
     world.write("cards/ann.md")
     world.load("cards")
@@ -289,6 +306,7 @@ ACTIONS = st.lists(
                 "",
                 "FOLDER",
                 "PASS",
+                "AWAY",
             ]
         ),
     ),
@@ -297,16 +315,20 @@ ACTIONS = st.lists(
 
 
 def act(world: World, name: str, what: str, at: int) -> None:
-    """Write or remove a card, put a folder in its place, or only make a pass more."""
+    """Write or remove a card, put a folder in its place, take all away, or only make a pass."""
     path = world.directory / f"cards/{name}.md"
     if what == "PASS":
         world.reloader.run()
+        return
+    if what == "AWAY":
+        if path.parent.exists():
+            path.parent.rename(world.directory / f"away{at}")
         return
     if path.is_dir():
         path.rmdir()
     if what == "FOLDER":
         path.unlink(missing_ok=True)
-        path.mkdir()
+        path.mkdir(parents=True)
     elif what:
         fields = dict([what.split(": ")]) if ":" in what else {}
         os.utime(world.write(f"cards/{name}.md", what, **fields), ns=(at, at))

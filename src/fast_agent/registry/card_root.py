@@ -182,7 +182,9 @@ class CardRoot:
 
     def _take(self, load: CardLoad, known: dict[str, FileLoad] | None = None) -> bool:
         changed = load.files != self.load.files
-        self._known = known or _files_of_directory(load.files)
+        if known is None:
+            known, self._listing = _files_of_directory(load.files), None
+        self._known = known
         self.load = load
         return changed
 

@@ -146,5 +146,5 @@ class CodeDirectory:
 def forget(package: str) -> None:
     """Take the modules of a directory out of the interpreter's list."""
     inside = f"{package}."
-    for name in [name for name in sys.modules if name == package or name.startswith(inside)]:
+    for name in [name for name in tuple(sys.modules) if name == package or name.startswith(inside)]:
         del sys.modules[name]
