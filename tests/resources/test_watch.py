@@ -107,6 +107,34 @@ def test_the_place_may_go_and_come_back(watched: Watched) -> None:
     assert watched.after(lambda: (watched.place / "a.md").write_text("a")) is not None
 
 
+def test_another_place_may_come_under_the_name_at_once(watched: Watched) -> None:
+    def replace() -> None:
+        watched.place.rename(watched.place.with_name("aside"))
+        watched.place.mkdir()
+
+    assert watched.after(replace) is not None
+    assert watched.after(lambda: (watched.place / "a.md").write_text("a")) is not None
+
+
+def test_a_system_that_has_no_more_watches_to_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watchfiles = pytest.importorskip("watchfiles")
+
+    def no(*_: object, **__: object) -> Iterator[set[object]]:
+        raise RuntimeError("Error creating recommended watcher: Too many open files")
+        yield set()
+
+    def none(self: object, places: tuple[str, ...], *, deep: bool) -> None:
+        raise inotify.NoInotifyError("Too many open files")
+
+    monkeypatch.setattr(watchfiles, "watch", no)
+    monkeypatch.setattr(inotify.Inotify, "__init__", none)
+    made = Watched(tmp_path)
+    assert made.after(lambda: (tmp_path / "a.md").write_text("a")) is not None
+    made.stop()
+
+
 def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:
     watched.settle()
     known = watched.count

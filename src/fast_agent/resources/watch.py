@@ -110,29 +110,46 @@ class _Watch(Thread):
             from watchfiles import watch
         except ImportError:
             return False
-        if not self._all_there():
-            return False  # it cannot wait for a place to come
-        begun = False
-        for changes in watch(
-            *self._places,
-            watch_filter=None,
-            recursive=self._deep,
-            debounce=30,
-            step=15,
-            stop_event=self._stopped,
-            rust_timeout=200,
-            yield_on_timeout=True,
-            raise_interrupt=False,
-        ):
-            if changes or not begun:
-                begun = True
-                self._call()
-            if not self._all_there():
-                return False  # nor for one to come back
+        while not self._stopped.is_set():
+            places = self._identities()
+            if None in places:
+                return False  # it cannot wait for a place to come
+            begun = False
+            changing = watch(
+                *self._places,
+                watch_filter=None,
+                recursive=self._deep,
+                debounce=30,
+                step=15,
+                stop_event=self._stopped,
+                rust_timeout=200,
+                yield_on_timeout=True,
+                raise_interrupt=False,
+            )
+            # It does not see a place that came back in the place of another: then it begins again.
+            while not begun or self._identities() == places:
+                try:
+                    changes = next(changing)
+                except StopIteration:
+                    return True
+                except (OSError, RuntimeError):
+                    return False  # the system gives too little
+                if changes or not begun:
+                    begun = True
+                    self._call()
         return True
 
-    def _all_there(self) -> bool:
-        return all(os.path.exists(place) for place in self._places)  # noqa: PTH110
+    def _identities(self) -> list[tuple[int, int] | None]:
+        """Tell places from others that come under their names; None for what is not there."""
+        found: list[tuple[int, int] | None] = []
+        for place in self._places:
+            try:
+                status = os.stat(place)  # noqa: PTH116
+            except OSError:
+                found.append(None)
+            else:
+                found.append((status.st_dev, status.st_ino))
+        return found
 
     def _run(self, wait: Waiter) -> None:
         if not self._stopped.is_set():
