@@ -258,6 +258,7 @@ def test_calls_under_way_are_answered_before_the_end(tmp_path: Path) -> None:
             answers.append(client.call("busy", text)["content"][0]["text"])
 
         clients = server.open(), server.open({"elicitation": {}})
+        third = server.open()
         threads = [
             threading.Thread(target=ask, args=pair) for pair in zip(clients, begun, strict=True)
         ]
@@ -265,7 +266,8 @@ def test_calls_under_way_are_answered_before_the_end(tmp_path: Path) -> None:
             thread.start()
         wait_until(lambda: all(file.exists() for file in begun))
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.5)  # for the signal to be heard first; nothing fails if it is not
+        again = message("tools/call", call("ann", "again"), 7)
+        wait_until(lambda: b"about to stop" in third.post(again)[1])
         goes_on.touch()
         for thread in threads:
             thread.join(QUICKLY)

@@ -25,7 +25,7 @@ from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_exchange import Exchange, Exchanges
 from fast_agent.serve.agent_guests import Guests, is_askable
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
-from fast_agent.serve.resource_server import ResourceServer, connection_of
+from fast_agent.serve.resource_server import ResourceServer, came_late, connection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -243,7 +243,8 @@ class AgentServer(ResourceServer):
         arguments = NOTHING if params.get("arguments") is None else object_of(params, "arguments")
         if name in self._admin.names:
             return await self._administered(session, params, name, arguments)
-        begun = await self._begun(session, params, name, arguments)
+        late = came_late(ctx.request)
+        begun = await self._begun(session, params, name, arguments, late=late)
         if begun is None:
             if any(tool.name == name for tool in self.service.tools()):
                 return await to_thread.run_sync(self.service.call, session, _CALL, params)
@@ -256,11 +257,17 @@ class AgentServer(ResourceServer):
         return self.sealed(answer, session, begun)
 
     async def _begun(
-        self, session: Session, params: JsonObject, name: str, arguments: JsonObject
+        self,
+        session: Session,
+        params: JsonObject,
+        name: str,
+        arguments: JsonObject,
+        *,
+        late: bool = False,
     ) -> Begun | None:
         """Begin a call in its conversation; None where there is no agent of this name."""
         # Those that came before, and answers that calls under way wait for, are taken still.
-        if self._drain.begun and not self._late and "requestState" not in params:
+        if self._drain.begun and not late and "requestState" not in params:
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params)
         own = self.guests.own(session) if held is None else held[1]

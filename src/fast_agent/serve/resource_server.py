@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from mcp.shared.dispatcher import Outbound
     from mcp.shared.exceptions import MCPError
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Scope
 
     from fast_agent.resources.answer import Answer
     from fast_agent.resources.service import ResourceService
@@ -55,6 +55,7 @@ MOST_STREAMS = 1000
 
 _SESSION = "fast-agent session"
 _LISTEN = "subscriptions/listen"
+_LATE = "fast_agent.late"
 _QUICK = frozenset(
     {
         "initialize",
@@ -125,11 +126,18 @@ class ResourceServer:
         then()
 
     @contextmanager
-    def late(self) -> Generator[None]:
-        """Take note of a request that waits for the SDK to be imported, until it is answered."""
+    def late(self, scope: Scope) -> Generator[Scope]:
+        """Take note of a request that waits for the SDK to be imported, until it is answered.
+
+        Args:
+            scope: What the headers of the request say.
+
+        Yields:
+            The same, with a mark for `came_late`.
+        """
         self._late += 1
         try:
-            yield
+            yield {**scope, _LATE: True}
         finally:
             self._late -= 1
 
@@ -281,6 +289,11 @@ def session_of(connection: Connection) -> Session | None:
     """The session of a connection that was opened by a handshake; None where there is none yet."""
     known = connection.state.get(_SESSION)
     return known if isinstance(known, Session) else None
+
+
+def came_late(request: object) -> bool:
+    """Whether a request the SDK hands on has waited for it; see `ResourceServer.late`."""
+    return _LATE in getattr(request, "scope", ())
 
 
 def connection_of(session: ServerSession) -> Connection:

@@ -83,9 +83,10 @@ class SdkApp:
             await self._hand_on(scope, receive, send)
             return
         self._wanted.set()
-        with self._server.late() if scope["method"] == "POST" else nullcontext():
+        noting = self._server.late(scope) if scope["method"] == "POST" else nullcontext(scope)
+        with noting as noted:
             await self._settled.wait()
-            await self._hand_on(scope, receive, send)
+            await self._hand_on(noted, receive, send)
 
     async def _hand_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._app is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.serve.plain_sessions import PlainSession
     from fast_agent.text.json_value import JsonObject
 
-    Late = Callable[[], AbstractContextManager[None]]
+    Late = Callable[[Scope], AbstractContextManager[Scope]]
     Headers = Sequence[tuple[bytes, bytes]]
 
 _READY = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -59,8 +59,8 @@ class SdkWay:
         if opened.sdk_id is not None or scope["method"] != "POST":
             await self._take(opened, scope, receive, send)
             return
-        with self._late():
-            await self._take(opened, scope, receive, send)
+        with self._late(scope) as noted:
+            await self._take(opened, noted, receive, send)
 
     async def _take(self, opened: PlainSession, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._telling:
