@@ -234,7 +234,7 @@ def test_no_descriptor_is_lost(root: Path) -> None:
             folder.walk(Limits(tree_files=1))
         with pytest.raises(RefusedFileError):
             folder.walk(below="link")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_ignored() -> None:
