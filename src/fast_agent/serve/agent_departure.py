@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+from fast_agent.serve.request_note import note_of
 
 if TYPE_CHECKING:
     from anyio import CancelScope
@@ -60,8 +62,5 @@ class Departure:
 
 def departure_of(request: object) -> Departure | None:
     """Give that of a request the SDK hands on; None where it came by no HTTP."""
-    scope: object = getattr(request, "scope", None)
-    if not isinstance(scope, dict):
-        return None
-    found = cast("dict[str, object]", scope).get(DEPARTURE)
+    found = note_of(request, DEPARTURE)
     return found if isinstance(found, Departure) else None

@@ -10,9 +10,11 @@ import secrets
 from collections import OrderedDict
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
+
+from fast_agent.serve.request_note import note_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -142,8 +144,5 @@ class PlainSessions:
 
 def handed_on(request: object) -> PlainSession | None:
     """Give the session of a request that was handed on to the SDK; None where it has none here."""
-    scope: object = getattr(request, "scope", None)
-    if not isinstance(scope, dict):
-        return None
-    found = cast("dict[str, object]", scope).get(HANDED_ON)
+    found = note_of(request, HANDED_ON)
     return found if isinstance(found, PlainSession) else None

@@ -28,6 +28,7 @@ from fast_agent.resources.session import Session
 from fast_agent.serve.mailbox import Mailbox
 from fast_agent.serve.open_sessions import OpenSessions
 from fast_agent.serve.plain_sessions import PlainSessions, handed_on
+from fast_agent.serve.request_note import note_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable
@@ -293,7 +294,7 @@ def session_of(connection: Connection) -> Session | None:
 
 def came_late(request: object) -> bool:
     """Whether a request the SDK hands on has waited for it; see `ResourceServer.late`."""
-    return _LATE in getattr(request, "scope", ())
+    return note_of(request, _LATE) is True
 
 
 def connection_of(session: ServerSession) -> Connection:
