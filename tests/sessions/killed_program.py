@@ -19,39 +19,24 @@ from typing import TYPE_CHECKING
 
 import anyio
 from tests.sessions.live_world import live, world_of
+from tests.sessions.wrapped_journal import WrappedJournal
 
 from fast_agent.runtime.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
-    from fast_agent.messages.history import History
     from fast_agent.runtime.events import Event
-    from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.journal import SessionJournal
 
 
-class Deadly:
+class Deadly(WrappedJournal):
     """A journal that kills its process before or after it writes for the `last`th time."""
 
     def __init__(self, inner: SessionJournal, last: int, *, after: bool) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._left = last
         self._after = after
-
-    @property
-    def used(self) -> tuple[int, ...]:
-        return self._inner.used
-
-    @property
-    def transcript(self) -> CumulativeTranscript:
-        return self._inner.transcript
-
-    def history(self, agent: str) -> History | None:
-        return self._inner.history(agent)
-
-    def is_due(self, *, top: bool) -> bool:
-        return self._inner.is_due(top=top)
 
     def record(self, *events: SessionEvent) -> None:
         self._die(after=False)

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.sessions.wrapped_journal import WrappedJournal
+
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import TurnEnded
 
 if TYPE_CHECKING:
-    from fast_agent.messages.history import History
-    from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.journal import SessionJournal
 
 
-class Refusing:
+class Refusing(WrappedJournal):
     """A journal that stops to write after some events, and notes which are brought to the disk."""
 
     def __init__(self, inner: SessionJournal, written: int | None) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._left = written
         self.refuses = True
         self.written: list[list[str]] = []
         self.settled: list[TurnEnded] = []
-
-    @property
-    def used(self) -> tuple[int, ...]:
-        return self._inner.used
-
-    @property
-    def transcript(self) -> CumulativeTranscript:
-        return self._inner.transcript
-
-    def history(self, agent: str) -> History | None:
-        return self._inner.history(agent)
-
-    def is_due(self, *, top: bool) -> bool:
-        return self._inner.is_due(top=top)
 
     def record(self, *events: SessionEvent) -> None:
         self._count(events)
