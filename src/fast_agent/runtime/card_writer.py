@@ -19,6 +19,7 @@ from fast_agent.runtime.smart_tools import told
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_writer import UnwritableValueError, write_yaml
 from fast_agent.tools.result import error_result
+from fast_agent.tools.runtime_tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall
     from fast_agent.runtime.card_reach import CardReach
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.tools.tool import ToolContext, ToolSource
+    from fast_agent.tools.tool import ToolContext
 
 NAME: Final = "create_agent_card"
 MAX_BYTES: Final = 256 * 1024
@@ -51,7 +52,7 @@ _SPEC = ToolSpec(
 )
 
 
-class CardWriter:
+class CardWriter(RuntimeTool):
     """The tool.
 
     Args:
@@ -69,16 +70,6 @@ class CardWriter:
     def spec(self) -> ToolSpec:
         """How the model sees it."""
         return _SPEC
-
-    @property
-    def source(self) -> ToolSource:
-        """Always `runtime`."""
-        return "runtime"
-
-    @property
-    def server_name(self) -> str | None:
-        """Always None."""
-        return None
 
     @property
     def repeatable(self) -> bool:

@@ -19,6 +19,7 @@ from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.tool_calls import TurnCallContext
 from fast_agent.text.suggestion import closest
 from fast_agent.tools.result import error_result, said
+from fast_agent.tools.runtime_tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent_tool import Crew
     from fast_agent.runtime.card_reach import CardReach
     from fast_agent.runtime.runtime import Runtime
-    from fast_agent.tools.tool import ToolContext, ToolSource
+    from fast_agent.tools.tool import ToolContext
 
 MOST_CHARACTERS: Final = 20_000
 """Most characters of one answer."""
@@ -99,7 +100,7 @@ Work: TypeAlias = "Callable[[ToolArguments, TurnCallContext], Awaitable[tuple[Co
 
 
 @dataclass(frozen=True, slots=True)
-class SmartTool:
+class SmartTool(RuntimeTool):
     """One of the tools.
 
     Args:
@@ -111,16 +112,6 @@ class SmartTool:
     spec: ToolSpec
     work: Work
     repeatable: bool
-
-    @property
-    def source(self) -> ToolSource:
-        """Always `runtime`."""
-        return "runtime"
-
-    @property
-    def server_name(self) -> str | None:
-        """Always None."""
-        return None
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Answer a call; what goes wrong is an error result with every problem."""

@@ -14,12 +14,13 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.human_form import form_fields, schema_problem
 from fast_agent.tools.result import error_result
+from fast_agent.tools.runtime_tool import RuntimeTool
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human, HumanAnswer
-    from fast_agent.tools.tool import ToolContext, ToolSource
+    from fast_agent.tools.tool import ToolContext
 
 NAME = "request_human_input"
 ATTEMPTS = 3
@@ -47,7 +48,7 @@ _SPEC = ToolSpec(
 )
 
 
-class HumanInputTool:
+class HumanInputTool(RuntimeTool):
     """Asks a person.
 
     Args:
@@ -64,16 +65,6 @@ class HumanInputTool:
     def spec(self) -> ToolSpec:
         """How the model sees it."""
         return _SPEC
-
-    @property
-    def source(self) -> ToolSource:
-        """Always `runtime`."""
-        return "runtime"
-
-    @property
-    def server_name(self) -> str | None:
-        """Always None."""
-        return None
 
     @property
     def repeatable(self) -> bool:

@@ -20,6 +20,7 @@ from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.sections import excerpt, sections
 from fast_agent.resources.tokens import estimate
 from fast_agent.tools.result import error_result, said
+from fast_agent.tools.runtime_tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 from fast_agent.tools.worker_threads import WorkerThreads
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.resource import Resource, ResourceContent
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.tools.tool import ToolContext, ToolSource
+    from fast_agent.tools.tool import ToolContext
 
 LIST: Final = "resource_list"
 READ: Final = "resource_read"
@@ -84,7 +85,7 @@ Work: TypeAlias = "Callable[[ToolArguments], tuple[Content, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceTool:
+class ResourceTool(RuntimeTool):
     """One of the tools.
 
     Args:
@@ -96,16 +97,6 @@ class ResourceTool:
     spec: ToolSpec
     work: Work
     threads: WorkerThreads
-
-    @property
-    def source(self) -> ToolSource:
-        """Always `runtime`."""
-        return "runtime"
-
-    @property
-    def server_name(self) -> str | None:
-        """Always None."""
-        return None
 
     @property
     def repeatable(self) -> bool:

@@ -19,6 +19,7 @@ from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.tools.bounded_output import BoundedOutput
 from fast_agent.tools.result import error_result
+from fast_agent.tools.runtime_tool import RuntimeTool
 from fast_agent.tools.shell_environment import shell_environment
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.process_group import ProcessGroup
-    from fast_agent.tools.tool import Progress, ToolContext, ToolSource
+    from fast_agent.tools.tool import Progress, ToolContext
 
 NAME = "execute"
 
@@ -66,7 +67,7 @@ class ShellLimits:
 DEFAULT_LIMITS = ShellLimits()
 
 
-class ShellTool:
+class ShellTool(RuntimeTool):
     """Runs shell commands.
 
     Each command runs in a new session without input. When it ends, runs out of time or is
@@ -102,16 +103,6 @@ class ShellTool:
     def spec(self) -> ToolSpec:
         """How the model sees it."""
         return self._spec
-
-    @property
-    def source(self) -> ToolSource:
-        """Always `runtime`."""
-        return "runtime"
-
-    @property
-    def server_name(self) -> str | None:
-        """Always None."""
-        return None
 
     @property
     def repeatable(self) -> bool:

@@ -20,6 +20,7 @@ from fast_agent.resources.skill_client.text import (
     wrapped_skill,
 )
 from fast_agent.tools.result import error_result, said
+from fast_agent.tools.runtime_tool import RuntimeTool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.skill_gate import SkillGate
-    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+    from fast_agent.tools.tool import Tool, ToolContext
 
 LOAD = "load_skill"
 READ = "read_skill_file"
@@ -163,7 +164,7 @@ class SkillTools:
         return SkillTool(load, self), SkillTool(read, self)
 
 
-class SkillTool:
+class SkillTool(RuntimeTool):
     """One of the two tools.
 
     Args:
@@ -181,16 +182,6 @@ class SkillTool:
     def spec(self) -> ToolSpec:
         """How the model sees it."""
         return self._spec
-
-    @property
-    def source(self) -> ToolSource:
-        """Always `runtime`."""
-        return "runtime"
-
-    @property
-    def server_name(self) -> str | None:
-        """Always None: skills of several servers are read by one tool."""
-        return None
 
     @property
     def repeatable(self) -> bool:
