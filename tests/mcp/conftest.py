@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -140,6 +141,15 @@ class HttpServer:
 @pytest.fixture(scope="session")
 def start_http() -> Callable[..., HttpServer]:
     return HttpServer
+
+
+@pytest.fixture
+def held_port() -> Iterator[int]:
+    """Hold a port for servers that listen on it one after the other: nobody else is given it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

@@ -242,10 +242,10 @@ async def test_a_crash_is_an_error_result_and_the_next_call_connects_again(
 
 
 async def test_a_web_server_that_comes_back_is_used_again(
-    start_http: Any, http_spec: Any, make_context: Any
+    start_http: Any, held_port: int, http_spec: Any, make_context: Any
 ) -> None:
     clock = Clock()
-    server = start_http()
+    server = start_http(held_port)
     specs = [
         http_spec(server.url, protocol="2026-07-28"),
         replace(http_spec(server.url, protocol="legacy"), name="old"),
@@ -260,7 +260,7 @@ async def test_a_web_server_that_comes_back_is_used_again(
             down = await call(pool, make_context(), "echo", text="hello")
             assert down.is_error
             assert "server `web`" in down.text
-            server = start_http(server.port)
+            server = start_http(held_port)
             clock.now += 6  # past the time a failure to connect is believed
             assert (await call(pool, make_context(), "echo", text="again")).text == "again"
             # The new process knows nothing of the other session; a call it never took is repeated.

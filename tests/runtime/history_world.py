@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 from anyio.lowlevel import checkpoint
+from tests.patience import pass_seconds
 from tests.runtime.history_values import (
     CANCELLED,
     DIRECT,
@@ -121,7 +122,7 @@ class Episode:
             history_source=self.source,
             history_merge_target=self.target,
             max_parallel=self.random.choice((None, None, 1, 2)),
-            child_timeout_sec=0.02 if self.random.random() < 0.1 else None,
+            child_timeout_sec=60 if self.random.random() < 0.1 else None,
         )
         self._timeout = parent.child_timeout_sec
         cards = [Card(config, f"{config.name}.md") for config in (parent, *children)]
@@ -155,6 +156,7 @@ class Episode:
         rounds = [self._round() for _ in range(random.choice((1, 1, 2)))]
         self._rounds = list(rounds)
         cancel_at = random.randint(0, 40) if random.random() < 0.3 else MOST_STEPS
+        late_at = random.randint(0, 60)
         hangs = any(ask.way.startswith("hang") for asks in rounds for ask in asks)
         if hangs and self._timeout is None:
             cancel_at = min(cancel_at, random.randint(20, 60))
@@ -169,9 +171,11 @@ class Episode:
                 if step >= cancel_at:
                     group.cancel_scope.cancel()
                     break
+                if self._timeout is not None and step % 400 == late_at:
+                    pass_seconds(self._timeout)
                 if self._gates and random.random() < 0.5:
                     self._gates.pop(random.randrange(len(self._gates))).open.set()
-                # Threads that read and write files, and time-outs, need time to pass.
+                # Threads that read and write files need time to pass.
                 await (checkpoint() if step < 200 else anyio.sleep(0.001))
         self._gates.clear()
         self._compare(number, before, rounds)

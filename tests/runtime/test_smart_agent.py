@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import pytest
+from tests.patience import pass_seconds
 
 from fast_agent import FastAgent
 from fast_agent.cards.request_params import RequestParams, UsageLimits
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_fields import AgentFields
     from fast_agent.messages.message import ToolResult
+    from fast_agent.runtime.events import Listener
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +58,7 @@ class Desk:
         }
         self.program = FastAgent(cwd=self.directory, environ=self.environ)
         self.fields: AgentFields = {"model": "passthrough", **fields}
+        self.listener: Listener | None = None
 
     def write(self, name: str, text: str) -> Path:
         path = self.directory / name
@@ -65,7 +68,7 @@ class Desk:
 
     async def call(self, tool: str, /, **arguments: object) -> ToolResult:
         self.program.smart("desk", **self.fields)
-        async with self.program.run() as app:
+        async with self.program.run(listener=self.listener) as app:
             await app.desk.send(f"***CALL_TOOL {tool} {json.dumps(arguments)}")
             results = [one for message in app.desk.history for one in message.tool_results]
         (result,) = results
@@ -253,8 +256,13 @@ async def test_smart_agents_nest_only_so_deep(desk: Desk) -> None:
 
 @pytest.mark.spec("INTERNAL-23")
 async def test_a_card_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, child_timeout_sec=0.2)
-    desk.write("slow.md", "---\nmodel: slow?seconds=30\n---\nWait.")
+    def let_time_pass(event: object) -> None:
+        if isinstance(event, ChildStarted):
+            pass_seconds(60)
+
+    desk = Desk(tmp_path, child_timeout_sec=60)
+    desk.listener = let_time_pass
+    desk.write("slow.md", "---\nmodel: slow?seconds=600\n---\nWait.")
     result = await desk.call("smart", agent_card_path="slow.md", message="hi")
     assert result.is_error
     assert "`child_timeout_sec`" in result.text

@@ -277,7 +277,10 @@ async def serve_http() -> None:
     # With the protocol named, the event loop sends small answers at once instead of after 40 ms.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+        port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+        if port:  # who started this holds it, so that nobody else is given it
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(("127.0.0.1", port))
         listener.listen()
         print(listener.getsockname()[1], flush=True)
         config = uvicorn.Config(
