@@ -6,21 +6,21 @@ from typing import Any
 
 import click
 
-from fast_agent.cli import card_options
+from fast_agent.cli import options
 
 
 @click.command()
-@card_options.cards("the agent")
+@options.cards("the agent")
 @click.option("--agent", metavar="NAME", help="The agent to talk to first.")
-@card_options.MODEL
-@card_options.servers("Give the agent configured MCP servers.")
-@card_options.shell("Let every agent run commands, each with permission.")
-@card_options.WATCH
-@card_options.NO_SESSION
-@card_options.trust("a smart agent")
-@card_options.CONFIG_PATH
-@card_options.DUMP
-@card_options.quiet("Print no warnings.")
+@options.MODEL
+@options.servers("Give the agent configured MCP servers.")
+@options.shell("Let every agent run commands, each with permission.")
+@options.WATCH
+@options.NO_SESSION
+@options.trust("a smart agent")
+@options.CONFIG_PATH
+@options.DUMP
+@options.quiet("Print no warnings.")
 def command(**options: Any) -> None:
     """Offer agents to an editor that speaks the Agent Client Protocol.
 

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fast_agent import __version__
+from fast_agent.cli import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command()
 @click.argument("paths", nargs=-1)
-@click.option("--multi-card", is_flag=True, help="Let a file hold several cards.")
+@options.MULTI_CARD
 @click.option("--fix", is_flag=True, help="Mend in the files what can be mended.")
-@click.option(
-    "--config-path",
-    "-c",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The configuration file.",
-)
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["human", "json", "sarif"]),
-    default="human",
-    show_default=True,
-)
+@options.CONFIG_PATH
+@options.output_format("json", "sarif")
 def command(
     paths: tuple[str, ...],
     multi_card: bool,

@@ -6,18 +6,18 @@ from typing import Any
 
 import click
 
-from fast_agent.cli import card_options
+from fast_agent.cli import options
 
 
 @click.command()
-@card_options.cards("the agent")
+@options.cards("the agent")
 @click.option("--agent", metavar="NAME", help="The agent to talk to instead of the default one.")
-@card_options.MODEL
+@options.MODEL
 @click.option("--message", "-m", metavar="TEXT", help="What to say; `-` reads standard input.")
 @click.option(
     "--prompt-file",
     "-p",
-    type=card_options.PATH,
+    type=options.PATH,
     metavar="FILE",
     help="Load a prompt or history and run it.",
 )
@@ -30,41 +30,34 @@ from fast_agent.cli import card_options
     help="Go on with a session; without ID, with the newest of this directory.",
 )
 @click.option(
-    "--results", type=card_options.PATH, metavar="FILE", help="Write the conversation to a file."
+    "--results", type=options.PATH, metavar="FILE", help="Write the conversation to a file."
 )
 @click.option(
     "--json-schema",
-    type=card_options.PATH,
+    type=options.PATH,
     metavar="FILE",
     help="Ask for an answer of this JSON Schema.",
 )
-@card_options.servers("Give the agent configured MCP servers.")
+@options.servers("Give the agent configured MCP servers.")
 @click.option(
     "--url", "urls", multiple=True, metavar="URL", help="Give it an MCP server over HTTP."
 )
 @click.option(
     "--stdio", "commands", multiple=True, metavar="COMMAND", help="Give it an MCP server to start."
 )
-@card_options.shell()
-@card_options.trust("a smart agent")
-@card_options.child_history()
-@card_options.CONFIG_PATH
-@card_options.DUMP
-@card_options.quiet("Print nothing but the answer.")
+@options.shell()
+@options.trust("a smart agent")
+@options.child_history()
+@options.CONFIG_PATH
+@options.DUMP
+@options.quiet("Print nothing but the answer.")
+@options.output_format("json", told="Print the answer alone, or a JSON object with its facts.")
 @click.option(
-    "--format",
-    "output",
-    type=click.Choice(["human", "json"]),
-    default="human",
-    show_default=True,
-    help="Print the answer alone, or a JSON object with its facts.",
-)
-@click.option(
-    "--record", type=card_options.PATH, metavar="FILE", help="Record the run, to replay it later."
+    "--record", type=options.PATH, metavar="FILE", help="Record the run, to replay it later."
 )
 @click.option(
     "--replay",
-    type=card_options.PATH,
+    type=options.PATH,
     metavar="FILE",
     help="Replay a recorded run; nothing outside is asked.",
 )

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import click
 
+from fast_agent.cli import options
+
 
 @click.command()
 @click.argument("paths", nargs=-1)
-@click.option("--multi-card", is_flag=True, help="Let a file hold several cards.")
+@options.MULTI_CARD
 @click.option(
     "--cost", is_flag=True, help="Show the most requests and tool calls a turn can set off."
 )
-@click.option(
-    "--config-path",
-    "-c",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The configuration file.",
-)
+@options.CONFIG_PATH
 @click.option(
     "--format",
     "output",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
+
+from fast_agent.cli import options
 
 
 @click.group()
@@ -50,21 +51,9 @@ def command() -> None:
     metavar="N",
     help="How many answers to draw in all.",
 )
-@click.option("--model", metavar="SPEC", help="The model of every agent, over their cards.")
-@click.option(
-    "--config-path",
-    "-c",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The configuration file.",
-)
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["human", "json"]),
-    default="human",
-    show_default=True,
-)
+@options.MODEL
+@options.CONFIG_PATH
+@options.output_format("json")
 def plan(
     cards: tuple[str, ...],
     p: float | None,

@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from fast_agent.cli import options
+
 _MIB = 1024 * 1024
 
 
@@ -19,7 +21,7 @@ def command(ctx: click.Context) -> None:
 
 
 @command.command("list")
-@click.option("--format", "output", type=click.Choice(["human", "json"]), default="human")
+@options.output_format("json")
 def list_models(output: str = "human") -> None:
     """List short names, providers with their keys, and the weights on this machine."""
     from fast_agent.cli.model_list import model_facts, render_models

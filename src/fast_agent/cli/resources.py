@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fast_agent.cli import options
 from fast_agent.cli.resource_options import ROOTS, SERVE, roots_of
 
 if TYPE_CHECKING:
@@ -17,13 +18,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
-_FORMAT = click.option(
-    "--format",
-    "output",
-    type=click.Choice(["human", "json"]),
-    default="human",
-    show_default=True,
-)
+_FORMAT = options.output_format("json")
 
 
 def _with(options: Sequence[Option]) -> Callable[[_Function], _Function]:
@@ -175,13 +170,7 @@ def complete(
 @command.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_with(ROOTS)
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["human", "json", "sarif"]),
-    default="human",
-    show_default=True,
-)
+@options.output_format("json", "sarif")
 def check(paths: tuple[str, ...], output: str, **values: Any) -> None:
     """Report what is wrong or doubtful in skills and guides.
 

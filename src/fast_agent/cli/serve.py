@@ -7,11 +7,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from fast_agent.cli import card_options
+from fast_agent.cli import options
 
 
 @click.command()
-@card_options.cards("the default agent")
+@options.cards("the default agent")
 @click.option(
     "--transport",
     type=click.Choice(["http", "stdio"]),
@@ -40,7 +40,7 @@ from fast_agent.cli import card_options
     show_default=True,
     help="Who shares a conversation: all clients, the requests of one connection, or nobody.",
 )
-@card_options.WATCH
+@options.WATCH
 @click.option("--reload", is_flag=True, help="Offer a tool that reads changed cards again.")
 @click.option(
     "--allow-load",
@@ -54,15 +54,15 @@ from fast_agent.cli import card_options
 )
 @click.option("--guide", metavar="DIR|FILE", help="Serve a guide's documents beside.")
 @click.option("--internal", is_flag=True, help="Serve the documents of fast-agent beside.")
-@card_options.NO_SESSION
-@card_options.MODEL
-@card_options.servers("Give the default agent configured servers.")
-@card_options.shell()
-@card_options.trust("an agent or a client")
-@card_options.child_history()
-@card_options.CONFIG_PATH
-@card_options.DUMP
-@card_options.quiet("Print no warnings.")
+@options.NO_SESSION
+@options.MODEL
+@options.servers("Give the default agent configured servers.")
+@options.shell()
+@options.trust("an agent or a client")
+@options.child_history()
+@options.CONFIG_PATH
+@options.DUMP
+@options.quiet("Print no warnings.")
 def command(**options: Any) -> None:
     """Serve agents to MCP clients: each agent is a tool.
 

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fast_agent.cli import options
+
 if TYPE_CHECKING:
     from fast_agent.sessions.store import SessionStore
 
-_FORMAT = click.option(
-    "--format",
-    "output",
-    type=click.Choice(["human", "json"]),
-    default="human",
-    show_default=True,
-    help="Print for people, or as JSON.",
-)
+_FORMAT = options.output_format("json", told="Print for people, or as JSON.")
 _ID = click.argument("session_id", metavar="ID")
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from fast_agent.cli import options
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fast_agent.cli.card_test.case_run import CaseResult
 
 
@@ -17,20 +20,8 @@ if TYPE_CHECKING:
 @click.option("-k", "only", metavar="TEXT", help="Run the cases whose file or name holds TEXT.")
 @click.option("--record", is_flag=True, help="Make missing recordings, with the cards' models.")
 @click.option("--record-all", is_flag=True, help="Make every recording anew.")
-@click.option(
-    "--config-path",
-    "-c",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The configuration file.",
-)
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["human", "json"]),
-    default="human",
-    show_default=True,
-)
+@options.CONFIG_PATH
+@options.output_format("json")
 def command(
     paths: tuple[str, ...],
     only: str | None,

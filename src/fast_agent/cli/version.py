@@ -7,12 +7,11 @@ import platform
 import click
 
 from fast_agent import __version__
+from fast_agent.cli import options
 
 
 @click.command()
-@click.option(
-    "--format", "output", type=click.Choice(["human", "json"]), default="human", show_default=True
-)
+@options.output_format("json")
 def command(output: str) -> None:
     """Print the version."""
     if output == "json":

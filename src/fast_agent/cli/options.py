@@ -1,4 +1,4 @@
-"""The options that `go`, `serve` and `acp` have in common, each in the words of its command."""
+"""The options that commands have in common, each in the words of its command."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def cards(whose: str) -> Option:
             metavar="PATH|URL",
             help=f"Load cards as tools of {whose}; may be repeated.",
         ),
-        click.option("--multi-card", is_flag=True, help="Let a file hold several cards."),
+        MULTI_CARD,
     )
 
 
@@ -94,6 +94,16 @@ def quiet(told: str) -> Option:
     """Give `--quiet`, with what is printed then."""
     return click.option("--quiet", "-q", is_flag=True, help=told)
 
+
+def output_format(*forms: str, told: str | None = None) -> Option:
+    """Give `--format`, which is a form of `human` and those named; it comes as `output`."""
+    choice = click.Choice(["human", *forms])
+    return click.option(
+        "--format", "output", type=choice, default="human", show_default=True, help=told
+    )
+
+
+MULTI_CARD = click.option("--multi-card", is_flag=True, help="Let a file hold several cards.")
 
 MODEL = click.option("--model", metavar="SPEC", help="The model of every agent, over their cards.")
 
