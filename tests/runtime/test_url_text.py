@@ -93,11 +93,22 @@ async def test_a_failure_is_not_covered_by_an_old_text() -> None:
         await texts.get("u")
 
 
+class Site(ThreadingHTTPServer):
+    """A web server whose slow page waits until the test is over."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.over = threading.Event()
+
+
 class Handler(BaseHTTPRequestHandler):
+    server: Site  # pyright: ignore[reportIncompatibleVariableOverride]
+
     def do_GET(self) -> None:
         path = self.path
         if path == "/slow":
-            threading.Event().wait(0.6)
+            self.server.over.wait()
+            return
         status = {"/gone": 404, "/loop": 302, "/moved": 301, "/away": 302}.get(path, 200)
         self.send_response(status)
         bodies = {
@@ -123,10 +134,11 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Site()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
+    server.over.set()
     server.shutdown()
     thread.join()
     server.server_close()
