@@ -190,6 +190,17 @@ def test_checking_runs_no_code_and_loading_does(directory: Path) -> None:
     assert mark.exists()
 
 
+def test_a_check_that_lives_long_sees_files_as_they_are_now(directory: Path) -> None:
+    check = FunctionCheck(directory)
+    made = card(directory, "function_tools: ['tools.py:later']")
+    assert [found.code for found in check(made)] == ["FA606"]
+    file = directory / "tools.py"
+    file.write_text("def later() -> int:\n    return 1\n", "utf-8")
+    assert list(check(made)) == []
+    file.write_text("def sooner() -> int:\n    return 1\n", "utf-8")
+    assert [found.code for found in check(made)] == ["FA606"]
+
+
 def test_only_loading_finds_what_only_running_shows(directory: Path) -> None:
     (directory / "late.py").write_text("def a(): ...\nraise ValueError('no')", "utf-8")
     made = card(directory, "function_tools: [late.py:a, tools.py:odd]")

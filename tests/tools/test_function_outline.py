@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.errors import CardError
-from fast_agent.tools.function_outline import check_outline, outline_of
+from fast_agent.tools.function_outline import MOST_KEPT, Outlines, check_outline, outline_of
 from fast_agent.tools.function_path import FunctionPath
 
 if TYPE_CHECKING:
@@ -126,3 +126,24 @@ def test_hooks_that_can_be_called(tmp_path: Path, text: str, role: Role) -> None
 def test_hooks_that_cannot(tmp_path: Path, text: str, role: Role, expected: str) -> None:
     (found,) = codes(tmp_path, text, "hook", role)
     assert expected in found
+
+
+def test_a_file_that_reads_as_before_is_not_parsed_again(tmp_path: Path) -> None:
+    file, path = tmp_path / "tools.py", FunctionPath("tools.py", "add")
+    file.write_text("def add(): ...", "utf-8")
+    outlines = Outlines()
+    first = outlines.of(path, file)
+    assert outlines.of(path, file) is first
+    file.write_text("def sub(): ...", "utf-8")
+    assert outlines.of(path, file).functions == ["sub"]
+    assert len(outlines) == 1
+
+
+def test_of_ever_new_files_only_the_last_are_kept(tmp_path: Path) -> None:
+    outlines = Outlines()
+    for number in range(MOST_KEPT + 10):
+        file = tmp_path / f"tools_{number}.py"
+        file.write_text(f"def f_{number}():\n    return {number}\n", "utf-8")
+        path = FunctionPath(file.name, f"f_{number}")
+        assert outlines.of(path, file).functions == [f"f_{number}"]
+    assert len(outlines) == MOST_KEPT

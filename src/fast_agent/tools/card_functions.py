@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.text.span import Span
     from fast_agent.tools.function import FunctionTool
     from fast_agent.tools.function_loader import FunctionLoader
-    from fast_agent.tools.function_outline import Outline
+    from fast_agent.tools.function_outline import Outlines
     from fast_agent.tools.function_path import Role
     from fast_agent.tools.hooks import Hook
     from fast_agent.tools.turn_hooks import TurnHooks
@@ -65,7 +65,8 @@ class CardFunctions:
 class FunctionCheck:
     """Checks the functions and the shell directory of cards without running any of their code.
 
-    It is called with a card and gives its problems; each Python file is read once.
+    It is called with a card and gives its problems. It may live as long as the program: of files
+    it read it keeps little, and one that has changed is taken as it is now.
 
     Args:
         workspace: The directory the program works in.
@@ -75,7 +76,7 @@ class FunctionCheck:
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
-        self._outlines: dict[Path, Outline] = {}
+        self._outlines: Outlines | None = None
 
     def __call__(self, card: Card) -> Iterator[Diagnostic]:
         """Check a card.
@@ -103,14 +104,13 @@ class FunctionCheck:
         if not isinstance(use.function, str):
             _check_callable(use, use.function)
             return
-        from fast_agent.tools.function_outline import check_outline, outline_of
+        from fast_agent.tools.function_outline import Outlines, check_outline
 
+        if self._outlines is None:
+            self._outlines = Outlines()
         path = parse_function_path(use.function)
         file = find_function_file(path, directory, self._workspace)
-        outline = self._outlines.get(file)
-        if outline is None:
-            outline = self._outlines[file] = outline_of(path, file)
-        check_outline(path, outline, use.role)
+        check_outline(path, self._outlines.of(path, file), use.role)
 
 
 def load_functions(card: Card, loader: FunctionLoader) -> CardFunctions:

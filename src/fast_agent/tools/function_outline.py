@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -37,6 +38,9 @@ _PLAIN_VALUES = (
     ast.SetComp,
 )
 
+MOST_KEPT = 64
+"""Most files whose outlines are kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outline:
@@ -61,6 +65,33 @@ class Outline:
         ]
 
 
+class Outlines:
+    """The outlines of the files asked for last; one that reads as before is not parsed again."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Path, tuple[str, Outline]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, path: FunctionPath, file: Path) -> Outline:
+        """Tell what a file defines now; see `outline_of`.
+
+        Raises:
+            CardError: The file cannot be read or is no Python.
+        """
+        text = _text_of(path, file)
+        known = self._known.pop(file, None)
+        if known is None or known[0] != text:
+            known = text, _parsed(path, file, text)
+        self._known[file] = known
+        if len(self._known) > MOST_KEPT:
+            self._known.popitem(last=False)
+        return known[1]
+
+
 def outline_of(path: FunctionPath, file: Path) -> Outline:
     """Read a file's text.
 
@@ -74,11 +105,18 @@ def outline_of(path: FunctionPath, file: Path) -> Outline:
     Raises:
         CardError: The file cannot be read or is no Python.
     """
+    return _parsed(path, file, _text_of(path, file))
+
+
+def _text_of(path: FunctionPath, file: Path) -> str:
     try:
-        text = read_source(file).text
+        return read_source(file).text
     except SourceError as problem:
         msg = f"`{path.file}` cannot be read: {problem.message}"
         raise function_error(FUNCTION_FILE_SYNTAX, msg, hint=problem.hint) from problem
+
+
+def _parsed(path: FunctionPath, file: Path, text: str) -> Outline:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -169,9 +207,12 @@ def _defined(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
     """Go through the statements of a module and what is nested in them, functions left out."""
     for statement in body:
         match statement:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name, statement
-            case ast.ClassDef(name=name):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                statement.body = []  # nobody asks for it, and it is most of what would be kept
                 yield name, statement
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 for alias in names:
