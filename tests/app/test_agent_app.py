@@ -11,8 +11,8 @@ from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
 from fast_agent.messages.content import EmbeddedResource, TextContent
 from fast_agent.messages.message import Message
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.events import ToolStarted, TurnFinished
+from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import ModelRequest, ModelResponse, TextDelta, ToolSpec
 from fast_agent.models.usage import Usage
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.ids import numbered
+from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.scope import TOP, Scope
 from fast_agent.runtime.turn_setup import TurnSetup
 from fast_agent.tools.toolbox import Toolbox

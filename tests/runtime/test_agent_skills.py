@@ -13,8 +13,8 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings, SkillsSettings
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.agent_skills import directories_of
+from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.runtime import Runtime
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.tools.human import HumanAnswer, HumanRequest

@@ -14,8 +14,8 @@ from fast_agent.config.settings import McpSettings, ServerSettings, Settings, Sh
 from fast_agent.errors import CardError, HistoryError, LimitError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.models.passthrough import PassthroughModel
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.events import Event, ToolStarted
+from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.runtime import Runtime
 from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.tools.human import HumanAnswer, HumanRequest

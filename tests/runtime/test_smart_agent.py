@@ -16,9 +16,9 @@ from fast_agent import FastAgent
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.mcp.server import from_url
 from fast_agent.resources.internal.provider import InternalProvider
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.internal_documents import internal_index, resources_block
+from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.smart_agent import smart_instruction
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fast_agent.models.model import Model, ModelRequest
-    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.llm_agent import LlmAgent
     from fast_agent.tools.tool import Tool, ToolContext
 
     MakeAgent: TypeAlias = Callable[..., LlmAgent]

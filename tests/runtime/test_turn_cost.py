@@ -14,7 +14,7 @@ from fast_agent.models.passthrough import PassthroughModel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.llm_agent import LlmAgent
     from fast_agent.tools.turn_hooks import TurnHookContext
 
     MakeAgent: TypeAlias = Callable[..., LlmAgent]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.models.model import Model, ModelRequest
-    from fast_agent.runtime.agent import LlmAgent
+    from fast_agent.runtime.llm_agent import LlmAgent
     from fast_agent.tools.tool import Tool, ToolContext
     from fast_agent.tools.turn_hooks import TurnHookContext
 

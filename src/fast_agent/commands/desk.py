@@ -6,7 +6,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
-from fast_agent.runtime.agent import LlmAgent
+from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.cards.request_params import NO_PARAMS
 from fast_agent.errors import CardError
-from fast_agent.runtime.agent import LlmAgent
 from fast_agent.runtime.agent_servers import AgentServers
 from fast_agent.runtime.agent_skills import AgentSkills
 from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
@@ -20,6 +19,7 @@ from fast_agent.runtime.instruction import (
     python_version,
 )
 from fast_agent.runtime.internal_documents import internal_index, internal_text
+from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.offered_tools import OfferedTools
 from fast_agent.runtime.placeholder import parse_template
 from fast_agent.runtime.prompt_block import AgentListing

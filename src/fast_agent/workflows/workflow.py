@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,8 @@ from fast_agent.cards.fields import default_of
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.runtime.agent import Agent
-from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.events import TurnFinished, TurnStarted, fan_out
-from fast_agent.runtime.memory import Memory
+from fast_agent.runtime.events import TurnFinished, TurnStarted
+from fast_agent.runtime.live_agent import LiveAgent
 from fast_agent.runtime.tool_calls import told
 from fast_agent.runtime.turn import NOTES
 from fast_agent.runtime.turn_setup import TurnResult
@@ -24,18 +22,17 @@ from fast_agent.text.frozen import frozen
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
-    from fast_agent.models.usage import Usage
+    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Workshop
     from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.conversation import Conversation
-    from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.journal import Journal, TurnJournal
+    from fast_agent.runtime.journal import TurnJournal
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
     from fast_agent.text.json_value import JsonObject
@@ -84,7 +81,7 @@ class Outcome:
     stop_reason: str | None = None
 
 
-class Workflow(Agent):
+class Workflow(LiveAgent):
     """An agent that has other agents do the work.
 
     A type subclasses it and writes `run`. The conversation of a workflow holds what it was asked
@@ -97,18 +94,21 @@ class Workflow(Agent):
     """
 
     def __init__(self, setup: WorkflowSetup) -> None:
-        self._setup = setup
         config = setup.config
         remembers = config.use_history
         if remembers is None:
             remembers = default_of("use_history", config.type) is not False
-        self._memory = Memory(setup.templates, remembers=remembers)
-        name = config.name
-        self._meters = Meter(name), Meter(name, setup.limits)
+        super().__init__(
+            config,
+            setup.scope,
+            templates=setup.templates,
+            remembers=remembers,
+            limits=setup.limits,
+            tape=setup.workshop.surroundings.tape,
+        )
+        self._setup = setup
         self._members: dict[str, Agent] = {}
         self._bound: dict[str, Agent] | None = None
-        self._turns = 0
-        self._closed = False
 
     @abstractmethod
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
@@ -124,16 +124,6 @@ class Workflow(Agent):
         ...
 
     @property
-    def name(self) -> str:
-        """The card's name."""
-        return self._setup.config.name
-
-    @property
-    def config(self) -> AgentConfig:
-        """What it was made from."""
-        return self._setup.config
-
-    @property
     def brain(self) -> Brain:
         """Its own model; only for the types that have one."""
         brain = self._setup.brain
@@ -141,59 +131,9 @@ class Workflow(Agent):
             raise RunError(f"workflow `{self.name}` has no model of its own")
         return brain
 
-    @property
-    def history(self) -> History:
-        """What it was asked and answered, up to the last turn that ended."""
-        return self._memory.history
-
-    @property
-    def conversation(self) -> Conversation:
-        """What it was asked and answered; see `Agent.conversation`."""
-        return self._memory.conversation
-
-    @property
-    def usage(self) -> Usage:
-        """What its own model used since it was made; its members are not counted."""
-        return self._meters[0].usage
-
-    @property
-    def tree_usage(self) -> Usage:
-        """The same with everything it started."""
-        return self._meters[1].usage
-
-    async def generate(
-        self,
-        message: Message | str,
-        *,
-        scope: Scope | None = None,
-        output: OutputShape | None = None,
-        listener: Listener | None = None,
-    ) -> TurnResult:
-        """Run one turn; see `Agent.generate`."""
-        if isinstance(message, str):
-            message = Message.user(message)
-        elif message.role != "user":
-            raise RunError("a turn starts with a user message")
-        scope = self._setup.scope if scope is None else scope.within(self._setup.scope)
-        if listener is not None:
-            scope = replace(scope, listener=fan_out(scope.listener, listener))
-        memory = self._memory
-        if memory.lock.is_around:
-            msg = f"agent `{self.name}` was sent a message from inside its own turn"
-            raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
+    def expect_turn(self, scope: Scope) -> None:
+        """Hold on to its members before the turn waits; see `LiveAgent.expect_turn`."""
         self.bind(scope.cast)
-        self._turns += 1
-        try:
-            tape = self._setup.workshop.surroundings.tape
-            if tape is None:
-                async with memory.lock:
-                    return await self._turn(message, scope, output)
-            with tape.places.turn(self.name, message, scope.parent_call_id):
-                await tape.enter(self.name)
-                async with memory.lock:
-                    return await self._turn(message, scope, output)
-        finally:
-            self._turns -= 1
 
     def bind(self, cast: Cast | None) -> None:
         """Hold on to the shared instances of its members, and theirs, for as long as it lives.
@@ -215,9 +155,10 @@ class Workflow(Agent):
             if isinstance(member, Workflow):
                 member.bind(cast)
 
-    async def _turn(self, message: Message, scope: Scope, output: OutputShape | None) -> TurnResult:
-        if self._closed:
-            raise RunError(f"agent `{self.name}` is closed")
+    async def take_turn(
+        self, message: Message, scope: Scope, output: OutputShape | None
+    ) -> TurnResult:
+        """Run one turn; see `LiveAgent.take_turn`."""
         memory = self._memory
         base, draft = memory.begin()
         turn = WorkflowTurn(
@@ -343,43 +284,8 @@ class Workflow(Agent):
             raise RunError(msg, hint="an agent of type `agent` may have servers")
         return await self._setup.brain.read_resource(server, uri)
 
-    def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
-        """Forget; templates stay unless `all`. Its members keep what they remember."""
-        self._memory.clear(everything=all)
-
-    def load_history(self, messages: Iterable[Message]) -> None:
-        """Put `messages` in the place of what it remembers; those marked as templates stay so."""
-        self._memory.load(messages)
-
-    def attach(self, journal: Journal) -> None:
-        """Take up what a journal holds of it; see `Agent.attach`. Its members do so themselves."""
-        self._memory.attach(journal, self.name)
-
-    def adopt(self, messages: Sequence[Message]) -> None:
-        """Add another agent's messages; see `Agent.adopt`."""
-        self._memory.adopt(messages)
-
-    @property
-    def memory(self) -> Memory:
-        """What it keeps from turn to turn."""
-        return self._memory
-
-    @property
-    def idle(self) -> bool:
-        """Whether no turn of it runs or waits to."""
-        return self._turns == 0
-
-    def follow(self, other: Agent) -> None:
-        """Take the place of another instance; see `Agent.follow`."""
-        memory = other.memory
-        memory.remembers = self._memory.remembers
-        self._memory = memory
-
-    async def aclose(self) -> None:
-        """Release what the instance holds, the clones of its members too; safe to call twice."""
-        if self._closed:
-            return
-        self._closed = True
+    async def release(self) -> None:
+        """Close the clones of its members."""
         members, self._members = tuple(self._members.values()), {}
         self._bound = None
         problem: FastAgentError | None = None
