@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from fast_agent.acp.problem import ClientRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
-    from fast_agent.acp.peer import Work
+    from fast_agent.acp.requests import Work
     from fast_agent.text.json_value import JsonObject
 
 pytestmark = pytest.mark.anyio
@@ -162,3 +164,16 @@ async def test_messages_may_come_from_a_file(tmp_path: Any) -> None:
     assert side.heard == ["one", "two"]
     os.close(into)
     os.close(out)
+
+
+async def test_an_input_that_cannot_be_read_ends_with_its_error(tmp_path: Path) -> None:
+    into, out = os.pipe()
+    broken, other = pty.openpty()
+    os.close(other)  # to read a terminal that nobody holds any more fails
+    try:
+        with pytest.raises(ExceptionGroup) as raised:
+            await Peer(broken, out).serve(Side(Peer(broken, out)))
+        assert raised.group_contains(OSError, match="Input/output")
+    finally:
+        for descriptor in (into, out, broken):
+            os.close(descriptor)

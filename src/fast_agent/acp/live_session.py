@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from fast_agent.acp.peer import Work
+    from fast_agent.acp.requests import Work
     from fast_agent.acp.updates import Updates
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.desk import Desk
@@ -95,8 +95,7 @@ class LiveSession:
         self._commands = offered_commands()
         self._notes: list[str] = []
         self._turn: anyio.CancelScope | None = None
-        self._idle = anyio.Event()
-        self._idle.set()
+        self._idle: anyio.Event | None = None
 
     @property
     def facts(self) -> JsonObject:
@@ -172,7 +171,9 @@ class LiveSession:
         """End the session, cancelling what runs."""
         self._ending = True
         self.cancel()
-        await self._idle.wait()
+        if self.busy:
+            self._idle = self._idle or anyio.Event()
+            await self._idle.wait()
         self.closing.set()
         await self.closed.wait()
 
@@ -204,7 +205,6 @@ class LiveSession:
                 hint="wait for it, or cancel it with `session/cancel`",
             )
         self._turn = scope = anyio.CancelScope()
-        self._idle = anyio.Event()
         return partial(self._answer, message, scope)
 
     async def _answer(self, message: Message, scope: anyio.CancelScope) -> JsonObject:
@@ -218,7 +218,8 @@ class LiveSession:
         finally:
             self._updates.end()
             self._turn = None
-            self._idle.set()
+            if self._idle is not None:
+                self._idle.set()
         return {"stopReason": "cancelled"} if scope.cancel_called else facts
 
     async def _prompt(self, message: Message) -> JsonObject:

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from json import JSONDecoder
-from logging import getLogger
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 import anyio
-from anyio.to_thread import run_sync
 
+from fast_agent.acp.incoming import LONGEST_LINE, Incoming
 from fast_agent.acp.outgoing import Outgoing
-from fast_agent.acp.problem import (
-    CANCELLED,
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ClientRefused,
-    Refused,
-)
+from fast_agent.acp.problem import INVALID_REQUEST, PARSE_ERROR, ClientRefused, Refused
+from fast_agent.acp.requests import Requests
 from fast_agent.resources.encoding import NOTHING, encode
-from fast_agent.resources.stdio import Lines
 
 if TYPE_CHECKING:
+    from fast_agent.acp.requests import RequestId, Side
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-log = getLogger(__name__)
-
-LONGEST_LINE: Final = 32 << 20
-"""Most bytes of one message; pictures in prompts are long."""
-
-_CHUNK = 1 << 16
-_LAST_SECONDS = 2.0
-
-Work: TypeAlias = Callable[[], Awaitable["JsonObject"]]
-RequestId: TypeAlias = "int | str"
+_LAST_SECONDS: Final = 2.0
 
 
 def _no_constant(text: str) -> NoReturn:
@@ -45,25 +29,6 @@ def _no_constant(text: str) -> NoReturn:
 
 
 _decode = JSONDecoder(parse_constant=_no_constant).decode
-
-
-class Side(Protocol):
-    """What stands behind a peer."""
-
-    def accept(self, method: str, params: JsonObject) -> Work:
-        """Take a request, in the order in which they come.
-
-        Returns:
-            What gives its result; run beside other requests.
-
-        Raises:
-            Refused: It cannot be answered.
-        """
-        ...
-
-    def notice(self, method: str, params: JsonObject) -> None:
-        """Take a notification."""
-        ...
 
 
 @dataclass(slots=True)
@@ -91,27 +56,25 @@ class Peer:
     def __init__(
         self, input_fd: int, output_fd: int, *, begun: bytes = b"", asked: int = 0
     ) -> None:
-        self._input = input_fd
+        self._incoming = Incoming(input_fd, begun=begun)
         self._outgoing = Outgoing(output_fd, self._hang_up)
-        self._lines = Lines(LONGEST_LINE)
-        self._begun = begun
         self._reading = anyio.CancelScope()
         self.paused = False
         self._ids = count(asked + 1)
         self._waiting: dict[int, _Waiting] = {}
-        self._running: dict[RequestId, anyio.CancelScope] = {}
         self._ended = False
-        self._requests: anyio.abc.TaskGroup | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
 
     async def serve(self, side: Side) -> None:
         """Answer until the input ends, and cancel what still runs then, or until `pause`."""
         async with anyio.create_task_group() as writing:
             writing.start_soon(self._outgoing.run)
             try:
-                async with anyio.create_task_group() as requests:
-                    self._requests = requests
+                async with anyio.create_task_group() as self._tasks:
+                    requests = Requests(side, self._outgoing, self._tasks)
                     with self._reading:
-                        await self._read(side, requests)
+                        await self._incoming.run(partial(self._take, requests))
+                    requests.end()
                     if not self.paused:
                         self._hang_up()
                 if self.paused:
@@ -124,11 +87,12 @@ class Peer:
     def pause(self) -> None:
         """Read no more; what was read is answered, and then `serve` ends."""
         self.paused = True
+        self._incoming.stop()
         self._reading.cancel()
 
     def left(self) -> tuple[bytes, int]:
         """Give what the next one to serve the connection needs: `begun` and `asked`."""
-        return self._lines.begun, next(self._ids) - 1
+        return self._incoming.begun, next(self._ids) - 1
 
     def notify(self, method: str, params: JsonObject) -> None:
         """Send a notification."""
@@ -160,42 +124,22 @@ class Peer:
         result = waiting.result
         return result if isinstance(result, Mapping) else NOTHING
 
-    async def _read(self, side: Side, requests: anyio.abc.TaskGroup) -> None:
-        lines, chunk = self._lines, self._begun
-        for line in lines.feed(chunk):
-            self._take(line, side, requests)
-        while chunk := await self._next_chunk():
-            for line in lines.feed(chunk):
-                self._take(line, side, requests)
-        for line in lines.end():
-            self._take(line, side, requests)
-
-    async def _next_chunk(self) -> bytes:
-        try:
-            try:
-                await anyio.wait_readable(self._input)
-            except PermissionError:  # a plain file, which is always ready
-                return await run_sync(os.read, self._input, _CHUNK)
-            return os.read(self._input, _CHUNK)
-        except ConnectionError:
-            return b""
-
-    def _take(self, line: bytes | None, side: Side, requests: anyio.abc.TaskGroup) -> None:
+    def _take(self, requests: Requests, line: bytes | None) -> None:
         if line is None:
             msg = f"a message is longer than {LONGEST_LINE:,} bytes"
-            self._refuse(None, Refused(INVALID_REQUEST, msg))
+            requests.refuse(None, Refused(INVALID_REQUEST, msg))
             return
         try:
             message = cast("JsonValue", _decode(line.decode()))
         except (ValueError, RecursionError):
-            self._refuse(None, Refused(PARSE_ERROR, "the message is no JSON"))
+            requests.refuse(None, Refused(PARSE_ERROR, "the message is no JSON"))
             return
         if not isinstance(message, dict):
-            self._refuse(None, Refused(INVALID_REQUEST, "a message is one object"))
+            requests.refuse(None, Refused(INVALID_REQUEST, "a message is one object"))
             return
-        self._take_message(message, side, requests)
+        self._take_message(requests, message)
 
-    def _take_message(self, message: JsonObject, side: Side, requests: anyio.abc.TaskGroup) -> None:
+    def _take_message(self, requests: Requests, message: JsonObject) -> None:
         number, method, params = message.get("id"), message.get("method"), message.get("params")
         named = isinstance(number, int | str) and not isinstance(number, bool)
         if method is None and named and ("result" in message or "error" in message):
@@ -208,60 +152,13 @@ class Peer:
             or ("id" in message and not named)
         ):
             problem = Refused(INVALID_REQUEST, "the message is no JSON-RPC 2.0 request")
-            self._refuse(cast("RequestId", number) if named else None, problem)
+            requests.refuse(cast("RequestId", number) if named else None, problem)
             return
         given: JsonObject = params if isinstance(params, dict) else NOTHING
         if named:
-            self._begin(cast("RequestId", number), method, given, side, requests)
-        elif method == "$/cancel_request":
-            self._cancel(given.get("requestId"))
+            requests.begin(cast("RequestId", number), method, given)
         else:
-            try:
-                side.notice(method, given)
-            except Refused as problem:
-                log.warning("`%s`: %s", method, problem.message)
-
-    def _begin(
-        self,
-        number: RequestId,
-        method: str,
-        params: JsonObject,
-        side: Side,
-        requests: anyio.abc.TaskGroup,
-    ) -> None:
-        if number in self._running:
-            self._refuse(number, Refused(INVALID_REQUEST, "a request with this id is running"))
-            return
-        try:
-            work = side.accept(method, params)
-        except Refused as problem:
-            self._refuse(number, problem)
-            return
-        scope = self._running[number] = anyio.CancelScope()
-        requests.start_soon(self._answer, number, method, work, scope)
-
-    async def _answer(
-        self, number: RequestId, method: str, work: Work, scope: anyio.CancelScope
-    ) -> None:
-        try:
-            with scope:
-                result = await work()
-                answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(number), encode(result))
-                self._outgoing.put(answer, now=True)
-                return
-            self._refuse(number, Refused(CANCELLED, "the request was cancelled"))
-        except Refused as problem:
-            self._refuse(number, problem)
-        except Exception:  # a task boundary: the connection outlives a request it cannot answer
-            log.exception("could not answer `%s`", method)
-            self._refuse(number, Refused(INTERNAL_ERROR, "internal error"))
-        finally:
-            del self._running[number]
-
-    def _cancel(self, number: JsonValue) -> None:
-        scope = self._running.get(number) if isinstance(number, int | str) else None
-        if scope is not None:
-            scope.cancel()
+            requests.notice(method, given)
 
     def _take_answer(self, message: JsonObject) -> None:
         number = message["id"]
@@ -278,20 +175,11 @@ class Peer:
         waiting.result = message.get("result")
         waiting.came.set()
 
-    def _refuse(self, number: RequestId | None, problem: Refused) -> None:
-        name = b"null" if number is None else _id(number)
-        error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (name, encode(problem.wire))
-        self._outgoing.put(error, now=True)
-
     def _hang_up(self) -> None:
         """Take note that the client is gone: end what it asked for, and who waits for it."""
         self._ended = True
-        if self._requests is not None:
-            self._requests.cancel_scope.cancel()
+        if self._tasks is not None:
+            self._tasks.cancel_scope.cancel()
         for waiting in self._waiting.values():
             waiting.refused = waiting.refused or ClientRefused("the client is gone")
             waiting.came.set()
-
-
-def _id(number: RequestId) -> bytes:
-    return b"%d" % number if isinstance(number, int) else encode(number)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from fast_agent.acp.live_session import LiveSession
     from fast_agent.acp.opening import SessionOpening, SessionRequest
-    from fast_agent.acp.peer import Peer, Work
+    from fast_agent.acp.peer import Peer
+    from fast_agent.acp.requests import Work
     from fast_agent.registry.reload import Reload
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore, SessionSummary

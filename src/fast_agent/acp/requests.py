@@ -1,0 +1,118 @@
+"""Requests: what the other side of a connection asks for, and the answers it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from logging import getLogger
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from anyio import CancelScope
+
+from fast_agent.acp.problem import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, Refused
+from fast_agent.acp.workers import Workers
+from fast_agent.resources.encoding import encode
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from fast_agent.acp.outgoing import Outgoing
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+log = getLogger(__name__)
+
+Work: TypeAlias = Callable[[], Awaitable["JsonObject"]]
+RequestId: TypeAlias = "int | str"
+
+
+class Side(Protocol):
+    """What stands behind a peer."""
+
+    def accept(self, method: str, params: JsonObject) -> Work:
+        """Take a request, in the order in which they come.
+
+        Returns:
+            What gives its result; run beside other requests.
+
+        Raises:
+            Refused: It cannot be answered.
+        """
+        ...
+
+    def notice(self, method: str, params: JsonObject) -> None:
+        """Take a notification."""
+        ...
+
+
+class Requests:
+    """Answers requests, beside each other.
+
+    Args:
+        side: Who answers them.
+        outgoing: Where answers go.
+        tasks: Where they are answered.
+    """
+
+    def __init__(self, side: Side, outgoing: Outgoing, tasks: TaskGroup) -> None:
+        self._side = side
+        self._outgoing = outgoing
+        self._workers = Workers(tasks)
+        self._running: dict[RequestId, CancelScope] = {}
+
+    def begin(self, number: RequestId, method: str, params: JsonObject) -> None:
+        """Take a request."""
+        if number in self._running:
+            self.refuse(number, Refused(INVALID_REQUEST, "a request with this id is running"))
+            return
+        try:
+            work = self._side.accept(method, params)
+        except Refused as problem:
+            self.refuse(number, problem)
+            return
+        scope = self._running[number] = CancelScope()
+        self._workers.do(partial(self._answer, number, method, work, scope))
+
+    def notice(self, method: str, params: JsonObject) -> None:
+        """Take a notification."""
+        if method == "$/cancel_request":
+            self._cancel(params.get("requestId"))
+            return
+        try:
+            self._side.notice(method, params)
+        except Refused as problem:
+            log.warning("`%s`: %s", method, problem.message)
+
+    def refuse(self, number: RequestId | None, problem: Refused) -> None:
+        """Answer that there is no result; without a number where the request has none."""
+        name = b"null" if number is None else _id(number)
+        error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (name, encode(problem.wire))
+        self._outgoing.put(error, now=True)
+
+    def end(self) -> None:
+        """Take note that no more will come."""
+        self._workers.end()
+
+    async def _answer(self, number: RequestId, method: str, work: Work, scope: CancelScope) -> None:
+        try:
+            with scope:
+                result = await work()
+                answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(number), encode(result))
+                self._outgoing.put(answer, now=True)
+                return
+            self.refuse(number, Refused(CANCELLED, "the request was cancelled"))
+        except Refused as problem:
+            self.refuse(number, problem)
+        except Exception:  # a task boundary: the connection outlives a request it cannot answer
+            log.exception("could not answer `%s`", method)
+            self.refuse(number, Refused(INTERNAL_ERROR, "internal error"))
+        finally:
+            del self._running[number]
+
+    def _cancel(self, number: JsonValue) -> None:
+        scope = self._running.get(number) if isinstance(number, int | str) else None
+        if scope is not None:
+            scope.cancel()
+
+
+def _id(number: RequestId) -> bytes:
+    return b"%d" % number if isinstance(number, int) else encode(number)
