@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,43 +11,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.app import FastAgent
+    from fast_agent.cli.card_options import CardOptions
 
 
-class DumpOptions(Protocol):
-    """The options a dump reads."""
-
-    @property
-    def dump(self) -> Path | None:
-        """Directory for Markdown cards."""
-        ...
-
-    @property
-    def dump_yaml(self) -> Path | None:
-        """Directory for YAML cards."""
-        ...
-
-    @property
-    def dump_agent(self) -> str | None:
-        """The one agent to write."""
-        ...
-
-    @property
-    def dump_agent_path(self) -> Path | None:
-        """Where to write it."""
-        ...
-
-    @property
-    def dump_agent_yaml(self) -> bool:
-        """Whether to write it as YAML."""
-        ...
-
-
-def wants_dump(options: DumpOptions) -> bool:
+def wants_dump(options: CardOptions) -> bool:
     """Whether cards are to be written, and nothing else done."""
     return bool(options.dump or options.dump_yaml or options.dump_agent)
 
 
-def check_dump(options: DumpOptions) -> None:
+def check_dump(options: CardOptions) -> None:
     """See that the options go together.
 
     Raises:
@@ -59,7 +31,7 @@ def check_dump(options: DumpOptions) -> None:
         raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
 
 
-def dump_agents(program: FastAgent, options: DumpOptions) -> None:
+def dump_agents(program: FastAgent, options: CardOptions) -> None:
     """Write cards, then print the command that runs them.
 
     Raises:

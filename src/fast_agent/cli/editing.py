@@ -8,40 +8,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.acp.handover import Handover
-from fast_agent.app import FastAgent
 from fast_agent.cli import wanted
+from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
-from fast_agent.cli.loading import load_cards
 from fast_agent.cli.log import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from fast_agent.app import FastAgent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Editing:
+class Editing(CardOptions):
     """The options of `fast-agent acp`, and what it does with them."""
 
-    cards: tuple[str, ...]
-    card_tools: tuple[str, ...]
-    multi_card: bool
     agent: str | None
-    model: str | None
-    servers: tuple[str, ...]
-    shell: bool
     watch: bool
     no_session: bool
-    trust: bool
-    config_path: Path | None
-    dump: Path | None
-    dump_yaml: Path | None
-    dump_agent: str | None
-    dump_agent_path: Path | None
-    dump_agent_yaml: bool
-    quiet: bool
 
     def run(self) -> None:
         """Do it.
@@ -53,29 +38,16 @@ class Editing:
         check_dump(self)
         show_log(quiet=self.quiet)
         handover = Handover.taken(os.environ)  # before the program takes its environment from there
-        program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
-            with faults.kept():
-                wanted.check_servers(program, self.servers)
-            with faults.kept():
-                self._load(program)
-            with faults.kept():
-                wanted.check_model(program, self.model)
+            program = self.program(faults)
         if wants_dump(self):
             dump_agents(program, self)
         else:
             self._serve(program, handover)
 
-    def _load(self, program: FastAgent) -> None:
-        load_cards(
-            program,
-            cards=self.cards,
-            tools=self.card_tools,
-            servers=wanted.known_servers(program, self.servers),
-            receiver=self.agent,
-            multi_card=self.multi_card,
-            trust=self.trust,
-        )
+    def load(self, program: FastAgent) -> None:
+        """Load the cards, and see that there is somebody to talk to."""
+        self.load_cards(program, receiver=self.agent)
         if not program.names():
             raise ConfigError(
                 "there is no agent to talk to", hint="load a card without `tool_only`"
@@ -84,8 +56,6 @@ class Editing:
             near = closest(self.agent, program.names())
             hint = f"did you mean `{near}`?" if near else None
             raise ConfigError(f"there is no agent `{self.agent}` to talk to", hint=hint)
-        if not self.quiet:
-            wanted.report_warnings(program)
 
     def _serve(self, program: FastAgent, handover: Handover | None) -> None:
         from fast_agent.acp.opening import SessionOpening

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fast_agent.app import FastAgent
 from fast_agent.cli import wanted
+from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
-from fast_agent.cli.loading import load_cards
 from fast_agent.cli.log import show_log
 from fast_agent.cli.report import report_note
 from fast_agent.errors import HistoryError
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
@@ -32,34 +32,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneShot:
+class OneShot(CardOptions):
     """The options of `fast-agent go`, and what it does with them."""
 
-    cards: tuple[str, ...]
-    card_tools: tuple[str, ...]
-    multi_card: bool
     agent: str | None
-    model: str | None
     message: str | None
     prompt_file: Path | None
     session: bool
     resume: str | None
     results: Path | None
     json_schema: Path | None
-    servers: tuple[str, ...]
     urls: tuple[str, ...]
     commands: tuple[str, ...]
-    shell: bool
-    trust: bool
     child_history_source: HistorySource | None
     child_history_merge_target: HistoryTarget | None
-    config_path: Path | None
-    dump: Path | None
-    dump_yaml: Path | None
-    dump_agent: str | None
-    dump_agent_path: Path | None
-    dump_agent_yaml: bool
-    quiet: bool
     output: str
     record: Path | None = None
     replay: Path | None = None
@@ -73,14 +59,8 @@ class OneShot:
         """
         self._check_usage()
         show_log(quiet=self.quiet)
-        program = FastAgent(config_path=self.config_path)
         with Faults() as faults:
-            with faults.kept():
-                wanted.check_servers(program, self.servers)
-            with faults.kept():
-                self._load(program)
-            with faults.kept():
-                wanted.check_model(program, self.model)
+            program = self.program(faults)
             with faults.kept():
                 self._check_results()
             shape = messages = None
@@ -119,20 +99,10 @@ class OneShot:
                 "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
             )
 
-    def _load(self, program: FastAgent) -> None:
-        granted = wanted.known_servers(program, self.servers)
-        granted += self._add_servers(program)
-        load_cards(
-            program,
-            cards=self.cards,
-            tools=self.card_tools,
-            servers=granted,
-            receiver=self.agent,
-            multi_card=self.multi_card,
-            trust=self.trust,
-        )
-        if not self.quiet:
-            wanted.report_warnings(program)
+    def load(self, program: FastAgent) -> None:
+        """Load the cards, for the agent that is asked, with the servers named by address."""
+        added = self._add_servers(program)
+        self.load_cards(program, receiver=self.agent, added=added)
 
     def _check_results(self) -> None:
         """See that the conversation can be written, before it is paid for."""

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fast_agent.app import FastAgent
 from fast_agent.cli import wanted
+from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
-from fast_agent.cli.loading import load_cards
 from fast_agent.cli.log import show_log
 from fast_agent.cli.report import report_note
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.serve.agent_scopes import InstanceScope
     from fast_agent.serve.agent_server import Served
@@ -27,12 +25,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class Serving(CardOptions):
     """The options of `fast-agent serve`, and what it does with them."""
 
-    cards: tuple[str, ...]
-    card_tools: tuple[str, ...]
-    multi_card: bool
     transport: Literal["http", "stdio"]
     host: str
     port: int
@@ -46,19 +41,8 @@ class Serving:
     guide: str | None
     internal: bool
     no_session: bool
-    model: str | None
-    servers: tuple[str, ...]
-    shell: bool
-    trust: bool
     child_history_source: HistorySource | None
     child_history_merge_target: HistoryTarget | None
-    config_path: Path | None
-    dump: Path | None
-    dump_yaml: Path | None
-    dump_agent: str | None
-    dump_agent_path: Path | None
-    dump_agent_yaml: bool
-    quiet: bool
 
     def run(self) -> None:
         """Do it.
@@ -69,15 +53,9 @@ class Serving:
         """
         self._check_usage()
         show_log(quiet=self.quiet)
-        program = FastAgent(config_path=self.config_path)
         http = beside = None
         with Faults() as faults:
-            with faults.kept():
-                wanted.check_servers(program, self.servers)
-            with faults.kept():
-                self._load(program)
-            with faults.kept():
-                wanted.check_model(program, self.model)
+            program = self.program(faults)
             with faults.kept():
                 self._check_roots()
             with faults.kept():
@@ -126,18 +104,6 @@ class Serving:
         check_dump(self)
         if self.transport == "stdio" and self.token_file is not None:
             raise click.UsageError("--token-file is for --transport http")
-
-    def _load(self, program: FastAgent) -> None:
-        load_cards(
-            program,
-            cards=self.cards,
-            tools=self.card_tools,
-            servers=wanted.known_servers(program, self.servers),
-            multi_card=self.multi_card,
-            trust=self.trust,
-        )
-        if not self.quiet:
-            wanted.report_warnings(program)
 
     def _check_roots(self) -> None:
         for root in self.allow_load:

@@ -1,0 +1,89 @@
+"""CardOptions: what `go`, `serve` and `acp` are told alike, and how they load cards by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fast_agent.app import FastAgent
+from fast_agent.cli import wanted
+from fast_agent.cli.loading import load_cards
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fast_agent.cli.faults import Faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardOptions:
+    """The options of a command that loads cards."""
+
+    cards: tuple[str, ...]
+    card_tools: tuple[str, ...]
+    multi_card: bool
+    model: str | None
+    servers: tuple[str, ...]
+    shell: bool
+    trust: bool
+    config_path: Path | None
+    dump: Path | None
+    dump_yaml: Path | None
+    dump_agent: str | None
+    dump_agent_path: Path | None
+    dump_agent_yaml: bool
+    quiet: bool
+
+    def program(self, faults: Faults) -> FastAgent:
+        """Read the configuration, load the cards and look at what else the options name.
+
+        Args:
+            faults: Keeps what is wrong.
+
+        Raises:
+            ConfigError: The configuration cannot be read.
+        """
+        program = FastAgent(config_path=self.config_path)
+        with faults.kept():
+            wanted.check_servers(program, self.servers)
+        with faults.kept():
+            self.load(program)
+            if not self.quiet:
+                wanted.report_warnings(program)
+        with faults.kept():
+            wanted.check_model(program, self.model)
+        return program
+
+    def load(self, program: FastAgent) -> None:
+        """Load the cards; a command that wants more of them says so here.
+
+        Raises:
+            CardError: With every problem of every card.
+            ConfigError: With every problem of the configuration.
+        """
+        self.load_cards(program)
+
+    def load_cards(
+        self, program: FastAgent, *, receiver: str | None = None, added: Sequence[str] = ()
+    ) -> None:
+        """Load the cards.
+
+        Args:
+            program: The program.
+            receiver: The agent that gets tools and servers; None is the default one.
+            added: Servers it gets besides those of `--servers`.
+
+        Raises:
+            CardError: With every problem of every card.
+            ConfigError: With every problem of the configuration.
+        """
+        load_cards(
+            program,
+            cards=self.cards,
+            tools=self.card_tools,
+            servers=(*wanted.known_servers(program, self.servers), *added),
+            receiver=receiver,
+            multi_card=self.multi_card,
+            trust=self.trust,
+        )
