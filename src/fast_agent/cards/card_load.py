@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from fast_agent.errors import CardError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_files import Candidate
@@ -49,6 +49,11 @@ class FileLoad:
     skipped: Skipped | None = None
     unread: tuple[str, ...] = ()
 
+    @property
+    def only_cards(self) -> bool:
+        """Whether it gave cards, and nothing is to be said of it besides."""
+        return bool(self.cards) and not (self.diagnostics or self.skipped or self.unread)
+
 
 @dataclass(frozen=True, slots=True)
 class CardLoad:
@@ -81,6 +86,25 @@ class CardLoad:
             files,
         )
 
+    def after(self, changes: Mapping[int, FileLoad]) -> CardLoad:
+        """Give what there is after some files changed; it is `of`, quick where little changed.
+
+        Args:
+            changes: What files give now, by their places in `files`.
+        """
+        cards, files = list(self.cards), list(self.files)
+        quick = True
+        for at, new in changes.items():
+            old, files[at] = files[at], new
+            if old.only_cards and new.only_cards and len(old.cards) == len(new.cards):
+                first = _place_near(at, old.cards[0], cards)
+                cards[first : first + len(new.cards)] = new.cards
+            else:
+                quick = False
+        if not quick:
+            return CardLoad.of(files)
+        return CardLoad(tuple(cards), self.diagnostics, self.skipped, self.unread, tuple(files))
+
     @property
     def failed(self) -> bool:
         """Whether there is an error."""
@@ -96,3 +120,10 @@ class CardLoad:
         if errors:
             count = f"{len(errors)} errors in cards" if len(errors) > 1 else errors[0].message
             raise CardError(count, hint=errors[0].hint, diagnostics=self.diagnostics)
+
+
+def _place_near(at: int, card: Card, cards: Sequence[Card]) -> int:
+    """Find a card that is among others, from the place it has where each file holds one card."""
+    far = max(at, len(cards))
+    places = (place for step in range(far + 1) for place in (at - step, at + step))
+    return next(one for one in places if 0 <= one < len(cards) and cards[one] is card)

@@ -7,6 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from fast_agent.cards.changed_cards import changed_cards
 from fast_agent.cards.references import referred_names
 from fast_agent.cards.set_check import (
     SetNames,
@@ -39,7 +40,7 @@ class LoadSet:
         callers: By agent, those that refer to it, itself too where it does.
     """
 
-    cards: Mapping[str, Card]
+    cards: MappingProxyType[str, Card]
     default: str | None
     callers: Mapping[str, Sequence[str]] = field(repr=False, compare=False)
 
@@ -76,11 +77,10 @@ class LoadSet:
         """
         if len(cards) != len(self.cards):
             return LoadSet.of(cards)
-        pairs = zip(self.cards.values(), cards, strict=True)
-        changed = [(old.config, new) for old, new in pairs if old is not new]
-        if not all(_stand_alike(old, new.config) for old, new in changed):
+        changed = changed_cards(self.cards.values(), cards)
+        if not all(_stand_alike(old.config, new.config) for old, new in changed):
             return LoadSet.of(cards)
-        now = {**self.cards, **{old.name: new for old, new in changed}}
+        now = self.cards | {new.config.name: new for _, new in changed}
         return LoadSet(MappingProxyType(now), self.default, self.callers)
 
     def dependents(self, names: Iterable[str]) -> frozenset[str]:
@@ -99,7 +99,7 @@ class LoadSet:
         return card_facts(tuple(self.cards.values()))
 
 
-def _by_name(cards: Sequence[Card]) -> Mapping[str, Card]:
+def _by_name(cards: Sequence[Card]) -> MappingProxyType[str, Card]:
     by_name = {card.config.name: card for card in cards}
     if len(by_name) != len(cards):
         for card in cards:

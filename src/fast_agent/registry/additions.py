@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.card import Card
@@ -58,7 +59,7 @@ class Additions:
 
 def with_additions(
     roots: Roots, added: Mapping[str, Additions], before: Mapping[str, Card]
-) -> tuple[list[Card], list[Diagnostic]]:
+) -> tuple[tuple[Card, ...], list[Diagnostic]]:
     """Give all cards with what was added to them.
 
     Args:
@@ -70,9 +71,12 @@ def with_additions(
         The cards in load order, and a warning for each agent that was given to another and is not
         there now; it is given again when it comes back.
     """
-    cards = [card for group in roots.values() for card in group]
+    groups = tuple(roots.values())
+    # One root is the common case; its cards are given on as they are, not copied.
+    every = groups[0] if len(groups) == 1 else tuple(chain.from_iterable(groups))
     if not added:
-        return cards, []
+        return every, []
+    cards = list(every)
     names = {card.config.name for card in cards}
     lost: list[Diagnostic] = []
     for number, card in enumerate(cards):
@@ -90,7 +94,7 @@ def with_additions(
             known = before.get(name)
             same = known is not None and known.config == config and known.document is card.document
             cards[number] = known if known and same else replace(card, config=config)
-    return cards, lost
+    return tuple(cards), lost
 
 
 def _agents_of(own: Additions, roots: Roots) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from fast_agent.cards.changed_cards import changed_cards
 from fast_agent.text.source import signature_at
 
 if TYPE_CHECKING:
@@ -26,11 +27,29 @@ class CardInputs:
 
     def __init__(self, inputs_of: InputsOf) -> None:
         self._inputs_of = inputs_of
+        self._taken: tuple[Card, ...] = ()
         self._cards: dict[str, tuple[AgentConfig, tuple[str, ...]]] = {}
         self._signatures: dict[str, Signature | None] = {}
 
     def take(self, cards: Iterable[Card]) -> None:
         """Note the cards there are; what changes from now on is noticed."""
+        before, self._taken = self._taken, tuple(cards)
+        if not self._stand_alike(before, self._taken):
+            self._take_all(self._taken)
+
+    def _stand_alike(self, before: tuple[Card, ...], cards: tuple[Card, ...]) -> bool:
+        """Note the cards that changed, if each stands on the files it stood on before."""
+        if len(before) != len(cards):
+            return False
+        for old, new in changed_cards(before, cards):
+            name, config = new.config.name, new.config
+            paths = tuple(self._inputs_of(config))
+            if name != old.config.name or paths != self._cards[name][1]:
+                return False
+            self._cards[name] = config, paths
+        return True
+
+    def _take_all(self, cards: Iterable[Card]) -> None:
         before = self._cards
         now: dict[str, tuple[AgentConfig, tuple[str, ...]]] = {}
         paths: dict[str, None] = {}

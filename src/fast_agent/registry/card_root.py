@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
 from fast_agent.cards.card_load import CardLoad, FileLoad
 from fast_agent.cards.load import load_cards
 from fast_agent.diagnostics.card_file_rules import NO_FRONTMATTER
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.text.source import signature_at, signature_of
+from fast_agent.text.source import signature_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+
+    from fast_agent.text.source import Signature
+
+_State: TypeAlias = tuple[bytes, int, int, int]
+"""The name of a file, and its signature."""
+
+_UNSEEN: Signature = (-1, -1, -1)
+"""The signature of a file that could not be looked at."""
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -70,7 +78,8 @@ class CardRoot:
         self.path = self._shown if self.remote else os.path.join(reader.cwd, self._shown)  # noqa: PTH118
         self._listing: list[str] | None = None
         self.load = reader.read([self._shown], multi_card=multi_card)
-        self._known = _files_of_directory(self.load.files)
+        self._names = _names_in_directory(self.load.files)
+        self._states = [_state(name, self.load.files[at]) for name, at in self._names.items()]
 
     @property
     def is_directory(self) -> bool:
@@ -90,7 +99,7 @@ class CardRoot:
             if changed is None:
                 load = self._read_changed(list_directory(self.path, self._shown))
             elif changed:
-                return self._take(*self._read_files(changed))
+                return self._read_files(changed)
             else:
                 return False
         except NotADirectoryError:
@@ -105,34 +114,39 @@ class CardRoot:
         It is asked at every pass, so it is kept quick: files are looked at from their directory,
         which spares the way to it.
         """
-        if self._known is None:
+        if not self._names:
             return None
-        changed: list[Candidate] = []
+        changed: list[bytes] = []
         stat = os.stat
         folder = os.open(self.path, _OPEN_DIRECTORY)
         try:
-            if not self._holds_the_same(folder, self._known):
+            if not self._holds_the_same(folder, self._names):
                 return None
-            for name, file in self._known.items():
+            # Only `stat` is called for each file: one call more would cost a tenth of the pass.
+            for name, time, size, inode in self._states:
                 try:
-                    signature = signature_of(stat(name, dir_fd=folder))
+                    now = stat(name, dir_fd=folder)
                 except OSError:
-                    signature = None
-                if signature != file.signature and file.candidate is not None:
-                    changed.append(file.candidate)
+                    if size >= 0:
+                        changed.append(name)
+                    continue
+                if now.st_mtime_ns != time or now.st_size != size or now.st_ino != inode:
+                    changed.append(name)
         finally:
             os.close(folder)
+        files = [self.load.files[self._names[name]].candidate for name in changed]
+        candidates = [one for one in files if one is not None]
         # A folder may have taken the place of a file.
-        return None if any(os.path.isdir(one.path) for one in changed) else changed  # noqa: PTH112
+        return None if any(os.path.isdir(one.path) for one in candidates) else candidates  # noqa: PTH112
 
-    def _holds_the_same(self, folder: int, known: Mapping[str, FileLoad]) -> bool:
+    def _holds_the_same(self, folder: int, known: Mapping[bytes, int]) -> bool:
         """Whether the files in the directory that may be cards are those that were read."""
         names = os.listdir(folder)
         if names == self._listing:
             return True
         self._listing = None
-        found = {_name_of(one): one for one in list_directory(self.path, self._shown)}
-        if found.keys() != known.keys():
+        found = {_name_of(one.path) for one in list_directory(self.path, self._shown)}
+        if found != set(known):
             return False
         # A directory called like a card may give way to a file of the same name.
         if sum(map(has_card_name, names)) == len(found):
@@ -149,11 +163,12 @@ class CardRoot:
     def _read_changed(self, candidates: list[Candidate]) -> CardLoad:
         if not candidates:
             return self._reader.read([self._shown], multi_card=self._multi_card)
-        before = self._known or {}
+        files = self.load.files
+        before = {name: files[at] for name, at in self._names.items()}
         kept: dict[str, FileLoad] = {}
         changed: list[Candidate] = []
         for one in candidates:
-            known = before.get(_name_of(one))
+            known = before.get(_name_of(one.path))
             if known is not None and known.signature == signature_at(one.path):
                 kept[one.path] = known
             else:
@@ -161,46 +176,53 @@ class CardRoot:
         kept.update(self._read(changed))
         return CardLoad.of(kept[one.path] for one in candidates if one.path in kept)
 
-    def _read_files(self, changed: list[Candidate]) -> tuple[CardLoad, dict[str, FileLoad]]:
-        """Read some of the files that were read before; give them all, by name too."""
-        fresh = self._read(changed)
-        files = dict(self._known or {})
-        files.update({_name_of(one): fresh[one.path] for one in changed})
-        return CardLoad.of(files.values()), files
+    def _read_files(self, changed: list[Candidate]) -> bool:
+        """Read some of the files that were read before, and take them."""
+        before, fresh = self.load, self._read(changed)
+        changes = {self._names[_name_of(path)]: file for path, file in fresh.items()}
+        self.load = before.after(changes)
+        for at, file in changes.items():
+            self._states[at] = _state(self._states[at][0], file)
+        return any(file != before.files[at] for at, file in changes.items())
 
     def _read(self, candidates: list[Candidate]) -> dict[str, FileLoad]:
         files: dict[str, FileLoad] = {}
         for file in self._reader.read(candidates, multi_card=self._multi_card).files:
             if file.candidate is not None:
-                had = self._had_cards(_name_of(file.candidate))
+                had = self._had_cards(file.candidate.path)
                 files[file.candidate.path] = _half_written(file) if had else file
         return files
 
-    def _had_cards(self, name: str) -> bool:
-        known = self._known.get(name) if self._known else None
-        return known is not None and bool(known.cards or known.unread)
+    def _had_cards(self, path: str) -> bool:
+        at = self._names.get(_name_of(path))
+        return at is not None and bool(self.load.files[at].cards or self.load.files[at].unread)
 
-    def _take(self, load: CardLoad, known: dict[str, FileLoad] | None = None) -> bool:
+    def _take(self, load: CardLoad) -> bool:
         changed = load.files != self.load.files
-        if known is None:
-            known, self._listing = _files_of_directory(load.files), None
-        self._known = known
+        self._names, self._listing = _names_in_directory(load.files), None
+        self._states = [_state(name, load.files[at]) for name, at in self._names.items()]
         self.load = load
         return changed
 
 
-def _files_of_directory(files: Iterable[FileLoad]) -> dict[str, FileLoad] | None:
-    """Give what was read by file name; None where it was no directory with files in it."""
-    known: dict[str, FileLoad] = {}
-    for file in files:
+def _names_in_directory(files: Iterable[FileLoad]) -> dict[bytes, int]:
+    """Give the places of files by name; none where it was no directory with files in it."""
+    names: dict[bytes, int] = {}
+    for at, file in enumerate(files):
         if file.candidate is None or file.candidate.named:
-            return None
-        known[_name_of(file.candidate)] = file
-    return known
+            return {}
+        names[_name_of(file.candidate.path)] = at
+    return names
 
 
-def _name_of(candidate: Candidate) -> str:
-    return candidate.path.rpartition(os.sep)[2]
+def _state(name: bytes, file: FileLoad) -> _State:
+    """Say how a file was when it was read."""
+    return (name, *(file.signature or _UNSEEN))
+
+
+def _name_of(path: str) -> bytes:
+    """Give the name of a file as the system takes it, so that no pass has to encode it."""
+    return os.fsencode(path.rpartition(os.sep)[2])
 
 
 def _half_written(file: FileLoad) -> FileLoad:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.changed_cards import changed_cards
 from fast_agent.cards.load_set import LoadSet, default_card
 from fast_agent.errors import CardError
 from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
@@ -43,15 +45,19 @@ class Snapshot:
     roots: Roots
     added: Mapping[str, Additions]
     notes: tuple[Diagnostic, ...] = ()
-    changed_at: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    changed_at: MappingProxyType[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def names_of(self, root: str) -> tuple[str, ...]:
         """Name the agents a root gave, in load order."""
         return tuple(card.config.name for card in self.roots.get(root, ()))
 
+    def changed_after(self, version: int) -> tuple[str, ...]:
+        """Name the agents that changed after a version, in load order."""
+        return tuple([name for name, at in self.changed_at.items() if at > version])
+
     def changed_since(self, version: int) -> frozenset[str]:
         """Name the agents that changed after a version, and all that depend on one of them."""
-        changed = {name for name, at in self.changed_at.items() if at > version}
+        changed = self.changed_after(version)
         return frozenset(changed) | self.load_set.dependents(changed)
 
 
@@ -89,7 +95,6 @@ class Registry:
         tools: Collection[str] = (),
         servers: Collection[str] = (),
         receiver: str | None = None,
-        touched: Collection[str] = (),
         both: Collection[str] = (),
     ) -> tuple[str, ...]:
         """Take in what was loaded; agents that are gone from a root are removed.
@@ -99,7 +104,6 @@ class Registry:
             tools: Those of the roots whose agents become tools of another agent.
             servers: MCP servers another agent gets.
             receiver: The agent that gets these tools and servers; None is the default agent.
-            touched: Agents whose cards stand on files that changed, such as function files.
             both: Those of the tool roots whose agents may be the default one all the same.
 
         Returns:
@@ -108,25 +112,29 @@ class Registry:
         Raises:
             CardError: With every problem there is; the registry is as it was.
         """
-        before = self._snapshot
-        roots = dict(before.roots)
-        problems: list[Diagnostic] = []
-        for root, load in loads.items():
-            problems.extend(load.diagnostics)
-            roots[root] = load.cards
-        if len(roots) > 1:
-            roots = _without_repeats(_refreshed(roots, loads))
-        added = dict(before.added)
-        sound = not any(problem.severity == "error" for problem in problems)
+        roots = self._roots_with(loads)
+        added = dict(self._snapshot.added)
+        sound = not any(load.failed for load in loads.values())
         if sound and (tools or servers):
             if receiver is not None:
                 _see_that_it_calls(receiver, roots, tools)
             name = receiver or _receiver(roots, tools, both)
             added[name] = added.get(name, Additions()).with_more(tools, servers)
-        unread = tuple(name for load in loads.values() for name in load.unread)
-        self._swap(roots, added, problems, unread, touched)
+        self._swap(roots, added, loads.values())
         names = [card.config.name for load in loads.values() for card in load.cards]
         return tuple(dict.fromkeys(names))
+
+    def update(self, loads: Mapping[str, CardLoad], touched: Collection[str] = ()) -> None:
+        """Take in what was loaded again; it is `load`, quick where little changed.
+
+        Args:
+            loads: What each root that changed gave.
+            touched: Agents whose cards stand on files that changed, such as function files.
+
+        Raises:
+            CardError: With every problem there is; the registry is as it was.
+        """
+        self._swap(self._roots_with(loads), self._snapshot.added, loads.values(), touched)
 
     def add(self, card: Card) -> None:
         """Take in an agent a decorator made; `check` speaks of what it refers to.
@@ -171,7 +179,7 @@ class Registry:
             added = dict(before.added)
             own = added.get(receiver, Additions())
             added[receiver] = replace(own, agents=(*own.agents, *new))
-            self._swap(before.roots, added, [])
+            self._swap(before.roots, added)
         return new
 
     def check(self) -> None:
@@ -180,16 +188,21 @@ class Registry:
         Raises:
             CardError: With every problem there is.
         """
-        self._swap(dict(self._snapshot.roots), self._snapshot.added, [])
+        self._swap(self._snapshot.roots, self._snapshot.added)
+
+    def _roots_with(self, loads: Mapping[str, CardLoad]) -> Roots:
+        roots = {**self._snapshot.roots, **{root: load.cards for root, load in loads.items()}}
+        return _without_repeats(_refreshed(roots, loads)) if len(roots) > 1 else roots
 
     def _swap(
         self,
         roots: Roots,
         added: Mapping[str, Additions],
-        problems: list[Diagnostic],
-        unread: Collection[str] = (),
+        loads: Collection[CardLoad] = (),
         touched: Collection[str] = (),
     ) -> None:
+        problems = [problem for load in loads for problem in load.diagnostics]
+        unread = [name for load in loads for name in load.unread]
         cards, lost = with_additions(roots, added, self._snapshot.load_set.cards)
         found = self._checks.find(cards, touched=touched, unread=unread)
         problems.extend((*lost, *found))
@@ -212,9 +225,14 @@ def _next(
 ) -> Snapshot:
     """Make the snapshot that follows; its version is higher where something changed."""
     old, new = before.load_set.cards, load_set.cards
-    changed = {name for name, card in new.items() if _differ(old.get(name), card)}
+    same_names = list(old) == list(new)
+    if same_names:
+        pairs = changed_cards(old.values(), new.values())
+        changed = {card.config.name for was, card in pairs if _differ(was, card)}
+    else:
+        changed = {name for name, card in new.items() if _differ(old.get(name), card)}
     changed.update(name for name in touched if name in new)
-    if not changed and list(old) == list(new):
+    if not changed and same_names:
         return replace(
             before,
             roots=MappingProxyType(dict(roots)),
@@ -224,8 +242,8 @@ def _next(
         )
     version = before.version + 1
     earlier = before.changed_at
-    if list(earlier) == list(new):
-        changed_at = {**earlier, **dict.fromkeys(changed, version)}
+    if same_names:
+        changed_at = earlier | dict.fromkeys(changed, version)
     else:
         changed_at = {name: version if name in changed else earlier[name] for name in new}
     # What was removed concerns those that referred to it; they had to change to pass the check.
@@ -316,7 +334,7 @@ def _receiver(roots: Roots, tools: Collection[str], both: Collection[str]) -> st
 
 
 def _cards(roots: Roots) -> list[Card]:
-    return [card for group in roots.values() for card in group]
+    return list(chain.from_iterable(roots.values()))
 
 
 def _headline(errors: Sequence[Diagnostic]) -> str:

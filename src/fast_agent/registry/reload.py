@@ -160,7 +160,7 @@ class Reloader:
             if again and not loads and not self._waiting:
                 return Reload(before.version)
             try:
-                self._registry.load(loads, touched=self._waiting)
+                self._registry.update(loads, self._waiting)
             except CardError as error:
                 return Reload(before.version, refused=True, problems=error.diagnostics)
             after = self._registry.snapshot
@@ -172,14 +172,20 @@ class Reloader:
 
 def _difference(before: Snapshot, after: Snapshot) -> Reload:
     old, new = before.load_set.cards, after.load_set.cards
-    known = set(before.notes)
-    changed = [name for name, at in after.changed_at.items() if at > before.version]
+    changed = after.changed_after(before.version)
     return Reload(
         after.version,
         tuple(name for name in changed if name not in old),
         tuple(name for name in changed if name in old),
-        tuple(name for name in old if name not in new),
-        problems=tuple(
-            note for note in after.notes if note.severity == "warning" and note not in known
-        ),
+        tuple([name for name in old if name not in new]),
+        problems=_new_warnings(before.notes, after.notes),
     )
+
+
+def _new_warnings(
+    before: tuple[Diagnostic, ...], after: tuple[Diagnostic, ...]
+) -> tuple[Diagnostic, ...]:
+    if before == after:
+        return ()
+    known = set(before)
+    return tuple(note for note in after if note.severity == "warning" and note not in known)

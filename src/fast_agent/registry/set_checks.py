@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.changed_cards import changed_cards
 from fast_agent.cards.load_set import check_set
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ class SetChecks:
         """Whether the cards differ from those before only in what no other card can tell."""
         if len(cards) != len(self._cards):
             return False
-        pairs = zip(self._cards, cards, strict=True)
         if touched:
+            pairs = zip(self._cards, cards, strict=True)
             changed = [
                 (old, new) for old, new in pairs if old is not new or new.config.name in touched
             ]
         else:
-            changed = [(old, new) for old, new in pairs if old is not new]
+            changed = changed_cards(self._cards, cards)
         if not all(_alike(old, new) for old, new in changed):
             return False
         paths = {new.path for _, new in changed}
