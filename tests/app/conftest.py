@@ -1,34 +1,27 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from tests.card_writer import card_writer
+from tests.mcp.served_everything import served_everything
 
 from fast_agent import FastAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.card_writer import WriteCard
+
     NewProgram: TypeAlias = Callable[..., FastAgent]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 SERVER = Path(__file__).parents[1] / "mcp/servers/everything.py"
 
 
 @pytest.fixture(name="write_card")
 def _write_card(tmp_path: Path) -> WriteCard:
-    """Write a card of some fields, given as lines of frontmatter."""
-
-    def write(name: str, *fields: str, body: str = "Be brief.") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(("---", *fields, "---", body)), encoding="utf-8")
-        return path
-
-    return write
+    return card_writer(tmp_path)
 
 
 @pytest.fixture(name="new_program")
@@ -49,12 +42,5 @@ def _new_program(tmp_path: Path) -> NewProgram:
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
     """The address of a real MCP server, started once."""
-    process = subprocess.Popen(
-        [sys.executable, str(SERVER), "http"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    with process.stdout as lines:
-        port = int(lines.readline())
-        yield f"http://127.0.0.1:{port}/mcp"
-        process.kill()
-        process.wait()
+    with served_everything() as url:
+        yield url

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.card_writer import WriteCard
+
     from fast_agent import FastAgent
     from fast_agent.runtime.events import Event
 
     NewProgram: TypeAlias = Callable[..., FastAgent]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,9 @@ from fast_agent.mcp.server import from_url
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.card_writer import WriteCard
+
     NewProgram: TypeAlias = Callable[..., FastAgent]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 
 @pytest.mark.spec("CARD-3", "CARD-75", "PY-1")

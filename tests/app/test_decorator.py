@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import CardType
 
     NewProgram: TypeAlias = Callable[..., FastAgent]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FIELDS: dict[str, Any] = {

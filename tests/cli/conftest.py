@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
+from tests.card_writer import card_writer
+from tests.mcp.served_everything import served_everything
 
 from fast_agent.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.card_writer import WriteCard
+
     Run: TypeAlias = Callable[..., "Ran"]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 SERVER = Path(__file__).parents[1] / "mcp/servers/everything.py"
 
@@ -94,28 +97,14 @@ def _spawn(project: Path) -> Run:
 
 @pytest.fixture(name="write_card")
 def _write_card(project: Path) -> WriteCard:
-    """Write a card of some fields, given as lines of frontmatter."""
-
-    def write(name: str, *fields: str, body: str = "Be brief.") -> Path:
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(("---", *fields, "---", body)), encoding="utf-8")
-        return path
-
-    return write
+    return card_writer(project)
 
 
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
     """The address of a real MCP server, started once."""
-    process = subprocess.Popen(
-        [sys.executable, str(SERVER), "http"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    with process.stdout as lines:
-        yield f"http://127.0.0.1:{int(lines.readline())}/mcp"
-        process.kill()
-        process.wait()
+    with served_everything() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import Ran
+    from tests.card_writer import WriteCard
 
     Run: TypeAlias = Callable[..., Ran]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 
 @pytest.mark.spec("CHECK-1")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from conftest import Ran
 
     Run: TypeAlias = Callable[..., Ran]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 FORMULA = ("maker", "plan", "--p", "0.9978", "--steps", "1048575")
 SCRIPT = """\

@@ -16,10 +16,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.card_writer import WriteCard
     from tests.cli.conftest import Ran
 
     Run: TypeAlias = Callable[..., Ran]
-    WriteCard: TypeAlias = Callable[..., Path]
 
 CALL = ("go", "-q", "--model", "passthrough", "-m", "***CALL_TOOL add {}")
 CARD = ".fast-agent/agent-cards/ann.md"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from tests.card_writer import card_writer
 
 from fast_agent.cards.load import load_cards
 from fast_agent.registry.registry import Registry
@@ -11,23 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.card_writer import WriteCard
+
     from fast_agent.cards.load import CardLoad
 
-    WriteCard: TypeAlias = Callable[..., Path]
     Read: TypeAlias = Callable[..., dict[str, CardLoad]]
 
 
 @pytest.fixture(name="write_card")
 def _write_card(tmp_path: Path) -> WriteCard:
-    """Write a card of some fields, given as lines of frontmatter."""
-
-    def write(name: str, *fields: str, body: str = "Be brief.") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(("---", *fields, "---", body)), encoding="utf-8")
-        return path
-
-    return write
+    return card_writer(tmp_path)
 
 
 @pytest.fixture(name="read")

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.card_writer import WriteCard
+
     from fast_agent.cards.load import CardLoad
 
-    WriteCard: TypeAlias = Callable[..., Path]
     Read: TypeAlias = Callable[..., dict[str, CardLoad]]
 
 

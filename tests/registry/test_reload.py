@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fast_agent.cards.load import load_cards
 from fast_agent.errors import CardError
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
@@ -16,12 +15,9 @@ from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_inputs import card_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from fast_agent.registry.reload import Reload
-
-    WriteCard: TypeAlias = Callable[..., Path]
 
 
 class World:
@@ -304,14 +300,29 @@ ACTIONS = st.lists(
                 "wrong: 1",
                 "name: a",
                 "",
+                "{{file_silent:part.txt}}",
                 "FOLDER",
+                "part.txt",
+                "README.md",
+                "name: a b",
                 "PASS",
+                "SWAP",
                 "AWAY",
             ]
         ),
+        st.booleans(),
     ),
     max_size=12,
 )
+
+
+def swap(one: Path, other: Path) -> None:
+    """Let two files change their names, if both are there."""
+    if one.is_file() and other.is_file():
+        beside = one.with_name("beside")
+        one.rename(beside)
+        other.rename(one)
+        beside.rename(other)
 
 
 def act(world: World, name: str, what: str, at: int) -> None:
@@ -319,6 +330,13 @@ def act(world: World, name: str, what: str, at: int) -> None:
     path = world.directory / f"cards/{name}.md"
     if what == "PASS":
         world.reloader.run()
+        return
+    if what in {"part.txt", "README.md"}:
+        if path.parent.exists():
+            path.with_name(what).write_text("x" * at)
+        return
+    if what == "SWAP":
+        swap(path, world.directory / "cards/z.md")
         return
     if what == "AWAY":
         if path.parent.exists():
@@ -330,32 +348,40 @@ def act(world: World, name: str, what: str, at: int) -> None:
         path.unlink(missing_ok=True)
         path.mkdir(parents=True)
     elif what:
-        fields = dict([what.split(": ")]) if ":" in what else {}
+        fields = dict([what.split(": ")]) if ": " in what else {}
         os.utime(world.write(f"cards/{name}.md", what, **fields), ns=(at, at))
     else:
         path.unlink(missing_ok=True)
 
 
-@settings(max_examples=80)
+@settings(max_examples=100)
 @given(ACTIONS)
 def test_a_pass_comes_to_the_same_as_a_fresh_load(
-    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, str]]
+    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, str, bool]]
 ) -> None:
     world = World(tmp_path_factory.mktemp("cards"))
     world.write("cards/z.md")
     world.load("cards")
-    for number, (name, what) in enumerate(actions):
+    for number, (name, what, looks) in enumerate(actions, 1):
         act(world, name, what, number)
+        if not looks and number < len(actions):
+            continue
         before = world.registry.snapshot
         done = world.reloader.run()
         fresh = Registry(("time",))
         try:
-            fresh.load({"cards": load_cards([world.directory / "cards"], environ={})})
-        except CardError:
+            fresh.load({"cards": world.reader.read(["cards"], multi_card=False)})
+        except CardError as error:
+            wrong = error.diagnostics
+        else:
+            wrong = ()
+        if wrong:
             assert world.registry.snapshot is before
+            assert done.problems in (wrong, ())
             continue
         assert not done.refused
         mine, theirs = world.registry.snapshot.load_set, fresh.snapshot.load_set
+        assert world.registry.snapshot.notes == fresh.snapshot.notes
         assert (mine.default, mine.callers) == (theirs.default, theirs.callers)
         assert [card.config for card in mine.cards.values()] == [
             card.config for card in theirs.cards.values()

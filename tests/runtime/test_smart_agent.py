@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import pytest
+from tests.mcp.served_everything import served_everything
 from tests.patience import pass_seconds
 
 from fast_agent import FastAgent
@@ -82,15 +81,8 @@ def _desk(tmp_path: Path) -> Desk:
 
 @pytest.fixture(scope="module", name="server_url")
 def _server_url() -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, str(SERVER), "http"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    with process.stdout as lines:
-        port = int(lines.readline())
-        yield f"http://127.0.0.1:{port}/mcp"
-        process.kill()
-        process.wait()
+    with served_everything() as url:
+        yield url
 
 
 @pytest.mark.spec("INTERNAL-20", "INTERNAL-15")
