@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import anyio
 import pytest
 from tests.app.refresh_world import World
 from tests.patience import until
+from tests.processes import ended, lives
 
 from fast_agent.errors import FastAgentError
 
@@ -46,20 +46,6 @@ async def who(app: AgentApp, agent: str, server: str, tool: str = "who") -> tupl
     return name, int(pid)
 
 
-def runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-async def ended(pid: int) -> None:
-    with anyio.fail_after(60):
-        while runs(pid):  # noqa: ASYNC110 - another process ends
-            await anyio.sleep(0.02)
-
-
 @pytest.mark.spec("LIVE-8")
 async def test_a_server_that_a_changed_card_brings_again_goes_on(world: ServerWorld) -> None:
     world.bring("ann", "box=one")
@@ -84,7 +70,7 @@ async def test_a_changed_server_is_replaced_and_others_stay(world: ServerWorld) 
         assert (name, new != old) == ("two", True)
         assert await who(app, "ann", "jar") == await who(app, "bob", "jar") == jar
         await ended(old)
-        assert runs(new)
+        assert lives(new)
 
 
 @pytest.mark.spec("LIVE-8")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from tests.patience import pass_seconds, until
+from tests.processes import children_of, ended, lives
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.pool import ServerPool
@@ -48,21 +49,6 @@ async def reason(spec: ServerSpec) -> ToolError:
 async def call(pool: ServerPool, context: Any, tool: str, **arguments: Any) -> Any:
     toolset = pool.toolset(pool.names[0], ServerFilter())
     return await toolset.call_tool(tool, ToolCall("1", tool, arguments), context)
-
-
-def lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
-        return stat.read().rpartition(")")[2].split()[0] != "Z"
-
-
-async def gone(pid: int) -> None:
-    with anyio.fail_after(60):
-        while lives(pid):  # noqa: ASYNC110
-            await anyio.sleep(0.01)
 
 
 async def test_a_command_that_is_not_there_is_named() -> None:
@@ -227,7 +213,7 @@ async def test_a_crash_is_an_error_result_and_the_next_call_connects_again(
         pid = pool.connection("s").pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        await gone(pid)
+        await ended(pid)
         await until(lambda: pool.reports()[0].state != "connected")
         assert (await call(pool, make_context(), "add", a=2, b=2)).text == "4"
 
@@ -368,8 +354,8 @@ async def test_nothing_of_a_server_is_left_after_the_end(
         assert server is not None
         assert lives(child)
         await pool.aclose()
-        await gone(server)
-        await gone(child)
+        await ended(server)
+        await ended(child)
         assert pool.reports()[0].state == "closed"
         with pytest.raises(ToolError, match="is closed"):
             await pool.connection("s").open()
@@ -382,37 +368,28 @@ async def test_a_server_that_will_not_leave_is_killed(
     monkeypatch.setattr("fast_agent.mcp.stdio._LEAVE_SECONDS", 0.1)
     monkeypatch.setattr("fast_agent.mcp.stdio._TERM_SECONDS", 0.1)
     spec = make_stdio("mute", "mute.py", "stubborn", connect_timeout_seconds=0.4)
-    before = children()
+    before = children_of(os.getpid())
     assert "no answer" in (await reason(spec)).message
-    assert children() == before
+    assert children_of(os.getpid()) <= before
 
 
 async def test_cancelling_while_connecting_leaves_no_process(make_stdio: Any) -> None:
-    before = children()
+    before = children_of(os.getpid())
     async with ServerPool([make_stdio("mute", "mute.py")]) as pool:
         with anyio.move_on_after(0.3) as scope:
             await pool.need(["mute"], "tester")
         assert scope.cancelled_caught
-    assert children() == before
+    assert children_of(os.getpid()) <= before
 
 
 async def test_an_error_in_the_body_ends_the_servers_too(make_stdio: Any) -> None:
-    before = children()
+    before = children_of(os.getpid())
     with pytest.raises(ValueError, match="mine"):  # noqa: PT012 - the body is the point
         async with ServerPool([make_stdio("s", "tiny.py", "once")]) as pool:
             await pool.need(["s"], "tester")
-            assert children() != before
+            assert children_of(os.getpid()) - before
             raise ValueError("mine")
-    assert children() == before
-
-
-def children() -> set[int]:
-    task = f"/proc/{os.getpid()}/task"
-    found: set[int] = set()
-    for thread in os.listdir(task):  # noqa: PTH208
-        with open(f"{task}/{thread}/children") as names:  # noqa: PTH123
-            found.update(int(name) for name in names.read().split())
-    return {pid for pid in found if lives(pid)}
+    assert children_of(os.getpid()) <= before
 
 
 async def test_servers_are_added_shared_and_told_apart(make_stdio: Any) -> None:

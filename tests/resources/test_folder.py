@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.patience import Rounds
+from tests.patience import Rounds, wait_until
 
 from fast_agent.resources.folder import Folder, ignored
 from fast_agent.resources.limits import Limits
@@ -234,7 +234,7 @@ def test_no_descriptor_is_lost(root: Path) -> None:
             folder.walk(Limits(tree_files=1))
         with pytest.raises(RefusedFileError):
             folder.walk(below="link")
-    assert open_descriptors() <= before
+    wait_until(lambda: open_descriptors() <= before)  # another thread may just hold one
 
 
 def test_ignored() -> None:

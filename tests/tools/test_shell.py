@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 from tests.patience import pass_seconds, until
+from tests.processes import ended, lives
 
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.messages.message import ToolCall, ToolResult
@@ -37,15 +40,6 @@ async def execute(
     return await tool.call(ToolCall("c", "execute", {"command": command, **arguments}), context)
 
 
-def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that ended and was not waited for does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
 def running(mark: str) -> list[int]:
     """Find the processes whose command holds `mark`."""
     found: list[int] = []
@@ -56,14 +50,6 @@ def running(mark: str) -> list[int]:
         except OSError:
             continue
     return found
-
-
-async def ends(pid: int) -> bool:
-    with anyio.move_on_after(60):
-        while alive(pid):  # noqa: ASYNC110
-            await anyio.sleep(0.01)
-        return True
-    return False
 
 
 def written(file: Path) -> str:
@@ -124,7 +110,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_pa
     assert result.text == "begun\n[ended: it ran longer than 30 s]"
     assert isinstance(result.structured, dict)
     assert result.structured["timed_out"] is True
-    assert await ends(pid)
+    await ended(pid)
 
 
 @pytest.mark.spec("TOOL-6")
@@ -133,9 +119,9 @@ async def test_cancelling_ends_all_it_started(tmp_path: Path) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(execute, tmp_path, "sh -c 'sleep 600 & echo $! >pid; wait'")
         pid = await read_pid(tmp_path / "pid")
-        assert alive(pid)
+        assert lives(pid)
         tasks.cancel_scope.cancel()
-    assert await ends(pid)
+    await ended(pid)
 
 
 @pytest.mark.parametrize("by_scope", [True, False])
@@ -158,7 +144,8 @@ async def test_cancelling_while_the_command_starts_leaves_nothing(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert not [pid for pid in running(str(tmp_path)) if not await ends(pid)]
+    for pid in running(str(tmp_path)):
+        await ended(pid)
 
 
 async def test_what_runs_in_the_background_ends_with_the_command(tmp_path: Path) -> None:
@@ -167,16 +154,18 @@ async def test_what_runs_in_the_background_ends_with_the_command(tmp_path: Path)
     silent = await execute(tmp_path, "sleep 600 >/dev/null 2>&1 & echo $! >quiet")
     assert not silent.is_error
     for name in ("pid", "quiet"):
-        assert await ends(await read_pid(tmp_path / name))
+        await ended(await read_pid(tmp_path / name))
 
 
 async def test_a_process_that_left_the_group_is_not_waited_for(tmp_path: Path) -> None:
     command = (
-        "setsid sh -c 'echo $$ >pid; while :; do echo on; sleep 0.01; done' & sleep 0.2; echo x"
+        "setsid sh -c 'echo $$ >pid; while :; do echo on; sleep 0.01; done' & "
+        "until [ -s pid ]; do sleep 0.01; done; echo x"
     )
     result = await execute(tmp_path, command)
     assert result.text.endswith("[exit code 0]")
-    os.kill(await read_pid(tmp_path / "pid"), 9)
+    with suppress(ProcessLookupError):  # it ends by itself once nobody hears it
+        os.kill(await read_pid(tmp_path / "pid"), signal.SIGKILL)
 
 
 @pytest.mark.spec("TOOL-6")

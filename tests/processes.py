@@ -1,0 +1,33 @@
+"""Processes that tests start, as Linux tells of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.patience import until
+
+
+def lives(pid: int) -> bool:
+    """Tell whether a process runs; one that ended and was not waited for does not."""
+    return _parent(pid) is not None
+
+
+async def ended(pid: int) -> None:
+    """Wait for a process to end, whoever waits for it otherwise."""
+    await until(lambda: not lives(pid))
+
+
+def children_of(pid: int) -> set[int]:
+    """Name the processes that run and that one of the threads of another started."""
+    numbers = [int(place.name) for place in Path("/proc").glob("[0-9]*")]
+    return {number for number in numbers if _parent(number) == pid}
+
+
+def _parent(pid: int) -> int | None:
+    """Name the process that started one; None where it has ended, maybe only just now."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, parent = stat.rpartition(")")[2].split()[:2]
+    return None if state in "ZX" else int(parent)
