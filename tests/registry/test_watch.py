@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import queue
 import sys
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,11 +104,14 @@ def test_roots_loaded_later_are_watched_too(watched: Watched) -> None:
 
 @pytest.mark.spec("RELOAD-5")
 def test_ten_thousand_changes_in_a_burst_end_with_the_last(watched: Watched) -> None:
+    begun = time.monotonic()
     for number in range(10_000):
         watched.write("ann", f"Number {number}.")
     while watched.instruction("ann") != "Number 9999.":
         watched.next()
-    assert watched.registry.snapshot.version < 2_000
+    spent = time.monotonic() - begun
+    # Two looks are never nearer than the quiet that ends a burst.
+    assert watched.registry.snapshot.version <= 12 + spent / 0.015
 
 
 @pytest.mark.spec("RELOAD-11")

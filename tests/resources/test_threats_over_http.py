@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 from tests.resources.hostile_world import HELLO, PROGRAM, make_world
+from tests.whole_file import write_whole
 
 SOUND = {"uri": "skill://sound/SKILL.md"}
 
@@ -90,7 +91,7 @@ def test_a_client_that_floods_subscriptions_costs_another_nothing(world: Path) -
         told.request("GET", "/mcp", headers={**other, "Accept": "text/event-stream"})
         stream = told.getresponse()
         head = world / "skills/sound/SKILL.md"
-        head.write_text(head.read_text() + "More.\n")
+        write_whole(head, head.read_text() + "More.\n")
         lines = iter(stream.readline, b"")
         data = next(line for line in lines if b"resources/updated" in line)
         assert json.loads(data.removeprefix(b"data: "))["params"] == SOUND
