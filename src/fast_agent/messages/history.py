@@ -53,11 +53,10 @@ class History(Sequence[Message]):
     __slots__ = ("_length", "_log")
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        log = _Log([], 0)
-        for message in messages:
-            log.add(message)
-        self._log = log
-        self._length = log.length
+        there = list(messages)
+        chunks = [there[at : at + _CHUNK] for at in range(0, len(there), _CHUNK)]
+        self._log = _Log(chunks, len(there))
+        self._length = len(there)
 
     @classmethod
     def _view(cls, log: _Log, length: int) -> History:

@@ -15,7 +15,7 @@ from fast_agent.errors import HistoryError, SessionError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.json_codec import to_json
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.messages.message import Message, ToolResult
+from fast_agent.messages.message import NO_CHANNELS, Message, ToolResult
 from fast_agent.sessions.usual_message import usual_message
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def read(form: str | None, text: str) -> Message:
     if form is None:
         return _message(_json(text))
     role, reason = _taken_apart(form)
-    return Message(role, (TextContent(text),), stop_reason=reason)
+    return Message(role, (TextContent(text),), (), (), NO_CHANNELS, None, reason)
 
 
 def read_result(form: str | None, text: str) -> ToolResult:
@@ -104,10 +104,11 @@ def read_result(form: str | None, text: str) -> ToolResult:
         if len(results) == 1:
             return results[0]
         raise SessionError("it holds no result")
-    kind, space, call_id = form.partition(" ")
-    if kind not in {"result", "error"} or not space:
-        raise SessionError("it holds no result")
-    return ToolResult(call_id, (TextContent(text),), kind == "error")
+    if form.startswith("result "):
+        return ToolResult(form[7:], (TextContent(text),))
+    if form.startswith("error "):
+        return ToolResult(form[6:], (TextContent(text),), is_error=True)
+    raise SessionError("it holds no result")
 
 
 def read_all(text: str) -> list[Message]:

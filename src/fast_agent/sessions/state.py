@@ -54,8 +54,10 @@ class _Past:
         for part in self.parts:
             if isinstance(part, list):
                 there += part
+            elif part.ended is None:
+                there += part.closed()
             else:
-                there += part.closed() if part.ended is None else part.messages()
+                part.read_to(there)
         return there
 
 
@@ -82,13 +84,7 @@ class SessionState:
         self._turns: dict[str, TurnRecord] = {}
         self._listed: list[str] = []
         self._pasts: dict[str, _Past] = {}
-        for row in rows:
-            try:
-                self._take(row)
-            except SessionError as error:
-                msg = f"event {row[0]} is damaged: {error.message}"
-                raise SessionError(msg, hint=error.hint) from error
-            self.last = row[0]
+        self._take_all(rows)
         if running:
             self._close()
 
@@ -139,6 +135,26 @@ class SessionState:
         if past is None:
             past = self._pasts[agent] = _Past()
         return past
+
+    def _take_all(self, rows: Iterable[Logged]) -> None:
+        turns = self._turns
+        for row in rows:
+            seq, kind, turn_id, _, _, number, _, form, data = row
+            self.last = seq
+            # Most events of a long session are taken here, without a call for each.
+            turn = turns.get(turn_id or "")
+            if turn is not None and data is not None:
+                if kind == MESSAGE and number == len(turn.texts):
+                    turn.texts.append((form, data))
+                    continue
+                if kind == RESULT:
+                    turn.answer((form, data))
+                    continue
+            try:
+                self._take(row)
+            except SessionError as error:
+                msg = f"event {seq} is damaged: {error.message}"
+                raise SessionError(msg, hint=error.hint) from error
 
     def _take(self, row: Logged) -> None:
         seq, kind, turn_id, agent, parent, number, flag, form, data = row

@@ -82,12 +82,21 @@ class TurnRecord:
             SessionError: One of them is damaged.
         """
         there: list[Message] = []
+        self.read_to(there)
+        return there
+
+    def read_to(self, there: list[Message]) -> None:
+        """The same, added to others.
+
+        Raises:
+            SessionError: One of them is damaged.
+        """
         for text in self.texts:
             if isinstance(text, list):
                 there.append(_carrier(there[-1], text))
             else:
-                there.append(read(*text))
-        return there
+                form, data = text
+                there.append(read(form, data))
 
     def closed(self) -> list[Message]:
         """Read its messages, put right where it was interrupted.
@@ -118,7 +127,9 @@ class TurnRecord:
 def _carrier(asking: Message, texts: Iterable[Stored]) -> Message:
     """Make the message that carries the results of the calls of `asking`, in call order."""
     calls = asking.tool_calls
-    results = [read_result(*text) for text in texts]
+    results = [read_result(form, text) for form, text in texts]
+    if len(calls) == 1 == len(results) and results[0].id == calls[0].id:
+        return Message("user", (), (), (results[0],))  # as nearly all are
     if [result.id for result in results] != [call.id for call in calls]:
         there = {result.id: result for result in results}
         results = [

@@ -13,12 +13,9 @@ from fast_agent.messages.content import NOTHING, TextContent
 from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 _ROLES = ("user", "assistant")
-_FIELDS = frozenset({"role", "content", "tool_calls", "tool_results", "stop_reason"})
 
 
 class _UnusualError(Exception):
@@ -27,18 +24,23 @@ class _UnusualError(Exception):
 
 def usual_message(wire: JsonValue) -> Message | None:
     """Read a message of texts, calls and results; None where it holds anything else."""
-    if not isinstance(wire, dict) or not wire.keys() <= _FIELDS:
+    if not isinstance(wire, dict):
         return None
-    role, reason = wire.get("role"), wire.get("stop_reason")
-    if role not in _ROLES or not isinstance(reason, str | None):
+    get = wire.get
+    role, content, reason = get("role"), get("content"), get("stop_reason")
+    calls, results = get("tool_calls"), get("tool_results")
+    known = ("role" in wire) + ("content" in wire) + ("stop_reason" in wire)
+    known += ("tool_calls" in wire) + ("tool_results" in wire)
+    if known < len(wire) or role not in _ROLES:
         return None
-    calls, results = wire.get("tool_calls"), wire.get("tool_results")
+    if reason is not None and not isinstance(reason, str):
+        return None
     try:
         return Message(
             role,
-            _texts(wire.get("content")),
-            () if calls is None else tuple([_call(*entry) for entry in _entries(calls)]),
-            () if results is None else tuple([_result(*entry) for entry in _entries(results)]),
+            _texts(content),
+            () if calls is None else _calls(calls),
+            () if results is None else _results(results),
             NO_CHANNELS,
             None,
             reason,
@@ -47,24 +49,30 @@ def usual_message(wire: JsonValue) -> Message | None:
         return None
 
 
-def _entries(value: JsonValue) -> Iterable[tuple[str, JsonValue]]:
-    if not isinstance(value, dict):
-        raise _UnusualError
-    return value.items()
-
-
 def _texts(value: JsonValue) -> tuple[TextContent, ...]:
     if not isinstance(value, list):
         raise _UnusualError
-    blocks: list[TextContent] = []
-    for block in value:
-        if not isinstance(block, dict) or len(block) != 2 or block.get("type") != "text":
-            raise _UnusualError
+    return tuple([_text(block) for block in value]) if value else ()
+
+
+def _text(block: JsonValue) -> TextContent:
+    if isinstance(block, dict) and len(block) == 2 and block.get("type") == "text":
         text = block.get("text")
-        if not isinstance(text, str):
-            raise _UnusualError
-        blocks.append(TextContent(text))
-    return tuple(blocks)
+        if isinstance(text, str):
+            return TextContent(text)
+    raise _UnusualError
+
+
+def _calls(value: JsonValue) -> tuple[ToolCall, ...]:
+    if not isinstance(value, dict):
+        raise _UnusualError
+    return tuple([_call(call_id, call) for call_id, call in value.items()])
+
+
+def _results(value: JsonValue) -> tuple[ToolResult, ...]:
+    if not isinstance(value, dict):
+        raise _UnusualError
+    return tuple([_result(call_id, result) for call_id, result in value.items()])
 
 
 def _call(call_id: str, value: JsonValue) -> ToolCall:
