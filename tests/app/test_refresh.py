@@ -55,6 +55,17 @@ async def test_an_agent_may_become_a_workflow_of_others(world: World) -> None:
 
 
 @pytest.mark.spec("LIVE-1")
+async def test_a_changed_model_is_asked_at_the_next_turn(world: World) -> None:
+    world.write("ann", model="passthrough")
+    async with world.live() as app:
+        assert await app("first") == "first"
+        world.write("ann", model="playback")
+        await world.reload(app)
+        assert app.runtime.model_of("ann").text == "playback"
+        assert await app("second") != "second"
+
+
+@pytest.mark.spec("LIVE-1")
 async def test_what_depends_on_a_changed_agent_is_new_too(world: World) -> None:
     world.write("ann", description="Adds.")
     world.write("lead", agents="[ann]", default="true")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.changed_cards import changed_cards
 from fast_agent.cards.load_set import LoadSet, default_card
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
 
+Remarks: TypeAlias = "Mapping[str, tuple[Diagnostic, ...]]"
+
 CODE = "<code>"
 """The root of agents that decorators made."""
 
@@ -36,7 +38,8 @@ class Snapshot:
         load_set: The agents, checked together.
         roots: The cards as they were loaded, by root.
         added: What agents were given at run time, by their names.
-        notes: Warnings and notes of the checks that let this set pass.
+        remarks: Warnings and notes of the files of each root, by root.
+        notes: Those of all roots, and those of the checks that let this set pass.
         changed_at: By agent, the version with which it, or a file it stands on, last changed.
     """
 
@@ -44,6 +47,7 @@ class Snapshot:
     load_set: LoadSet
     roots: Roots
     added: Mapping[str, Additions]
+    remarks: Remarks = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[Diagnostic, ...] = ()
     changed_at: MappingProxyType[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -120,7 +124,7 @@ class Registry:
                 _see_that_it_calls(receiver, roots, tools)
             name = receiver or _receiver(roots, tools, both)
             added[name] = added.get(name, Additions()).with_more(tools, servers)
-        self._swap(roots, added, loads.values())
+        self._swap(roots, added, loads)
         names = [card.config.name for load in loads.values() for card in load.cards]
         return tuple(dict.fromkeys(names))
 
@@ -134,7 +138,7 @@ class Registry:
         Raises:
             CardError: With every problem there is; the registry is as it was.
         """
-        self._swap(self._roots_with(loads), self._snapshot.added, loads.values(), touched)
+        self._swap(self._roots_with(loads), self._snapshot.added, loads, touched)
 
     def add(self, card: Card) -> None:
         """Take in an agent a decorator made; `check` speaks of what it refers to.
@@ -152,7 +156,9 @@ class Registry:
                 hint=f"the other one is {f'in {taken.path}' if taken.path else 'made in code too'}",
             )
         before = self._snapshot
-        self._snapshot = _next(before, roots, before.added, LoadSet.of(_cards(roots)), (), ())
+        load_set = LoadSet.of(_cards(roots))
+        after = replace(before, load_set=load_set, roots=MappingProxyType(roots))
+        self._snapshot = _next(before, after, ())
 
     def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
         """Give an agent others as tools, for good: a reload keeps them.
@@ -198,33 +204,35 @@ class Registry:
         self,
         roots: Roots,
         added: Mapping[str, Additions],
-        loads: Collection[CardLoad] = (),
+        loads: Mapping[str, CardLoad] = MappingProxyType({}),
         touched: Collection[str] = (),
     ) -> None:
-        problems = [problem for load in loads for problem in load.diagnostics]
-        unread = [name for load in loads for name in load.unread]
-        cards, lost = with_additions(roots, added, self._snapshot.load_set.cards)
-        found = self._checks.find(cards, touched=touched, unread=unread)
-        problems.extend((*lost, *found))
+        before = self._snapshot
+        cards, of_set = with_additions(roots, added, before.load_set.cards)
+        unread = [name for load in loads.values() for name in load.unread]
+        of_set += self._checks.find(cards, touched=touched, unread=unread)
         if self._permit is not None:
-            problems.extend(self._permit(cards))
+            of_set += self._permit(cards)
+        remarks = {root: load.diagnostics for root, load in loads.items()}
+        problems = [*chain.from_iterable(remarks.values()), *of_set]
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
             raise CardError(_headline(errors), hint=errors[0].hint, diagnostics=problems)
-        load_set = self._snapshot.load_set.after(cards)
-        self._snapshot = _next(self._snapshot, roots, added, load_set, problems, touched)
+        remarks = {**before.remarks, **remarks}
+        after = replace(
+            before,
+            load_set=before.load_set.after(cards),
+            roots=MappingProxyType(dict(roots)),
+            added=MappingProxyType(dict(added)),
+            remarks=MappingProxyType(remarks),
+            notes=(*chain.from_iterable(remarks.values()), *of_set),
+        )
+        self._snapshot = _next(before, after, touched)
 
 
-def _next(
-    before: Snapshot,
-    roots: Roots,
-    added: Mapping[str, Additions],
-    load_set: LoadSet,
-    notes: Iterable[Diagnostic],
-    touched: Collection[str],
-) -> Snapshot:
-    """Make the snapshot that follows; its version is higher where something changed."""
-    old, new = before.load_set.cards, load_set.cards
+def _next(before: Snapshot, after: Snapshot, touched: Collection[str]) -> Snapshot:
+    """Give a snapshot a higher version than the one before, where something changed."""
+    old, new = before.load_set.cards, after.load_set.cards
     same_names = list(old) == list(new)
     if same_names:
         pairs = changed_cards(old.values(), new.values())
@@ -233,28 +241,14 @@ def _next(
         changed = {name for name, card in new.items() if _differ(old.get(name), card)}
     changed.update(name for name in touched if name in new)
     if not changed and same_names:
-        return replace(
-            before,
-            roots=MappingProxyType(dict(roots)),
-            added=MappingProxyType(dict(added)),
-            notes=tuple(notes),
-            load_set=load_set,
-        )
-    version = before.version + 1
-    earlier = before.changed_at
+        return after
+    version, earlier = before.version + 1, before.changed_at
     if same_names:
         changed_at = earlier | dict.fromkeys(changed, version)
     else:
+        # What was removed concerns those that referred to it; they had to change to pass the check.
         changed_at = {name: version if name in changed else earlier[name] for name in new}
-    # What was removed concerns those that referred to it; they had to change to pass the check.
-    return Snapshot(
-        version,
-        load_set,
-        MappingProxyType(dict(roots)),
-        MappingProxyType(dict(added)),
-        tuple(notes),
-        MappingProxyType(changed_at),
-    )
+    return replace(after, version=version, changed_at=MappingProxyType(changed_at))
 
 
 def _differ(old: Card | None, new: Card) -> bool:

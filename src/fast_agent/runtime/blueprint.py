@@ -115,7 +115,7 @@ class Workshop:
     loader: Callable[[], FunctionLoader]
     urls: UrlTexts
     scope: Scope
-    model_of: Callable[[str], Selection]
+    model_of: Callable[[AgentConfig], Selection]
     clone: Callable[[str, Iterable[Message] | None], Agent]
     inner: MakeRuntime
     shelf: Callable[[], ResourceShelf]
@@ -176,7 +176,7 @@ class LlmBlueprint:
         self._workshop = workshop
         own = config.request_params or NO_PARAMS
         self._params = around.params.over(own).over(workshop.settings.request_params)
-        self._model = workshop.model_of(config.name)
+        self._model = workshop.model_of(config)
         functions = functions_of(card, workshop.loader)
         brought = own_tools(config, workshop.settings, around)
         self._fixed: tuple[Tool, ...] = (

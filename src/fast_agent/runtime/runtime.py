@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
@@ -139,7 +139,7 @@ class Runtime:
             urls=belongings.urls,
             scope=self._cast.scope,
             shelf=belongings.shelf,
-            model_of=self.model_of,
+            model_of=self._selection,
             clone=self.clone,
             inner=partial(Runtime, builders=builders),
             histories=ChildHistories(
@@ -386,19 +386,23 @@ class Runtime:
         Raises:
             RunError: There is no such card.
         """
+        return self._selection(self._edition.card(name).config)
+
+    def _selection(self, config: AgentConfig) -> Selection:
+        # A blueprint asks for the card it is made from, while the edition of before still holds.
         around = self._surroundings
         selection = select_model(
-            self._edition.card(name).config,
+            config,
             self._settings,
             around.environ,
             cwd=around.workspace,
-            flag=self.wanted_model(name),
+            flag=self.wanted_model(config.name),
         )
         if around.tape is None or selection.source not in {"environment", "fallback"}:
             return selection
         from fast_agent.runtime.tape import taped_selection
 
-        return taped_selection(name, selection, around.tape)
+        return taped_selection(config.name, selection, around.tape)
 
     def wanted_model(self, name: str) -> str | None:
         """Give the model a person chose for an agent over its card, or None."""
