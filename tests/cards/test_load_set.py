@@ -383,7 +383,7 @@ def test_large_sets_take_linear_time(tmp_path: Path) -> None:
     ]
     start = time.process_time()
     problems = check_set(broken)
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 100  # 5 alone on a core; 250 if each had a suggestion
     assert len(problems) >= 2 * count
 
 

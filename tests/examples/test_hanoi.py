@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE
 
 HANOI = Path(__file__).parents[2] / "examples" / "hanoi"
 
@@ -88,7 +89,7 @@ def test_killed_twice_it_ends_with_the_same_result(tmp_path: Path) -> None:
 
 def step_of(kept: Path, process: subprocess.Popen[bytes], least: float) -> int:
     """Wait until a checkpoint of at least this step is there, and give its step."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         assert process.poll() is None, "the run ended before it was killed"
         if kept.exists():
