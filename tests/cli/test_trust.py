@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
 import select
@@ -12,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +145,8 @@ def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, 
         text=True,
     ) as process:
         os.close(terminal)
-        shown, end = "", monotonic() + 60
+        decode = codecs.getincrementaldecoder("utf-8")().decode
+        shown, end = "", monotonic() + PATIENCE
         answered = False
         while monotonic() < end:
             if not select.select([screen], [], [], 0.05)[0]:
@@ -151,7 +154,7 @@ def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, 
                     break
                 continue
             try:
-                shown += os.read(screen, 4096).decode()
+                shown += decode(os.read(screen, 4096))
             except OSError:
                 break
             if not answered and "may they run it?" in shown:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import os
 import subprocess
 import sys
@@ -24,12 +25,13 @@ class Keyboard:
         self.master, self.slave = os.openpty()
         self.human = TerminalHuman(os.ttyname(self.slave))
         self.shown = ""
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
 
     async def wait_for(self, text: str) -> None:
         with anyio.fail_after(60):
             while text not in self.shown:
                 await anyio.wait_readable(self.master)
-                self.shown += os.read(self.master, 65536).decode()
+                self.shown += self._decode(os.read(self.master, 65536))
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
