@@ -13,11 +13,13 @@ import pytest
 
 from fast_agent.acp.outgoing import MOST_UNREAD
 from fast_agent.acp.peer import Peer
-from fast_agent.acp.problem import ClientRefused
+from fast_agent.acp.problem import CANCELLED, ClientRefused, Refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
+
+    from anyio import CancelScope
 
     from fast_agent.acp.requests import Work
     from fast_agent.text.json_value import JsonObject
@@ -32,13 +34,16 @@ class Side:
         self.peer = peer
         self.heard: list[str] = []
 
-    def accept(self, method: str, params: JsonObject) -> Work:
+    def accept(self, method: str, params: JsonObject, scope: CancelScope) -> Work:
         async def work() -> JsonObject:
             if method == "fail":
                 raise RuntimeError("broken")
             return await self.peer.request("question", params)
 
         return work
+
+    def cancelled(self, method: str) -> JsonObject:
+        raise Refused(CANCELLED, "cancelled")
 
     def notice(self, method: str, params: JsonObject) -> None:
         self.heard.append(method)

@@ -135,7 +135,7 @@ def test_a_request_is_cancelled_by_its_id(tmp_path: Path) -> None:
         block = {"type": "text", "text": "hello"}
         client.begin(7, "session/prompt", sessionId=client.open(), prompt=[block])
         client.write(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}\n')
-        assert client.answer(7)["error"]["code"] == -32800
+        assert client.answer(7)["result"] == {"stopReason": "cancelled"}
         assert client.end() == (0, "")
 
 
@@ -187,6 +187,22 @@ def test_a_killed_agent_loses_nothing_it_answered(tmp_path: Path) -> None:
                 said += update["content"]["text"]
         assert said == "message 0message 1message 2"
         assert client.prompt(2, session, "on")["result"]["stopReason"] == "end_turn"
+
+
+@pytest.mark.spec("ACP-22")
+def test_an_agent_killed_while_its_model_thinks_keeps_the_prompt(tmp_path: Path) -> None:
+    with RawClient(tmp_path, "--model", "slow?seconds=600") as client:
+        client.initialize()
+        session = client.open()
+        block = {"type": "text", "text": "hello"}
+        client.begin(7, "session/prompt", sessionId=session, prompt=[block])
+        client.ask(8, "session/list")
+        client.process.kill()
+        client.process.wait()
+    store = SessionStore(client.home)
+    with store.open(session) as kept:
+        said = [message.text for message in kept.history("agent")]
+        assert said == ["hello", "[interrupted before an answer]"]
 
 
 @pytest.mark.spec("ACP-23")

@@ -187,8 +187,12 @@ class LiveSession:
         if self._desk.app.version != before:
             self._tell_of_agents()
 
-    def take(self, message: Message) -> Work:
+    def take(self, message: Message, scope: anyio.CancelScope) -> Work:
         """Take a prompt; only one at a time is answered.
+
+        Args:
+            message: The prompt.
+            scope: What it is answered in.
 
         Returns:
             What answers it.
@@ -204,17 +208,16 @@ class LiveSession:
                 f"session `{self.id}` is answering a prompt",
                 hint="wait for it, or cancel it with `session/cancel`",
             )
-        self._turn = scope = anyio.CancelScope()
+        self._turn = scope
         return partial(self._answer, message, scope)
 
     async def _answer(self, message: Message, scope: anyio.CancelScope) -> JsonObject:
-        facts: JsonObject = {"stopReason": "cancelled"}
         try:
-            with scope:
-                facts = await self._prompt(message)
+            facts = await self._prompt(message)
         except FastAgentError as error:
-            if not scope.cancel_called:
-                raise refused(error) from error
+            if scope.cancel_called:
+                return {"stopReason": "cancelled"}
+            raise refused(error) from error
         finally:
             self._updates.end()
             self._turn = None

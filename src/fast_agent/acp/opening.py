@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.desk import Desk
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.watch import CardWatch
+    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
@@ -204,6 +205,7 @@ class SessionOpening:
             listener=updates.tell,
             notify=note,
             workspace=wanted.cwd,
+            journal_of=_journal_of,
         )
 
     def _end(self, session: Session, *, used: bool) -> None:
@@ -214,3 +216,9 @@ class SessionOpening:
                 self.store().delete(session.id)
             except SessionError as error:
                 log.warning("%s", error.message)
+
+
+def _journal_of(session: Session) -> Journal:
+    from fast_agent.acp.prompt_journal import PromptJournal
+
+    return PromptJournal(session.journal)

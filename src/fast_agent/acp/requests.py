@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from anyio import CancelScope
 
-from fast_agent.acp.problem import CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, Refused
+from fast_agent.acp.problem import INTERNAL_ERROR, INVALID_REQUEST, Refused
 from fast_agent.acp.workers import Workers
 from fast_agent.resources.encoding import encode
 
@@ -28,14 +28,27 @@ RequestId: TypeAlias = "int | str"
 class Side(Protocol):
     """What stands behind a peer."""
 
-    def accept(self, method: str, params: JsonObject) -> Work:
+    def accept(self, method: str, params: JsonObject, scope: CancelScope) -> Work:
         """Take a request, in the order in which they come.
+
+        Args:
+            method: What is asked for.
+            params: Its parameters.
+            scope: What the work runs in; where it is cancelled, `cancelled` answers.
 
         Returns:
             What gives its result; run beside other requests.
 
         Raises:
             Refused: It cannot be answered.
+        """
+        ...
+
+    def cancelled(self, method: str) -> JsonObject:
+        """Give the result of a request that was cancelled.
+
+        Raises:
+            Refused: There is none.
         """
         ...
 
@@ -64,12 +77,13 @@ class Requests:
         if number in self._running:
             self.refuse(number, Refused(INVALID_REQUEST, "a request with this id is running"))
             return
+        scope = CancelScope()
         try:
-            work = self._side.accept(method, params)
+            work = self._side.accept(method, params, scope)
         except Refused as problem:
             self.refuse(number, problem)
             return
-        scope = self._running[number] = CancelScope()
+        self._running[number] = scope
         self._workers.do(partial(self._answer, number, method, work, scope))
 
     def notice(self, method: str, params: JsonObject) -> None:
@@ -94,12 +108,13 @@ class Requests:
 
     async def _answer(self, number: RequestId, method: str, work: Work, scope: CancelScope) -> None:
         try:
+            result: JsonObject | None = None
             with scope:
                 result = await work()
-                answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(number), encode(result))
-                self._outgoing.put(answer, now=True)
-                return
-            self.refuse(number, Refused(CANCELLED, "the request was cancelled"))
+            if result is None:
+                result = self._side.cancelled(method)
+            answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(number), encode(result))
+            self._outgoing.put(answer, now=True)
         except Refused as problem:
             self.refuse(number, problem)
         except Exception:  # a task boundary: the connection outlives a request it cannot answer

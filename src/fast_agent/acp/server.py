@@ -16,6 +16,7 @@ from fast_agent.acp.client_side import ClientSide, read_client_side
 from fast_agent.acp.handover import Handover
 from fast_agent.acp.params import child, directory, optional_text, text, wrong
 from fast_agent.acp.problem import (
+    CANCELLED,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -28,6 +29,7 @@ from fast_agent.errors import FastAgentError, RunError, SessionError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from anyio import CancelScope
     from anyio.abc import TaskGroup
 
     from fast_agent.acp.live_session import LiveSession
@@ -107,7 +109,7 @@ class AcpServer:
                         await session.close()
                 tasks.cancel_scope.cancel()
 
-    def accept(self, method: str, params: JsonObject) -> Work:
+    def accept(self, method: str, params: JsonObject, scope: CancelScope) -> Work:
         """Take a request; see `Side.accept`."""
         if method == "initialize":
             return partial(self._initialize, params)
@@ -116,11 +118,17 @@ class AcpServer:
         if method == "session/prompt":
             from fast_agent.acp.prompt_content import read_prompt
 
-            return self._session(params).take(read_prompt(params))
+            return self._session(params).take(read_prompt(params), scope)
         work = self._methods.get(method)
         if work is None:
             raise Refused(METHOD_NOT_FOUND, f"there is no method `{method}`")
         return partial(work, params)
+
+    def cancelled(self, method: str) -> JsonObject:
+        """Give the result of a request that was cancelled; see `Side.cancelled`."""
+        if method == "session/prompt":
+            return {"stopReason": "cancelled"}
+        raise Refused(CANCELLED, "the request was cancelled")
 
     def notice(self, method: str, params: JsonObject) -> None:
         """Take a notification; see `Side.notice`."""

@@ -83,7 +83,8 @@ class Updates:
 
     def begin(self) -> None:
         """Begin a turn."""
-        self._plan, self._planner = PlanView(), None
+        if self._planner is not None:
+            self._plan, self._planner = PlanView(), None
         self._said = False
 
     def end(self) -> None:

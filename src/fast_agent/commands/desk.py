@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.journal import Journal
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
     from fast_agent.tools.human import Human
@@ -39,6 +40,8 @@ class Desk:
         human: The way to the person; None is the app's own.
         notify: Told what a person should know; one line each.
         workspace: Where relative paths start; None is the program's own directory.
+        journal_of: Gives where the turns of a session are written; None is the session's own
+            journal.
 
     Attributes:
         agent: The agent that is talked to.
@@ -62,6 +65,7 @@ class Desk:
         human: Human | None = None,
         notify: Callable[[str], None] = log.warning,
         workspace: Path | None = None,
+        journal_of: Callable[[Session], Journal] | None = None,
     ) -> None:
         self.program = program
         self.app = app
@@ -72,6 +76,7 @@ class Desk:
         self._sessions = sessions
         self._listener = listener
         self._human = human
+        self._journal_of = journal_of
         self.agent = app.default_name if agent is None else agent
         if self.agent not in app:
             raise RunError(f"there is no agent `{self.agent}`", hint="`/agents` lists them")
@@ -169,8 +174,7 @@ class Desk:
             self.session.close()
 
     def _new_cast(self, session: Session | None) -> Cast:
-        return self.app.cast(
-            listener=self._listener,
-            journal=None if session is None else session.journal,
-            human=self._human,
-        )
+        journal: Journal | None = None
+        if session is not None:
+            journal = session.journal if self._journal_of is None else self._journal_of(session)
+        return self.app.cast(listener=self._listener, journal=journal, human=self._human)

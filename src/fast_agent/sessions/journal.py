@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fast_agent.sessions.log import EventLog
     from fast_agent.sessions.state import SessionState
 
+_REMEMBERED = (TurnBegan, HistoryReplaced, HistoryExtended, HistoryCleared)
+
 
 class SessionJournal:
     """Writes events as they happen.
@@ -114,7 +116,7 @@ class SessionJournal:
     def _touch(self, events: Iterable[SessionEvent]) -> None:
         """Note which agents remember more than the state tells."""
         for event in events:
-            if isinstance(event, TurnBegan | HistoryReplaced | HistoryExtended | HistoryCleared):
+            if isinstance(event, _REMEMBERED):
                 self._touched.add(event.agent)
 
     def _count(self, events: Iterable[SessionEvent]) -> None:

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 _VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES {_VALUES}"  # noqa: S608
+_INSERTS = tuple([_INSERT + f", {_VALUES}" * more for more in range(8)])
 _ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
 _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
 _TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
 _TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY seq"
 _TIDY_BYTES = 8 * 1024 * 1024
+_PAGES = 2 * 4096  # of a write, for the write-ahead log, besides the text
 _WAIT = 1.0
 _QUICK, _SURE = "PRAGMA synchronous = OFF", "PRAGMA synchronous = FULL"
 
@@ -208,10 +210,17 @@ class EventLog:
 
     def _insert(self, rows: Sequence[Row]) -> None:
         # One statement is one transaction, which costs more than the events in it.
-        more = f", {_VALUES}" * (len(rows) - 1)
-        now = self._now()
-        self._connection.execute(f"{_INSERT}{more}", [x for row in rows for x in (now, *row)])
-        self._untidied += sum(map(_size, rows))
+        # One statement is one transaction, which costs more than the events in it.
+        more, now = len(rows) - 1, self._now()
+        values: list[float | str | None] = []
+        size = _PAGES
+        for row in rows:
+            values.append(now)
+            values += row
+            size += len(row.data or "")
+        insert = _INSERTS[more] if more < len(_INSERTS) else f"{_INSERT}{f', {_VALUES}' * more}"
+        self._connection.execute(insert, values)
+        self._untidied += size
 
     def append_all(self, rows: Iterable[tuple[float, Row]]) -> None:
         """Write events of given times, all or none.
@@ -316,11 +325,6 @@ def remove_files(path: Path) -> None:
         path.unlink()
         for name in _companions(path):
             name.unlink(missing_ok=True)
-
-
-def _size(row: Row) -> int:
-    """Give about how many bytes of the write-ahead log an event takes: a page, or all its text."""
-    return 4096 + len(row.data or "")
 
 
 def _end(last: int | None) -> int:

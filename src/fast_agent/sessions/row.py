@@ -97,14 +97,9 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
         case ToolAnswered():
             return Row(RESULT, event.turn_id, None, None, None, None, *store_result(event.result))
         case TurnEnded():
-            return Row(
-                END,
-                event.turn_id,
-                number=PLACES.index(event.place),
-                flag=int(event.kept),
-                form=" ".join(map(str, event.used)) or None,
-                data=event.stop_reason,
-            )
+            used, place = " ".join(map(str, event.used)) or None, PLACES.index(event.place)
+            kept, reason = int(event.kept), event.stop_reason
+            return Row(END, event.turn_id, None, None, place, kept, used, reason)
         case BlockListed():
             return Row(BLOCK, data=json.dumps(event.turn_ids))
         case HistoryCleared():
