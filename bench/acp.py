@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.acp_client import AcpClient
@@ -12,7 +14,6 @@ from bench.figure import Goal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from bench.comparison import Values
     from bench.figure import Figure
@@ -20,18 +21,25 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 PROMPTS, QUICK_PROMPTS = 1_000, 100
+_ECHO = Path(__file__).with_name("acp_echo.py")
 _CARD = "---\ntype: agent\nname: ann\nmodel: passthrough\n---\nSay it back.\n"
 
 
 def figures(setup: Setup) -> Iterator[Figure]:
-    """Measure the start and the prompts, in memory and kept as a session."""
+    """Measure the start and the prompts, in memory and kept as a session.
+
+    The limit of the prompts is a program that does nothing but answer: what the client and the
+    pipes cost.
+    """
     card = setup.work / "ann.md"
     card.write_text(_CARD, "utf-8")
     prompts = QUICK_PROMPTS if setup.quick else PROMPTS
     ours = (setup.program, "acp", "--card", card)
+    echo = partial(_rate, setup, (sys.executable, "-S", "-E", _ECHO), prompts)
     done = compare(
         setup,
         partial(_measured, setup, (*ours, "--no-session"), prompts),
+        limit=echo,
         peer=lambda peer: _measured(setup, (peer.program, "acp", "--card", card), prompts),
         rounds=ROUNDS,
     )
@@ -40,7 +48,7 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield done.figure(
         "prompts", "prompts, passthrough, in memory", "/s", Goal(1_500, at_least=True)
     )
-    kept = compare(setup, partial(_measured, setup, ours, prompts), rounds=ROUNDS)
+    kept = compare(setup, partial(_measured, setup, ours, prompts), limit=echo, rounds=ROUNDS)
     yield kept.figure(
         "prompts", "prompts, passthrough, kept as a session", "/s", Goal(1_500, at_least=True)
     )
@@ -56,3 +64,7 @@ def _measured(setup: Setup, command: Sequence[str | Path], prompts: int) -> Valu
         client.rate(session, 20)
         rate = client.rate(session, prompts)
     return {"initialize": initialized, "ready": ready, "prompts": rate}
+
+
+def _rate(setup: Setup, command: Sequence[str | Path], prompts: int) -> Values:
+    return {"prompts": _measured(setup, command, prompts)["prompts"]}
