@@ -28,9 +28,8 @@ class ServedAgents(Served):
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.directory = directory
-        command = [PROGRAM, "serve", "--card", str(directory / "cards"), "--port", "0"]
         self.process = subprocess.Popen(
-            [*command, *options],
+            [*self.command(directory / "cards"), *options],
             stderr=subprocess.PIPE,
             text=True,
             cwd=directory,
@@ -42,6 +41,9 @@ class ServedAgents(Served):
         self.url = first.removeprefix("serving at ")
         self.port = int(self.url.split(":")[2].split("/")[0])
         self._clients: list[HandshakeClient] = []
+
+    def command(self, cards: Path) -> list[str | Path]:
+        return [PROGRAM, "serve", "--card", cards, "--port", "0"]
 
     def __exit__(self, *problem: object) -> None:
         for client in self._clients:
@@ -63,6 +65,17 @@ class ServedAgents(Served):
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         status, answer = self.post(body, {**headers, "Mcp-Name": agent})
         return answer["result"] if status == 200 and "result" in answer else answer
+
+
+class ImpatientAgents(ServedAgents):
+    """The same, which gives calls half a second to end once it was told to stop."""
+
+    def command(self, cards: Path) -> list[str | Path]:
+        return impatient(cards)
+
+
+def impatient(cards: Path, *more: str) -> list[str | Path]:
+    return [sys.executable, Path(__file__).with_name("agent_program.py"), cards, "0.5", *more]
 
 
 class HandshakeClient:

@@ -16,6 +16,7 @@ from mcp.client import Client
 from tests.patience import wait_until
 from tests.serve.agent_process import (
     HandshakeClient,
+    ImpatientAgents,
     ServedAgents,
     answer_in,
     call,
@@ -274,6 +275,25 @@ def test_calls_under_way_are_answered_before_the_end(tmp_path: Path) -> None:
             thread.join(QUICKLY)
         assert ["done" in answer for answer in answers] == [True, True]
         assert server.process.wait(QUICKLY) == 0
+
+
+@pytest.mark.spec("SERVE-15")
+@pytest.mark.parametrize("able", [{}, {"elicitation": {}}])
+def test_a_call_that_takes_too_long_is_answered_that_it_was_stopped(
+    tmp_path: Path, able: dict[str, Any]
+) -> None:
+    with ImpatientAgents(write_cards(tmp_path)) as server:
+        begun, answers = tmp_path / "begun", list[Any]()
+        client = server.open(able)
+        text = f"""***CALL_TOOL execute {{"command": "touch '{begun}'; sleep 600"}}"""
+        asking = threading.Thread(target=lambda: answers.append(client.call("busy", text)))
+        asking.start()
+        wait_until(begun.exists)
+        assert server.stop() == (0, "")
+        asking.join(QUICKLY)
+        (answer,) = answers
+        assert answer["isError"]
+        assert "agent `busy` was stopped" in answer["content"][0]["text"]
 
 
 @pytest.mark.spec("SERVE-15")

@@ -14,7 +14,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from tests.patience import wait_until
-from tests.serve.agent_process import PROGRAM, call, environ_in
+from tests.serve.agent_process import PROGRAM, call, environ_in, impatient
 from tests.serve.served import HELLO
 
 from fast_agent.sessions.store import SessionStore
@@ -120,6 +120,27 @@ def test_calls_under_way_are_answered_before_the_end(directory: Path, sent: int)
         time.sleep(0.1)  # for the signal to be heard first; nothing fails if it is not
         goes_on.touch()
         assert json.loads(process.stdout.readline())["result"]["isError"] is False
+        assert process.wait(60) == 0
+
+
+@pytest.mark.spec("SERVE-15")
+def test_a_call_that_takes_too_long_is_answered_that_it_was_stopped(directory: Path) -> None:
+    begun = directory / "begun"
+    text = f"""***CALL_TOOL execute {{"command": "touch '{begun}'; sleep 600"}}"""
+    pipe = subprocess.PIPE
+    program = [str(one) for one in impatient(directory / "cards", "stdio")]
+    environ = environ_in(directory)
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, cwd=directory, env=environ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(OPENING + line("tools/call", call("busy", text), 2))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        wait_until(begun.exists)
+        process.send_signal(signal.SIGTERM)
+        answer = json.loads(process.stdout.readline())["result"]
+        assert answer["isError"]
+        assert "agent `busy` was stopped" in answer["content"][0]["text"]
         assert process.wait(60) == 0
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_STOPPED = "the server ends, and the call took longer than it waits for"
+
 
 class AgentCall:
     """A call.
@@ -58,8 +60,13 @@ class AgentCall:
             human: The way to the client's person; None where there is none.
 
         Returns:
-            The answer, also where the agent failed: then it says why.
+            The answer, also where the agent failed or was called off: then it says why.
         """
+        with self._scopes.calling():
+            return await self._answered(report, human)
+        return ToolAnswer.of_text(f"agent `{self.name}` was stopped: {_STOPPED}", is_error=True)
+
+    async def _answered(self, report: Report | None, human: Human | None) -> ToolAnswer:
         try:
             message = self._door.message(self.name, self._arguments)
             async with self._scopes.used(self._own) as conversation, reported(report) as listener:

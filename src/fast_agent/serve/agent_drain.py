@@ -10,38 +10,57 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.02
 
+LAST_SECONDS = 1.0
+"""How long calls that were called off may take to end, and answers to be written."""
+
 
 class Drain:
-    """Waits for calls under way; it takes no new ones.
+    """Waits for calls under way, and calls off those that take too long; it takes no new ones.
 
     Args:
         busy: Whether a call is under way.
-        seconds: The longest wait.
+        call_off: Calls off those that are.
+        seconds: How long they may go on.
     """
 
-    def __init__(self, busy: Callable[[], bool], seconds: float) -> None:
+    def __init__(
+        self, busy: Callable[[], bool], call_off: Callable[[], None], seconds: float
+    ) -> None:
         self._busy = busy
+        self._call_off = call_off
         self._seconds = seconds
+        self._end = 0.0
+        self._over = False
         self.begun = False
 
-    def begin(self, then: Callable[[], None]) -> None:
+    def begin(self, then: Callable[[float], None]) -> None:
         """Begin; for a signal's handler, in the thread of the event loop.
 
         Args:
-            then: Called when nothing is under way any more, or the time is up; a second `begin`
-                calls it at once.
+            then: Called when nothing is under way any more, or does not end, with the seconds that
+                are left for what is no call. A second `begin` makes an end of all calls at once.
         """
+        if self._over:
+            then(LAST_SECONDS)
+            return
+        loop = asyncio.get_running_loop()
         if self.begun:
-            then()
+            self._end = loop.time()
             return
         self.begun = True
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._seconds
+        self._end = loop.time() + self._seconds
+        called_off = False
 
         def look() -> None:
-            if self._busy() and loop.time() < end:
-                loop.call_later(_LOOK_SECONDS, look)
-            else:
-                then()
+            nonlocal called_off
+            left = self._end - loop.time()
+            if not self._busy() or left <= -LAST_SECONDS:
+                self._over = True
+                then(max(left, LAST_SECONDS))
+                return
+            if left <= 0 and not called_off:
+                called_off = True
+                self._call_off()
+            loop.call_later(_LOOK_SECONDS, look)
 
         loop.call_soon_threadsafe(look)

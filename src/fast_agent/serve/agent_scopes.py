@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from logging import getLogger
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -14,7 +14,7 @@ from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_par
 from fast_agent.serve.agent_conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator
     from pathlib import Path
 
     from fast_agent.serve.agent_generation import Generation, Generations
@@ -82,6 +82,22 @@ class Scopes:
         self._by_id: OrderedDict[str, Conversation] = OrderedDict()
         self._open: OrderedDict[Conversation, None] = OrderedDict()
         self._connected: set[Conversation] = set()
+        self._calls: set[CancelScope] = set()
+
+    @contextmanager
+    def calling(self) -> Generator[None]:
+        """Hold a call, which ends here where `call_off` is asked for."""
+        with CancelScope() as scope:
+            self._calls.add(scope)
+            try:
+                yield
+            finally:
+                self._calls.discard(scope)
+
+    def call_off(self) -> None:
+        """Call off all calls that are under way."""
+        for scope in tuple(self._calls):
+            scope.cancel()
 
     @property
     def in_use(self) -> int:

@@ -110,13 +110,13 @@ class AgentServer(ResourceServer):
         self._tasks = tasks
         self._generations = generations
         self._admin = admin
-        self._drain = Drain(lambda: scopes.in_use + self._late > 0, grace_seconds)
+        self._drain = Drain(lambda: scopes.in_use + self._late > 0, scopes.call_off, grace_seconds)
         self._exchanges = Exchanges(new_id)
         self._loaded: Callable[[], None] = _nothing
         self.guests = Guests(scopes)
         self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
 
-    def stop(self, then: Callable[[], None]) -> None:
+    def stop(self, then: Callable[[float], None]) -> None:
         """Take the word to stop: calls under way are answered, new ones are refused."""
         self._drain.begin(then)
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from fast_agent.resources.encoding import encode
 from fast_agent.resources.problem import INVALID_REQUEST, PARSE_ERROR
 from fast_agent.resources.stdio import LONGEST_LINE, Lines
+from fast_agent.serve.agent_drain import LAST_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -55,7 +56,7 @@ class StdioEdge:
         write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write_all, outgoing)
-            tasks.start_soon(self._read_all, incoming, server.grace_seconds)
+            tasks.start_soon(self._read_all, incoming, server)
             options = server.sdk.create_initialization_options()
             await server.sdk.run(read_stream, write_stream, options)
             tasks.cancel_scope.cancel()
@@ -64,7 +65,7 @@ class StdioEdge:
         """Read no more."""
         self._reading.cancel()
 
-    async def _read_all(self, incoming: Incoming, grace_seconds: float) -> None:
+    async def _read_all(self, incoming: Incoming, server: AgentServer) -> None:
         async with incoming:
             with self._reading:
                 lines = Lines()
@@ -73,10 +74,17 @@ class StdioEdge:
                         await self._take(line, incoming)
                 for line in lines.end():
                     await self._take(line, incoming)
-            with anyio.move_on_after(grace_seconds):
-                while self._open:
-                    self._idle = anyio.Event()
-                    await self._idle.wait()
+            with anyio.move_on_after(server.grace_seconds):
+                await self._answered()
+            server.scopes.call_off()
+            with anyio.move_on_after(LAST_SECONDS):
+                await self._answered()
+
+    async def _answered(self) -> None:
+        """Wait until no request is open."""
+        while self._open:
+            self._idle = anyio.Event()
+            await self._idle.wait()
 
     async def _chunk(self) -> bytes:
         try:

@@ -187,7 +187,11 @@ async def serve_http(
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             server.end_streams()
-            server.stop(partial(super().handle_exit, sig, frame))
+            server.stop(partial(self._end, sig, frame))
+
+        def _end(self, sig: int, frame: FrameType | None, seconds: float) -> None:
+            self.config.timeout_graceful_shutdown = ceil(seconds)
+            super().handle_exit(sig, frame)
 
     config = uvicorn.Config(
         http_app(server, settings, listening.getsockname()[1]),

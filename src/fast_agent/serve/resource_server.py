@@ -118,13 +118,13 @@ class ResourceServer:
 
         return PlainRequests(sdk, self, path, hosts)
 
-    def stop(self, then: Callable[[], None]) -> None:
+    def stop(self, then: Callable[[float], None]) -> None:
         """Take the word to stop; for a signal's handler.
 
         Args:
-            then: Ends the server.
+            then: Ends the server, which has so many seconds left for requests under way.
         """
-        then()
+        then(self.grace_seconds)
 
     @contextmanager
     def late(self, scope: Scope) -> Generator[Scope]:
