@@ -309,3 +309,21 @@ async def test_new_cards_are_made_live_once_for_all_who_wait(world: AgentWorld) 
                 tasks.start_soon(call)
         assert answers == ["3"] * 20
         assert loads.read_text() == "xx"
+
+
+async def test_a_call_that_nobody_can_answer_leaves_no_session_without_turns(
+    world: AgentWorld, era: str
+) -> None:
+    world.card("mute", model="openai.gpt-5")
+    store = SessionStore(world.home)
+    serving = world.serving(scope="shared", sessions=store)
+    async with serving as server, connected(server, era) as client:
+        for _ in range(2):
+            answer = await told(client, "mute", "hi")
+            assert answer.is_error
+            assert "no API key" in text_of(answer)
+        assert store.list() == []
+        assert await ask(client, "ann", "hi") == "hi"
+        assert (await told(client, "mute", "hi")).is_error
+        assert [one.turns for one in store.list()] == [1]
+    assert [one.turns for one in store.list()] == [1]

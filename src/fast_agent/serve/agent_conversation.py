@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from logging import getLogger
 from typing import TYPE_CHECKING
 
 from anyio import CancelScope
 from anyio.to_thread import run_sync
+
+from fast_agent.errors import SessionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from fast_agent.serve.agent_generation import Generation
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
+
+log = getLogger(__name__)
 
 
 class Conversation:
@@ -75,7 +80,13 @@ class Conversation:
         Raises:
             FastAgentError: There is none, it cannot be run, or the session cannot be written.
         """
-        return self.generation.app.agent(name, self.cast)
+        begun = self.begun
+        try:
+            return self.generation.app.agent(name, self.cast)
+        except BaseException:
+            if not begun:
+                self._take_back()
+            raise
 
     @property
     def cast(self) -> Cast:
@@ -144,6 +155,19 @@ class Conversation:
             await self.park()
         finally:
             self.generation.leave()
+
+    def _take_back(self) -> None:
+        """Be as before it began, where nobody could be asked: no session without turns stays."""
+        if self._cast is not None and self._cast.live:
+            return  # a workflow whose members are there, some of them
+        session = self._session
+        self._cast = self._session = self._session_id = None
+        if session is not None and self._store is not None:
+            session.close()
+            try:
+                self._store.delete(session.id)
+            except SessionError as error:
+                log.warning("an empty session stays: %s", error.message)
 
     def _opened(self) -> Session | None:
         if self._store is None or self._begin is None:
