@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import threading
@@ -323,6 +324,19 @@ def test_a_call_that_waits_for_its_client_is_answered_before_the_end(tmp_path: P
         done = said(asked, requestState=first["requestState"], inputResponses=answer)
         assert done["result"]["content"][0]["text"] == "blue"
         assert server.process.wait(QUICKLY) == 0
+
+
+def test_skills_that_vanish_do_not_end_the_server(tmp_path: Path) -> None:
+    skill = tmp_path / "skills" / "one"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: one\ndescription: One.\n---\nHi.\n", "utf-8")
+    with ServedAgents(write_cards(tmp_path), "--skills", "skills", "--no-session") as server:
+        client = server.open()
+        assert "one" in str(client.send("resources/list", {}))
+        shutil.rmtree(tmp_path / "skills")
+        assert client.call("ann", "hi")["content"][0]["text"] == "hi"
+        assert "resources" in client.send("resources/list", {})["result"]
+        assert server.stop()[0] == 0
 
 
 def test_an_open_stream_ends_with_the_server(tmp_path: Path) -> None:

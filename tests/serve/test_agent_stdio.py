@@ -161,6 +161,7 @@ def test_wrong_use_is_said_before_anything_runs(directory: Path) -> None:
         (("--host", "127.0.0.1"), b"--host is for --transport http", 2),
         (("--port", "0"), b"--port is for --transport http", 2),
         (("--allow-load", "nowhere"), b"`nowhere`, which is no directory", 1),
+        (("--skills", "nowhere"), b"`nowhere`, which is no directory", 1),
         (("--model", "nonsense.model"), b"nonsense", 1),
         (("--dump-agent", "ann"), b"go together", 2),
     ):

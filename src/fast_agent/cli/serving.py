@@ -57,7 +57,7 @@ class Serving(CardOptions):
         with Faults() as faults:
             program = self.program(faults)
             with faults.kept():
-                self._check_roots()
+                _check_directories("--allow-load", self.allow_load)
             with faults.kept():
                 http = self._http()
             with faults.kept():
@@ -105,14 +105,6 @@ class Serving(CardOptions):
         if self.transport == "stdio" and self.token_file is not None:
             raise click.UsageError("--token-file is for --transport http")
 
-    def _check_roots(self) -> None:
-        for root in self.allow_load:
-            if not os.path.isdir(root):  # noqa: PTH112
-                raise ConfigError(
-                    f"--allow-load names `{root}`, which is no directory",
-                    hint="make it, or correct the path",
-                )
-
     def _http(self) -> HttpSettings:
         from fast_agent.serve.http import HttpSettings, read_token
 
@@ -122,6 +114,7 @@ class Serving(CardOptions):
     def _beside(self) -> Served | None:
         from fast_agent.resources.roots import ResourceRoots
 
+        _check_directories("--skills", self.skills)
         roots = ResourceRoots(skills=self.skills, guide=self.guide, internal=self.internal)
         if roots.empty:
             return None
@@ -131,6 +124,15 @@ class Serving(CardOptions):
             report=lambda found: report_note(f"{found.severity}: {found.path}: {found.message}")
         )
         return Served(opened.catalog, opened.additions)
+
+
+def _check_directories(option: str, named: tuple[str, ...]) -> None:
+    for one in named:
+        if not os.path.isdir(one):  # noqa: PTH112
+            raise ConfigError(
+                f"{option} names `{one}`, which is no directory",
+                hint="make it, or correct the path",
+            )
 
 
 def _say(form: str, address: str) -> None:
