@@ -7,6 +7,8 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 settings.register_profile(
     "repeatable",
@@ -22,7 +24,12 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "repeatable")
+settings.load_profile(PROFILE)
+if PROFILE == "repeatable":
+    # It also draws what it finds written in the modules that are loaded by then, which are others
+    # in each process and order of tests.
+    providers._get_local_constants = Constants
 
 # A shell that runs the tests in the background has them, and every program they start, ignore
 # interrupts; some tests interrupt programs.
