@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
-from tests.soak.growth import growth_of
+from tests.soak.growth import WARM_UP, growth_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from tests.soak.settled import Settling
     from tests.soak.soak import Soak
 
-MEMORY_GAIN = 12 * 1024.0
-"""Most KiB a server may gain after the warm-up, whatever it was asked."""
-MEMORY_PER_MESSAGE = 4.0
-"""KiB more for each message of the one conversation that lives as long as its server."""
+MEMORY_GAIN = 8 * 1024.0
+"""Most KiB a server may gain after the warm-up, with what its allocator keeps for later."""
+ALLOCATED_GAIN = 1024.0
+"""Most KiB its objects may gain, as far as they are large."""
+BLOCK_GAIN = 6_000.0
+"""Most pieces of memory its objects may gain."""
+PER_MESSAGE = {"memory": 1.0, "allocated": 0.3, "blocks": 8.0}
+"""What more for each message of the one conversation that lives as long as its server."""
+PER_CONVERSATION = {"memory": 5.0, "allocated": 1.0, "blocks": 60.0}
+"""What more for each conversation that is held because nobody could say that it is over."""
 DESCRIPTOR_GAIN = 8.0
 THREAD_GAIN = 8.0
 CHILD_GAIN = 1.5
@@ -26,9 +32,11 @@ CHILD_GAIN = 1.5
 
 def growths(settling: Settling, server: str) -> dict[str, Growth]:
     """Fit lines through what a server held."""
-    samples = settling.samples[server]
+    samples, heaps = settling.samples[server], settling.heaps[server]
     return {
         "memory": growth_of([(at, one.memory) for at, one in samples]),
+        "allocated": growth_of([(at, one.allocated) for at, one in heaps]),
+        "blocks": growth_of([(at, one.blocks) for at, one in heaps]),
         "descriptors": growth_of([(at, one.descriptors) for at, one in samples]),
         "threads": growth_of([(at, one.threads) for at, one in samples]),
         "children": growth_of([(at, one.children) for at, one in samples]),
@@ -38,13 +46,19 @@ def growths(settling: Settling, server: str) -> dict[str, Growth]:
 def check_growth(findings: Findings, settling: Settling) -> None:
     """Note a violation where a server came to hold more than it may."""
     for one in settling.served:
-        messages = growth_of(settling.messages).gain if one.scope == "shared" else 0.0
+        messages = settling.said.get(one.name, 0) * (1 - WARM_UP)
         bounds = {
-            "memory": MEMORY_GAIN + MEMORY_PER_MESSAGE * messages,
+            "memory": MEMORY_GAIN,
+            "allocated": ALLOCATED_GAIN,
+            "blocks": BLOCK_GAIN,
             "descriptors": DESCRIPTOR_GAIN,
             "threads": THREAD_GAIN,
             "children": CHILD_GAIN,
         }
+        conversations = one.conversations * (1 - WARM_UP)
+        for many, each in ((messages, PER_MESSAGE), (conversations, PER_CONVERSATION)):
+            for what, most in each.items():
+                bounds[what] += most * many
         for what, growth in growths(settling, one.name).items():
             held = growth.gain <= bounds[what]
             findings.expect(
@@ -59,7 +73,14 @@ def render(soak: Soak, settling: Settling) -> str:
     lines += [f"  {count:>9,}  {what}" for what, count in sorted(findings.counts.items())]
     lines += [f"  {_spread(values)}  until {what}" for what, values in findings.seconds.items()]
     for one in settling.served:
-        lines += [one.name, *_held(settling, one.name)]
+        lines.append(one.name)
+        if one.name in settling.said:
+            lines.append(f"  said in it: {settling.said[one.name]:,} messages")
+        if one.conversations:
+            lines.append(
+                f"  begun without a word of their end: {one.conversations:,} conversations"
+            )
+        lines += _held(settling, one.name)
     many = findings.violation_count
     lines.append("no violations" if not many else f"{many} violations")
     lines += [f"  {violation}" for violation in findings.violations]
@@ -69,7 +90,7 @@ def render(soak: Soak, settling: Settling) -> str:
 def _held(settling: Settling, server: str) -> Iterable[str]:
     samples = settling.samples[server]
     for what, growth in growths(settling, server).items():
-        unit = " KiB" if what == "memory" else ""
+        unit = " KiB" if what in {"memory", "allocated"} else ""
         yield (
             f"  {what}: {growth.level:,.0f}{unit} after the warm-up,"
             f" {growth.gain:+,.1f}{unit} in {growth.minutes:.1f} minutes"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from tests.soak.heap_state import INSIDE, PLACE
 from tests.soak.process_state import children_of
 
 if TYPE_CHECKING:
@@ -33,12 +34,15 @@ def _command(roots: Sequence[Path], scope: Scope) -> list[str]:
 
 
 def _environ(home: Path) -> dict[str, str]:
-    kept = {
-        name: os.environ[name]
-        for name in ("PATH", "PYTHONPATH", "LANG", "TMPDIR")
-        if name in os.environ
-    }
-    return {**kept, "HOME": str(home), "FAST_AGENT_HOME": str(home)}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    paths = [str(INSIDE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {"PYTHONPATH": os.pathsep.join(paths), PLACE: str(heap_file(home))}
+    return {**kept, **own, "HOME": str(home), "FAST_AGENT_HOME": str(home)}
+
+
+def heap_file(home: Path) -> Path:
+    """Give the file in which the server of a home answers what its objects take."""
+    return home / "heap.json"
 
 
 class HttpAgents:
@@ -48,12 +52,17 @@ class HttpAgents:
         roots: The directories of its cards.
         scope: Who shares a conversation.
         home: Its own place for state and its log.
+
+    Attributes:
+        conversations: How many were begun that nobody can say the end of.
     """
 
     def __init__(self, roots: Sequence[Path], scope: Scope, home: Path) -> None:
         self.scope: Scope = scope
         self.name = f"http, {scope}"
+        self.conversations = 0
         home.mkdir(parents=True)
+        self.heap_file = heap_file(home)
         self.log = home / "stderr.log"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -77,6 +86,8 @@ class HttpAgents:
     @asynccontextmanager
     async def client(self, mode: str = "auto", **more: Any) -> AsyncGenerator[Client]:
         """Connect a client."""
+        # Without a handshake it cannot say that it leaves: what it began is held for a while.
+        self.conversations += mode != "legacy" and self.scope == "connection"
         async with Client(self.url, mode=mode, cache=None, **more) as client:
             yield client
 
@@ -113,7 +124,9 @@ class StdioAgents:
     def __init__(self, roots: Sequence[Path], scope: Scope, home: Path) -> None:
         self.scope: Scope = scope
         self.name = f"stdio, {scope}"
+        self.conversations = 0
         home.mkdir(parents=True)
+        self.heap_file = heap_file(home)
         self.log = home / "stderr.log"
         command, *arguments = [*_command(roots, scope), "--transport", "stdio"]
         self._parameters = StdioServerParameters(

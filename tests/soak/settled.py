@@ -8,8 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 from mcp.types import ToolListChangedNotification
 from tests.soak.clients import STAMP_CALL, VALUE_CALL, WHO_CALL, ask, check_tools, history, text_of
+from tests.soak.heap_state import heap_state
 from tests.soak.process_state import process_state
 from tests.soak.served_agents import HttpAgents
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from mcp.client import Client
+    from tests.soak.heap_state import HeapState
     from tests.soak.process_state import ProcessState
     from tests.soak.served_agents import ServedAgents
     from tests.soak.soak import Soak
@@ -41,7 +44,8 @@ class Settling:
         self._findings = soak.findings
         self.served = served
         self.samples: dict[str, list[tuple[float, ProcessState]]] = {one.name: [] for one in served}
-        self.messages: list[tuple[float, int]] = []
+        self.heaps: dict[str, list[tuple[float, HeapState]]] = {one.name: [] for one in served}
+        self.said: dict[str, int] = {}
         self._changes: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
         self._before: dict[str, str] = {}
@@ -97,7 +101,6 @@ class Settling:
     async def sample(self) -> None:
         """Note what every server holds while nobody is there."""
         now = self._soak.clock()
-        self.messages.append((now, self._findings.counts["messages found again"]))
         running = [one for one in self.served if one.running]
         states = {one.name: process_state(one.pid) for one in running}
         with anyio.move_on_after(_RESTS_IN):
@@ -107,8 +110,25 @@ class Settling:
                 before = states
                 states = {one.name: process_state(one.pid) for one in running}
                 rests = all(_holds_the_same(states[name], before[name]) for name in states)
-        for name, state in states.items():
-            self.samples[name].append((now, state))
+        for one in running:
+            self.samples[one.name].append((now, states[one.name]))
+            heap = await to_thread.run_sync(heap_state, one.pid, one.heap_file)
+            self.heaps[one.name].append((now, heap))
+
+    async def count_messages(self) -> None:
+        """Count what was said in the conversations that live as long as their servers.
+
+        Once, at the end: to tell it all takes memory too.
+        """
+        for one in self.served:
+            if one.scope != "shared" or not one.running:
+                continue
+            async with one.client("legacy") as client:
+                prompts = (await client.list_prompts()).prompts
+                agents = [prompt.name.removesuffix("_history") for prompt in prompts]
+                there = sum([len(await history(client, agent)) for agent in agents])
+            # Those of agents that are gone: a question and an answer each.
+            self.said[one.name] = there + 2 * self._findings.counts["messages found again"]
 
     async def _listed(self, served: ServedAgents, expected: dict[str, str], begun: float) -> None:
         end = begun + self._soak.plan.settles_in

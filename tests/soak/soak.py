@@ -176,6 +176,7 @@ class Soak:
                     tasks.start_soon(self._visit, visitor, self._new_draw())
                 while self._goes_on and all(one.running for one in served):
                     await self._round(settling)
+                await settling.count_messages()
                 tasks.cancel_scope.cancel()
             for one in served:
                 self.findings.expect(one.running, f"{one.name}: the server has ended by itself")
