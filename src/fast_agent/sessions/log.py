@@ -210,7 +210,6 @@ class EventLog:
 
     def _insert(self, rows: Sequence[Row]) -> None:
         # One statement is one transaction, which costs more than the events in it.
-        # One statement is one transaction, which costs more than the events in it.
         more, now = len(rows) - 1, self._now()
         values: list[float | str | None] = []
         size = _PAGES
