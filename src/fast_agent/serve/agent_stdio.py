@@ -1,4 +1,4 @@
-"""Agents over stdio: JSON-RPC messages, one a line, between the SDK and a pair of descriptors."""
+"""Agents over stdio: JSON-RPC messages, one a line, over a pair of descriptors."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
-import mcp_types as types
 from anyio.lowlevel import checkpoint
-from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
 from fast_agent.resources.encoding import encode
-from fast_agent.resources.problem import INVALID_REQUEST, PARSE_ERROR
+from fast_agent.resources.problem import INVALID_REQUEST
 from fast_agent.resources.stdio import LONGEST_LINE, Lines
 from fast_agent.serve.agent_drain import LAST_SECONDS
+from fast_agent.serve.open_requests import OpenRequests
+from fast_agent.serve.plain_lines import PlainLines
+from fast_agent.serve.sdk_lines import SdkLines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-
     from fast_agent.serve.agent_server import AgentServer
     from fast_agent.text.json_value import JsonObject
-
-    Incoming = MemoryObjectSendStream[SessionMessage | Exception]
-    Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 _CHUNK = 1 << 16
 _PIECE = 4096
@@ -47,44 +42,38 @@ class StdioEdge:
         self._output = output_fd
         self._writing = anyio.Lock()
         self._reading = anyio.CancelScope()
-        self._open = 0
-        self._idle = anyio.Event()
+        self._requests = OpenRequests()
 
     async def serve(self, server: AgentServer) -> None:
         """Answer until the input ends or `stop`; calls then have `grace_seconds` to end."""
-        incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._write_all, outgoing)
-            tasks.start_soon(self._read_all, incoming, server)
-            options = server.sdk.create_initialization_options()
-            await server.sdk.run(read_stream, write_stream, options)
+            sdk = SdkLines(server, tasks, self._requests, self._send, self._refuse)
+            plain = PlainLines(server, tasks, self._requests, self._send, sdk)
+            try:
+                with self._reading:
+                    await self._read_all(plain)
+                with anyio.move_on_after(server.grace_seconds):
+                    await self._requests.none()
+                server.scopes.call_off()
+                with anyio.move_on_after(LAST_SECONDS):
+                    await self._requests.none()
+                with anyio.move_on_after(LAST_SECONDS):
+                    await sdk.end()
+            finally:
+                await plain.close()
             tasks.cancel_scope.cancel()
 
     def stop(self) -> None:
         """Read no more."""
         self._reading.cancel()
 
-    async def _read_all(self, incoming: Incoming, server: AgentServer) -> None:
-        async with incoming:
-            with self._reading:
-                lines = Lines()
-                while chunk := await self._chunk():
-                    for line in lines.feed(chunk):
-                        await self._take(line, incoming)
-                for line in lines.end():
-                    await self._take(line, incoming)
-            with anyio.move_on_after(server.grace_seconds):
-                await self._answered()
-            server.scopes.call_off()
-            with anyio.move_on_after(LAST_SECONDS):
-                await self._answered()
-
-    async def _answered(self) -> None:
-        """Wait until no request is open."""
-        while self._open:
-            self._idle = anyio.Event()
-            await self._idle.wait()
+    async def _read_all(self, plain: PlainLines) -> None:
+        lines = Lines()
+        while chunk := await self._chunk():
+            for line in lines.feed(chunk):
+                await self._take(line, plain)
+        for line in lines.end():
+            await self._take(line, plain)
 
     async def _chunk(self) -> bytes:
         try:
@@ -93,51 +82,19 @@ class StdioEdge:
         except OSError:
             return b""
 
-    async def _take(self, line: bytes | None, incoming: Incoming) -> None:
+    async def _take(self, line: bytes | None, plain: PlainLines) -> None:
         if line is None:
             await self._refuse(INVALID_REQUEST, f"a message is longer than {LONGEST_LINE} bytes")
-            return
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError as error:
-            parsed = all(one["type"] != "json_invalid" for one in error.errors())
-            if parsed:
-                await self._refuse(INVALID_REQUEST, "the message is none of JSON-RPC 2.0")
-            else:
-                await self._refuse(PARSE_ERROR, "the message is no JSON")
-            return
-        if isinstance(message, types.JSONRPCRequest):
-            self._open += 1
-        elif isinstance(message, types.JSONRPCNotification):
-            self._note(message)
-        await incoming.send(SessionMessage(message))
-
-    def _note(self, message: types.JSONRPCNotification) -> None:
-        # A request that is called off is not answered.
-        if message.method == "notifications/cancelled":
-            self._settled()
-
-    def _settled(self) -> None:
-        self._open = max(0, self._open - 1)
-        if not self._open:
-            self._idle.set()
-
-    async def _write_all(self, outgoing: Outgoing) -> None:
-        async with outgoing:
-            async for one in outgoing:
-                message = one.message
-                data = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-                await self._write(data)
-                if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                    self._settled()
+        else:
+            await plain.take(line)
 
     async def _refuse(self, code: int, message: str) -> None:
         error: JsonObject = {"code": code, "message": message}
-        await self._write(encode({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n")
+        await self._send(encode({"jsonrpc": "2.0", "id": None, "error": error}))
 
-    async def _write(self, data: bytes) -> None:
+    async def _send(self, message: bytes) -> None:
         async with self._writing:
-            view = memoryview(data)
+            view = memoryview(message + b"\n")
             try:
                 while view:
                     await _ready(anyio.wait_writable, self._output)

@@ -10,19 +10,23 @@ from fast_agent.resources.opening import negotiate
 from fast_agent.serve.mailbox import Mailbox
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fast_agent.resources.answer import Answer
+    from fast_agent.resources.session import Session
     from fast_agent.serve.plain_message import PlainMessage
     from fast_agent.serve.plain_sessions import PlainSession
     from fast_agent.serve.resource_server import ResourceServer
     from fast_agent.text.json_value import JsonValue
 
+    Hold = Callable[[Session, bytes, Mailbox], PlainSession]
 
 _LONGEST = 4096
 """Most bytes of a handshake that is kept for the SDK."""
 
 
 async def open_plainly(
-    server: ResourceServer, message: PlainMessage, body: bytes
+    server: ResourceServer, message: PlainMessage, body: bytes, hold: Hold
 ) -> tuple[PlainSession, Answer] | None:
     """Begin a session.
 
@@ -30,6 +34,7 @@ async def open_plainly(
         server: Where.
         message: The client's `initialize`.
         body: The same as it came, for the SDK.
+        hold: Makes the session of what is known of it.
 
     Returns:
         The session and the answer; None where only the SDK can say what is wrong.
@@ -55,7 +60,7 @@ async def open_plainly(
         if isinstance(error, FastAgentError):
             return None
         raise
-    return None if answer is None else (server.plain.add(session, body, mailbox), answer)
+    return None if answer is None else (hold(session, body, mailbox), answer)
 
 
 def _is_plain(capability: JsonValue) -> bool:

@@ -168,7 +168,7 @@ class PlainRequests:
         if self._opened.full:
             await _refuse_more(send)
             return True
-        begun = await open_plainly(self._resources, message, first["body"])
+        begun = await open_plainly(self._resources, message, first["body"], self._opened.add)
         if begun is None:
             return False
         session, answer = begun

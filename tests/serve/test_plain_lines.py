@@ -1,0 +1,141 @@
+"""Plain lines over stdio: what is answered before the SDK is there, and what goes on with it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.patience import wait_until
+from tests.serve.stdio_client import StdioClient
+from tests.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULES = "***CALL_TOOL has_sdk"
+"""Has an agent tell whether the SDK is imported."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    cards = tmp_path / "cards"
+    cards.mkdir()
+    (tmp_path / "tools.py").write_text(
+        "import sys\ndef has_sdk() -> str:\n    return str('mcp_types' in sys.modules)\n"
+    )
+    (cards / "ann.md").write_text(
+        "---\nmodel: passthrough\nfunction_tools: ../tools.py:has_sdk\n---\nHi.\n"
+    )
+    (cards / "busy.md").write_text("---\nmodel: passthrough\nshell: true\n---\nHi.\n")
+    return tmp_path
+
+
+def waiting(directory: Path) -> str:
+    """Has `busy` say that it has begun, and wait for ever."""
+    return f"""***CALL_TOOL execute {{"command": "touch '{directory / "begun"}'; sleep 600"}}"""
+
+
+def history(client: StdioClient) -> str:
+    """What the agent remembers, which only the SDK's way tells."""
+    return json.dumps(client.ask("prompts/get", name="ann_history")["result"]["messages"])
+
+
+@pytest.mark.spec("SERVE-16")
+def test_a_plain_client_is_answered_without_the_sdk(directory: Path) -> None:
+    with StdioClient(directory) as client:
+        assert client.open()["protocolVersion"] == "2025-11-25"
+        assert client.ask("ping")["result"] == {}
+        names = [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]]
+        assert {"ann", "busy"} <= set(names)
+        assert client.call("ann", "hello") == "hello"
+        assert client.call("ann", MODULES) == "False"
+        assert client.end() == ""
+
+
+@pytest.mark.spec("SERVE-16")
+def test_a_modern_client_is_answered_without_the_sdk(directory: Path) -> None:
+    with StdioClient(directory, "--instance-scope", "request") as client:
+        assert "2026-07-28" in client.modern("server/discover")["result"]["supportedVersions"]
+        assert client.modern("tools/list")["result"]["tools"]
+        arguments = {"message": MODULES}
+        for _ in range(2):
+            answer = client.modern("tools/call", name="ann", arguments=arguments)["result"]
+            assert answer["content"][0]["text"] == "False"
+        assert client.modern("prompts/get", name="nothing")["error"]["code"] == -32602
+        answer = client.modern("tools/call", name="ann", arguments=arguments)["result"]
+        assert answer["content"][0]["text"] == "True"
+        assert "error" in client.ask("initialize", protocolVersion="2025-11-25")
+        assert "Traceback" not in client.end()
+
+
+def test_a_conversation_goes_on_when_the_sdk_comes(directory: Path) -> None:
+    with StdioClient(directory, "--instance-scope", "connection") as client:
+        client.open()
+        assert client.call("ann", "before") == "before"
+        assert "before" in history(client)
+        assert client.call("ann", MODULES) == "True"
+        assert client.call("ann", "meanwhile", progressToken="mine") == "meanwhile"
+        assert {one["method"] for one in client.heard} == {"notifications/progress"}
+        assert client.call("ann", "after") == "after"
+        said = history(client)
+        assert [said.count(word) for word in ("before", "meanwhile", "after")] == [2, 2, 2]
+        assert client.ask("initialize", protocolVersion="2025-11-25")["error"]
+        assert "Traceback" not in client.end()
+
+
+def test_a_client_that_can_be_asked_has_the_sdk(directory: Path) -> None:
+    with StdioClient(directory) as client:
+        client.open(elicitation={})
+        assert client.call("ann", MODULES) == "True"
+        assert client.end() == ""
+
+
+@pytest.mark.spec("SERVE-16")
+@pytest.mark.parametrize("sdk", [False, True])
+def test_a_plain_call_is_called_off(directory: Path, *, sdk: bool) -> None:
+    with StdioClient(directory) as client:
+        client.open()
+        if sdk:
+            client.ask("prompts/get", name="nothing")
+        text = waiting(directory)
+        number = client.begin("tools/call", name="busy", arguments={"message": text})
+        wait_until((directory / "begun").exists)
+        client.tell("notifications/cancelled", requestId=number)
+        assert client.call("busy", "and now") == "and now"
+        assert client.heard == []
+        assert "Traceback" not in client.end()
+
+
+@pytest.mark.parametrize("sdk", [False, True])
+def test_changed_cards_are_told_of(directory: Path, *, sdk: bool) -> None:
+    with StdioClient(directory, "--watch") as client:
+        client.open()
+        client.ask("tools/list")
+        if sdk:
+            client.ask("prompts/get", name="nothing")
+        write_whole(directory / "cards" / "new.md", "---\nmodel: passthrough\n---\nHi.\n")
+        while (heard := client.read())["method"] != "notifications/tools/list_changed":
+            assert "id" not in heard
+        assert client.call("new", "hello") == "hello"
+
+
+@pytest.mark.spec("SERVE-13")
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"nonsense",
+        b"[]",
+        b'{"jsonrpc":"2.0","id":9,"method":7}',
+        b'{"jsonrpc":"2.0","id":9,"method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":1}}',
+        b'{"jsonrpc":"2.0","id":9,"method":"ping","params":' + b"[" * 10_000 + b"}",
+    ],
+)
+def test_who_opens_badly_may_open_well_after_that(directory: Path, first: bytes) -> None:
+    with StdioClient(directory) as client:
+        client.write(first)
+        assert "error" in client.read()
+        client.open()
+        assert client.call("ann", "hello") == "hello"
+        assert "Traceback" not in client.end()
