@@ -14,7 +14,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.tools.docstring import parse_docstring
 from fast_agent.tools.result import error_result, result_of, said
 from fast_agent.tools.tool_name import function_tool_name
-from fast_agent.tools.worker_threads import WorkerThreads
+from fast_agent.tools.worker_threads import Pace, WorkerThreads
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
@@ -89,8 +89,9 @@ class FunctionTool:
     """A function as a tool: schema from its hints, arguments checked, its value made a result.
 
     A coroutine function runs on the event loop and is cancelled with its turn. Any other function
-    runs in a worker thread, so that one that waits holds up nobody; when its turn is cancelled it
-    is given up on and runs to its end unheard.
+    runs in a worker thread, so that one that waits holds up nobody; one whose calls are quick is
+    waited for a moment, which is less than being told of its end costs. When its turn is cancelled
+    it is given up on and runs to its end unheard.
 
     Args:
         function: The function.
@@ -108,6 +109,7 @@ class FunctionTool:
         "_context_name",
         "_function",
         "_keep",
+        "_pace",
         "_parameters",
         "_repeatable",
         "_spec",
@@ -135,6 +137,7 @@ class FunctionTool:
         )
         self._repeatable = options.repeatable
         self._threads = threads or WorkerThreads()
+        self._pace = Pace()
         self._keep = keep
         self._spec = ToolSpec(
             function_tool_name(name),
@@ -188,7 +191,7 @@ class FunctionTool:
             if self._asynchronous:
                 value = await cast("Awaitable[object]", self._function(**given))
                 return result_of(call.id, value)
-            outcome = await self._threads.run(partial(self._run, call.id, given))
+            outcome = await self._threads.run(partial(self._run, call.id, given), self._pace)
             if isinstance(outcome, _Pending):
                 return result_of(call.id, await outcome.value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the boundary of a tool call)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import copy_context
-from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -22,44 +21,103 @@ T = TypeVar("T")
 DEFAULT_LIMIT = 40
 IDLE_SECONDS = 10.0
 
+MOMENT = 0.000_2
+"""Seconds for which a function that was quick before is waited for.
+
+It is about what a call costs that the loop has to be told of, so that waiting in vain costs no more
+than twice of that, and waiting with success spares it.
+"""
+
+
+class Pace:
+    """Whether a function is waited for a moment: it is, as long as its calls take no longer.
+
+    After a call that took longer, some are not waited for: more each time, up to 15.
+    """
+
+    __slots__ = ("_left", "_passed")
+
+    def __init__(self) -> None:
+        self._passed = 0
+        self._left = 0
+
+    def waits(self) -> bool:
+        """Whether the next call is waited for; asked once for each."""
+        if self._left == 0:
+            return True
+        self._left -= 1
+        return False
+
+    def note(self, *, quick: bool) -> None:
+        """Note how a call went that was waited for."""
+        self._passed = 0 if quick else min(2 * self._passed + 1, 15)
+        self._left = self._passed
+
 
 class _Job:
-    __slots__ = ("_context", "_loop", "_work", "abandoned", "future", "started")
+    __slots__ = (
+        "_context",
+        "_error",
+        "_value",
+        "_work",
+        "abandoned",
+        "answered",
+        "done",
+        "future",
+        "started",
+    )
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
         self._context = copy_context()
-        self._loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[object] = self._loop.create_future()
+        self._value: object = None
+        self._error: BaseException | None = None
+        self.answered = Lock()
+        self.answered.acquire()
+        self.future: asyncio.Future[None] | None = None
         self.started = False
+        self.done = False
         self.abandoned = False
 
-    def run(self) -> Callable[[], None]:
-        """Do the work; what is returned reports its outcome."""
+    def run(self) -> None:
+        """Do the work, and keep its outcome."""
         try:
-            return partial(self._report, self._context.run(self._work), None)
+            self._value = self._context.run(self._work)
+        except StopIteration as error:
+            # A coroutine cannot raise it.
+            self._error = RuntimeError("the function raised StopIteration")
+            self._error.__cause__ = error
         except BaseException as error:  # noqa: BLE001 (carried to the caller, who raises it)
-            return partial(self._report, None, error)
+            self._error = error
 
-    def _report(self, value: object, error: BaseException | None) -> None:
-        tell = partial(self._settle, value, error)
+    def tell(self) -> None:
+        """Let the caller know that it is done."""
+        if self.future is None:
+            self.answered.release()
+            return
+        loop = self.future.get_loop()
         try:
-            self._loop.call_soon_threadsafe(tell)
+            loop.call_soon_threadsafe(_settle, self.future)
         except RuntimeError:
             # The loop was closed while an abandoned function ran on: nobody waits for it.
-            if not self._loop.is_closed():
+            if not loop.is_closed():
                 raise
 
-    def _settle(self, value: object, error: BaseException | None) -> None:
-        if self.future.done():
-            return
-        if isinstance(error, StopIteration):
-            # A future cannot carry it.
-            error = RuntimeError("the function raised StopIteration")
+    def outcome(self) -> object:
+        """Return what the work returned, or raise what it raised."""
+        error, self._error = self._error, None
         if error is None:
-            self.future.set_result(value)
-        else:
-            self.future.set_exception(error)
+            return self._value
+        try:
+            raise error
+        finally:
+            # It holds this frame, which would hold it.
+            del error
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class WorkerThreads:
@@ -90,11 +148,13 @@ class WorkerThreads:
         """How many threads there are, those with abandoned functions included."""
         return self._threads
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], pace: Pace | None = None) -> T:
         """Run a function in a thread, within a copy of the caller's context variables.
 
         Args:
             work: The function.
+            pace: How its calls went before. One that was quick is waited for a moment, in which
+                the loop does nothing else; None waits for none.
 
         Returns:
             What it returned.
@@ -105,13 +165,24 @@ class WorkerThreads:
         job = _Job(work)
         with self._lock:
             self._spare -= 1
+            taken = self._spare >= 0
             self._jobs.put(job)
             self._grow()
         try:
-            return cast("T", await job.future)
-        except asyncio.CancelledError:
+            if not (taken and pace is not None and _is_quick(job, pace)):
+                await self._told(job)
+        except BaseException:
             self._abandon(job)
             raise
+        return cast("T", job.outcome())
+
+    async def _told(self, job: _Job) -> None:
+        """Wait until the loop is told that a job is done."""
+        with self._lock:
+            if job.done:
+                return
+            job.future = asyncio.get_running_loop().create_future()
+        await job.future
 
     def _abandon(self, job: _Job) -> None:
         with self._lock:
@@ -136,15 +207,16 @@ class WorkerThreads:
             return False
         with self._lock:
             job.started = not job.abandoned
-        report = job.run() if job.started else None
+        if job.started:
+            job.run()
         # Spare before the caller hears of it, so that its next call finds this thread.
         with self._lock:
             self._spare += 1
             if job.started and job.abandoned:
                 self._abandoned -= 1
             job.started = False
-        if report is not None:
-            report()
+            job.done = True
+        job.tell()
         return True
 
     def _next(self) -> _Job | None:
@@ -158,3 +230,12 @@ class WorkerThreads:
                         self._spare -= 1
                         self._threads -= 1
                         return None
+
+
+def _is_quick(job: _Job, pace: Pace) -> bool:
+    """Wait a moment for a job, if its pace says so; say whether it is done."""
+    if not pace.waits():
+        return False
+    quick = job.answered.acquire(timeout=MOMENT)
+    pace.note(quick=quick)
+    return quick
