@@ -1,4 +1,4 @@
-"""Agents served over HTTP: how soon, how many calls a second, and what a session costs."""
+"""Agents served: how soon, how many calls a second over HTTP, and what a session costs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from bench.comparison import compare
 from bench.figure import Goal
 from bench.http_client import HttpServer, call_of, free_port, time_calls
 from bench.process import BenchError
+from bench.stdio_client import StdioClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from bench.comparison import Values
@@ -50,6 +51,14 @@ def figures(setup: Setup) -> Iterator[Figure]:
         rounds=ROUNDS,
     )
     yield done.figure("ready", "agents served over HTTP: ready", "s", Goal(0.9))
+    done = compare(
+        setup,
+        partial(_opened, setup, (setup.program, *_over_stdio(card), "--no-session")),
+        peer=lambda peer: _opened(setup, (peer.program, *_over_stdio(card))),
+        rounds=ROUNDS,
+    )
+    yield done.figure("ready", "agents served over stdio: initialized", "s", Goal(0.9))
+    yield done.figure("called", "the same until a call is answered", "s")
     for scope in _SCOPES:
         yield from _of_scope(setup, card, scope)
     logged = compare(setup, partial(_logged, setup, card), rounds=ROUNDS)
@@ -132,6 +141,16 @@ def _ready(setup: Setup, command: Callable[[int], tuple[str | Path, ...]]) -> fl
     return seconds
 
 
+def _opened(setup: Setup, command: Sequence[str | Path]) -> Values:
+    """Start a server over stdio, and say how soon it answers a handshake, and then a call."""
+    start = time.perf_counter()
+    with StdioClient(command, cwd=setup.work, environ=setup.environ) as client:
+        client.open()
+        ready = time.perf_counter() - start
+        client.ask("tools/call", call_of("ann", "hello"))
+        return {"ready": ready, "called": time.perf_counter() - start}
+
+
 def _rate(
     setup: Setup, command: Callable[[int], tuple[str | Path, ...]], work: Work, agent: str
 ) -> float:
@@ -154,6 +173,10 @@ def _server(setup: Setup, command: Callable[[int], tuple[str | Path, ...]]) -> H
 def _ours(setup: Setup, card: Path, scope: str) -> Callable[[int], tuple[str | Path, ...]]:
     serve = (setup.program, "serve", "--card", card, "--instance-scope", scope)
     return lambda port: (*serve, "--port", str(port), "--no-session")
+
+
+def _over_stdio(card: Path) -> tuple[str | Path, ...]:
+    return ("serve", "--card", card, "--transport", "stdio")
 
 
 def _theirs(peer: Peer, card: Path, scope: str) -> Callable[[int], tuple[str | Path, ...]]:
