@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import anyio
@@ -9,6 +10,7 @@ import pytest
 from tests.app.refresh_world import World
 from tests.patience import until
 
+from fast_agent.cards.card import Card
 from fast_agent.errors import CardError, FastAgentError, RunError
 
 if TYPE_CHECKING:
@@ -184,3 +186,23 @@ async def test_conversations_share_agents_but_not_memories(world: World) -> None
             assert len(cast.agent("ann").history) == 2
         await mine.aclose()
         await theirs.aclose()
+
+
+async def test_agents_that_do_not_change_hold_no_cards_of_before(world: World) -> None:
+    names = ("ann", "ben", "cat")
+    for name in names:
+        world.write(name)
+    world.write("dan", agents="[ben]", default="true")
+    async with world.live() as app:
+        for name in names:
+            # Each is made when the card of another is newer.
+            assert await app[name].send("hi") == "hi"
+            await app("hi")
+            world.write("eve", f"Say it like {name}.")
+            await world.reload(app)
+            await app["eve"].send("hi")
+        gc.collect()
+        found = [one for one in gc.get_objects() if isinstance(one, Card)]
+        own = [one for one in found if str(world.directory) in one.path]
+        assert sorted(one.config.name for one in own) == ["ann", "ben", "cat", "dan", "eve"]
+        assert await app("still there") == "still there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,38 @@ from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.messages.message import Message
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
+
+
+class EditionCards(Mapping[str, "Card"]):
+    """The cards of an edition, also after it went over to a later one.
+
+    Blueprints live as long as their agents do not change; with the cards themselves, each would
+    hold all those of the time it was made.
+
+    Args:
+        edition: The edition.
+    """
+
+    __slots__ = ("_edition",)
+
+    def __init__(self, edition: Edition) -> None:
+        self._edition = edition
+
+    def __getitem__(self, name: str) -> Card:
+        return self._edition.load_set.cards[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._edition.load_set.cards)
+
+    def __len__(self) -> int:
+        return len(self._edition.load_set.cards)
 
 
 class Edition:
@@ -43,10 +69,9 @@ class Edition:
         self.load_set = load_set
         self._builders = builders
         self._blueprints = dict(blueprints)
-        histories = replace(workshop.histories, cards=load_set.cards)
-        self.workshop = replace(
-            workshop, cards=load_set.cards, histories=histories, clone=self.clone
-        )
+        cards = EditionCards(self)
+        histories = replace(workshop.histories, cards=cards)
+        self.workshop = replace(workshop, cards=cards, histories=histories, clone=self.clone)
 
     def card(self, name: str) -> Card:
         """Give a card.
