@@ -35,8 +35,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
 
 @pytest.mark.spec("ACP-1")
 @pytest.mark.parametrize("wanted", [0, 1, 2, 65535])
-def test_the_version_is_negotiated(client: RawClient, wanted: int) -> None:
-    answered = client.ask(1, "initialize", protocolVersion=wanted)
+def test_the_version_is_negotiated(tmp_path: Path, wanted: int) -> None:
+    with RawClient(tmp_path, "--model", "passthrough") as client:
+        answered = client.ask(1, "initialize", protocolVersion=wanted)
+        assert client.end()[0] == 0
     told = InitializeResponse.model_validate(answered["result"])
     assert told.protocol_version == PROTOCOL_VERSION == 1
     assert told.agent_info is not None

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.serve.served import ACCEPT, HELLO, META, Served
+from tests.serve.served import ACCEPT, HELLO, META, Served, address_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,10 +35,7 @@ class ServedAgents(Served):
             cwd=directory,
             env=environ_in(directory),
         )
-        assert self.process.stderr is not None
-        first = self.process.stderr.readline().strip()
-        assert first.startswith("serving at "), first + self.process.stderr.read()
-        self.url = first.removeprefix("serving at ")
+        self.url = address_of(self.process)
         self.port = int(self.url.split(":")[2].split("/")[0])
         self._clients: list[HandshakeClient] = []
 

@@ -37,6 +37,17 @@ def write_skill(root: Path, name: str, body: str = "Do it.") -> None:
     write_whole(folder / "SKILL.md", text)
 
 
+def address_of(process: subprocess.Popen[str]) -> str:
+    """Wait until a server says where it serves, whatever it says before."""
+    assert process.stderr is not None
+    before = ""
+    while line := process.stderr.readline():
+        if line.startswith("serving at "):
+            return line.strip().removeprefix("serving at ")
+        before += line
+    raise AssertionError(f"it ended: {before}")
+
+
 class Served:
     """A server in a process of its own."""
 
@@ -46,8 +57,7 @@ class Served:
         self.process = subprocess.Popen(
             [*command, "--port", "0", *options], stderr=subprocess.PIPE, text=True
         )
-        assert self.process.stderr is not None
-        self.url = self.process.stderr.readline().strip().removeprefix("serving at ")
+        self.url = address_of(self.process)
         self.port = int(self.url.split(":")[2].split("/")[0])
 
     def __enter__(self) -> Self:
