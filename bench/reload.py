@@ -65,16 +65,21 @@ def _passes(setup: Setup) -> Iterator[Figure]:
 def _live(setup: Setup) -> Iterator[Figure]:
     sides = {side: _write_live(setup.work / f"reload-{side}") for side in ("ours", "peer")}
     passes = 10 if setup.quick else 40
+    last: dict[str, float] = {}
 
     def ours() -> Values:
         answer = _checked(setup.ours("reload_live.py", sides["ours"], EDITED, passes))
+        last.update(answer)
         return _milliseconds(answer, "live", "live_cpu", "edit")
+
+    def limit() -> Values:
+        return {"live": last["limit"] * 1e3}
 
     def peer(other: Peer) -> Values:
         answer = _checked(setup.theirs(other, "reload_live.py", sides["peer"], EDITED, passes // 4))
         return _milliseconds(answer, "live", "edit")
 
-    done = compare(setup, ours, peer=peer, rounds=ROUNDS)
+    done = compare(setup, ours, limit=limit, peer=peer, rounds=ROUNDS)
     pass_ = f"reload pass, {CARDS:,} cards, one changed and live"
     yield done.figure("live", pass_, "ms", Goal(8))
     yield done.figure("live_cpu", f"{pass_}, processor time", "ms")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.directory_look import look
 
 from fast_agent.app import FastAgent
 
@@ -47,7 +50,7 @@ def main(directory: str, rounds: int) -> None:
     text = changed.read_text(encoding="utf-8")
     times = Times()
     for number in range(rounds):
-        times.of("limit", lambda: _look(directory))
+        times.of("limit", lambda: look(directory))
         if times.of("idle", program.reload).changed:
             sys.exit("an idle pass changed something")
         changed.write_text(f"{text}\nRound {number}.\n", encoding="utf-8")
@@ -56,16 +59,6 @@ def main(directory: str, rounds: int) -> None:
             sys.exit(f"{len(done.updated)} agents changed instead of one")
     changed.write_text(text, encoding="utf-8")
     print(json.dumps({"cards": count, **times.medians()}))
-
-
-def _look(directory: str) -> None:
-    """The least a pass can do: list the directory and ask for the state of each file."""
-    folder = os.open(directory, os.O_RDONLY)
-    try:
-        for name in os.listdir(folder):  # noqa: PTH208
-            os.stat(name, dir_fd=folder)
-    finally:
-        os.close(folder)
 
 
 main(sys.argv[1], int(sys.argv[2]))

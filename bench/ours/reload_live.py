@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.directory_look import look
+
 from fast_agent.app import FastAgent
 
 if TYPE_CHECKING:
@@ -36,9 +40,14 @@ async def passes(program: FastAgent, app: AgentApp, name: str, rounds: int) -> d
     card = Path(str(app.load_set.cards[name].path))
     card = card if card.is_absolute() else program.workspace / card
     text = card.read_text(encoding="utf-8")
+    limit: list[float] = []
     live: list[float] = []
     cpu: list[float] = []
     for number in range(rounds):
+        await app[name].send("hi")
+        clock = time.perf_counter()
+        look(str(card.parent))
+        limit.append(time.perf_counter() - clock)
         await app[name].send("hi")
         card.write_text(f"{text}Round {number}.\n", encoding="utf-8")
         clock, processor = time.perf_counter(), time.process_time()
@@ -49,7 +58,11 @@ async def passes(program: FastAgent, app: AgentApp, name: str, rounds: int) -> d
         cpu.append(time.process_time() - processor)
         if not changed or f"Round {number}." not in (agent.config.instruction or ""):
             sys.exit("a pass did not take the change")
-    return {"live": statistics.median(live), "live_cpu": statistics.median(cpu)}
+    return {
+        "limit": statistics.median(limit),
+        "live": statistics.median(live),
+        "live_cpu": statistics.median(cpu),
+    }
 
 
 async def edits(program: FastAgent, app: AgentApp, name: str, rounds: int) -> float:

@@ -55,7 +55,7 @@ class AgentApp:
         self._snapshot = snapshot
         self._taken = snapshot()
         self._refused = 0
-        self._lock = Lock()
+        self._lock = Lock(fast_acquire=True)
         self._settings = settings
         self._surroundings = surroundings
         self._notify = notify
