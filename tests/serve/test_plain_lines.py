@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.patience import wait_until
+from tests.serve.served import META
 from tests.serve.stdio_client import StdioClient
 from tests.whole_file import write_whole
 
@@ -107,6 +108,19 @@ def test_a_plain_call_is_called_off(directory: Path, *, sdk: bool) -> None:
         assert "Traceback" not in client.end()
 
 
+def test_a_plain_modern_call_is_called_off(directory: Path) -> None:
+    with StdioClient(directory) as client:
+        client.modern("tools/list")
+        arguments = {"message": waiting(directory)}
+        number = client.begin("tools/call", name="busy", arguments=arguments, _meta=META)
+        wait_until((directory / "begun").exists)
+        client.tell("notifications/cancelled", requestId=number)
+        answer = client.modern("tools/call", name="busy", arguments={"message": "and now"})
+        assert answer["result"]["content"][0]["text"] == "and now"
+        assert client.heard == []
+        assert client.end() == ""
+
+
 @pytest.mark.parametrize("sdk", [False, True])
 def test_changed_cards_are_told_of(directory: Path, *, sdk: bool) -> None:
     with StdioClient(directory, "--watch") as client:
@@ -120,22 +134,36 @@ def test_changed_cards_are_told_of(directory: Path, *, sdk: bool) -> None:
         assert client.call("new", "hello") == "hello"
 
 
-@pytest.mark.spec("SERVE-13")
-@pytest.mark.parametrize(
-    "first",
-    [
-        b"nonsense",
-        b"[]",
-        b'{"jsonrpc":"2.0","id":9,"method":7}',
-        b'{"jsonrpc":"2.0","id":9,"method":"tools/list"}',
-        b'{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":1}}',
-        b'{"jsonrpc":"2.0","id":9,"method":"ping","params":' + b"[" * 10_000 + b"}",
-    ],
+BAD = (
+    b"nonsense",
+    b"[]",
+    b'{"jsonrpc":"2.0","id":9,"method":7}',
+    b'{"jsonrpc":"2.0","id":9,"method":"tools/list"}',
+    b'{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":1}}',
+    b'{"jsonrpc":"2.0","id":9,"method":"ping","params":' + b"[" * 10_000 + b"}",
 )
-def test_who_opens_badly_may_open_well_after_that(directory: Path, first: bytes) -> None:
+
+
+@pytest.mark.spec("SERVE-13")
+@pytest.mark.parametrize("lines", [BAD, BAD[::-1]])
+def test_who_opens_badly_may_open_well_after_that(
+    directory: Path, lines: tuple[bytes, ...]
+) -> None:
     with StdioClient(directory) as client:
-        client.write(first)
-        assert "error" in client.read()
+        for line in lines:
+            client.write(line)
+            assert "error" in client.read()
         client.open()
+        assert client.call("ann", "hello") == "hello"
+        assert "Traceback" not in client.end()
+
+
+@pytest.mark.spec("SERVE-13")
+def test_bad_lines_in_between_are_refused(directory: Path) -> None:
+    with StdioClient(directory) as client:
+        client.open()
+        for line in BAD[:3]:
+            client.write(line)
+            assert "error" in client.read()
         assert client.call("ann", "hello") == "hello"
         assert "Traceback" not in client.end()
