@@ -10,6 +10,7 @@ import anyio
 
 from fast_agent.acp.modes import modes, options
 from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, Refused, refused
+from fast_agent.acp.prompt_content import read_prompt
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.commands.told import failure
@@ -187,19 +188,20 @@ class LiveSession:
         if self._desk.app.version != before:
             self._tell_of_agents()
 
-    def take(self, message: Message, scope: anyio.CancelScope) -> Work:
+    def take(self, params: JsonObject, scope: anyio.CancelScope) -> Work:
         """Take a prompt; only one at a time is answered.
 
         Args:
-            message: The prompt.
+            params: The parameters of the request.
             scope: What it is answered in.
 
         Returns:
             What answers it.
 
         Raises:
-            Refused: One is being answered.
+            Refused: One is being answered, or the prompt is wrong.
         """
+        message = read_prompt(params)
         if self._ending:
             raise Refused(INVALID_REQUEST, f"session `{self.id}` is being closed")
         if self._turn is not None:

@@ -116,9 +116,7 @@ class AcpServer:
         if self._client is None:
             raise Refused(INVALID_REQUEST, "`initialize` comes first")
         if method == "session/prompt":
-            from fast_agent.acp.prompt_content import read_prompt
-
-            return self._session(params).take(read_prompt(params), scope)
+            return self._session(params).take(params, scope)
         work = self._methods.get(method)
         if work is None:
             raise Refused(METHOD_NOT_FOUND, f"there is no method `{method}`")
