@@ -108,10 +108,17 @@ def _last_of(history: History) -> Message | None:
 def _fit_together(history: History) -> bool:
     """Whether providers accept a history as it is, but for calls at its end."""
     last: Message | None = None
+    calling: Message | None = None
+    role = "assistant"
     for message in history:
-        if not _fits(last, message):
+        # Where nothing is called, it is enough that roles take turns.
+        if calling is not None or message.tool_calls or message.tool_results:
+            if not _fits(last, message):
+                return False
+            calling = message if message.tool_calls else None
+        elif message.role == role:
             return False
-        last = message
+        role, last = message.role, message
     return True
 
 

@@ -38,6 +38,7 @@ _TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY 
 _TIDY_BYTES = 8 * 1024 * 1024
 _PAGES = 2 * 4096  # of a write, for the write-ahead log, besides the text
 _WAIT = 1.0
+_PIECE = 1024
 _QUICK, _SURE = "PRAGMA synchronous = OFF", "PRAGMA synchronous = FULL"
 
 DISK_SECONDS = 1.0
@@ -243,8 +244,9 @@ class EventLog:
             SessionError: The file is damaged.
         """
         with _told(self.path, "read"):
-            for row in self._connection.execute(_ROWS, (_end(last),)):  # noqa: UP028 (it closes it)
-                yield row
+            found = self._connection.execute(_ROWS, (_end(last),))
+            while rows := found.fetchmany(_PIECE):
+                yield from rows
 
     def times(self, last: int | None = None) -> dict[int, float]:
         """Read when each event happened, by its number, in seconds since the epoch.
