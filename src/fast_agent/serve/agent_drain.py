@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.02
 
-LAST_SECONDS = 1.0
+LAST_SECONDS = 3.0
 """How long calls that were called off may take to end, and answers to be written."""
 
 
