@@ -58,6 +58,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
         "UV_NO_CONFIG": "1",
         "UV_NO_INDEX": "1",
         "UV_FIND_LINKS": str(shelf),
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
     }
 
 
