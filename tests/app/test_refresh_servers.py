@@ -113,6 +113,32 @@ async def test_a_call_under_way_is_answered_by_the_server_it_was_made_to(
         await ended(old)
 
 
+@pytest.mark.spec("LIVE-3", "LIVE-8")
+@pytest.mark.parametrize("later", ["two", None])
+async def test_a_turn_that_waits_for_its_server_gets_it_though_the_card_changes(
+    world: ServerWorld, later: str | None
+) -> None:
+    world.bring("ann", "box=slow")
+    answers: list[str] = []
+    async with world.live() as app:
+
+        async def ask() -> None:
+            answers.append((await who(app, "ann", "box"))[0])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await until((world.directory / "begun").exists)
+            if later is None:
+                world.write("ann")
+            else:
+                world.bring("ann", f"box={later}")
+            await world.reload(app)
+            (world.directory / "goes on").touch()
+        assert answers == ["slow"]
+        if later is not None:
+            assert (await who(app, "ann", "box"))[0] == later
+
+
 @pytest.mark.spec("LIVE-4", "LIVE-8")
 async def test_a_refused_change_of_servers_leaves_all_as_they_were(world: ServerWorld) -> None:
     world.bring("ann", "box=one")

@@ -1,4 +1,7 @@
-"""An MCP server over standard input and output that says who it is, at once or when it may."""
+"""An MCP server over standard input and output that says who it is, at once or when it may.
+
+One that is `slow` does not even shake hands before it may.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,16 @@ from typing import Any
 TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("who", "later")]
 
 
+def wait() -> None:
+    Path(sys.argv[2], "begun").touch()
+    while not Path(sys.argv[2], "goes on").exists():
+        time.sleep(0.02)
+
+
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     if method == "initialize":
+        if sys.argv[1] == "slow":
+            wait()
         return {
             "protocolVersion": "2025-06-18",
             "capabilities": {"tools": {}},
@@ -23,9 +34,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         return {"tools": TOOLS}
     if method == "tools/call":
         if params["name"] == "later":
-            Path(sys.argv[2], "begun").touch()
-            while not Path(sys.argv[2], "goes on").exists():
-                time.sleep(0.02)
+            wait()
         return {"content": [{"type": "text", "text": f"{sys.argv[1]} {os.getpid()}"}]}
     return None
 

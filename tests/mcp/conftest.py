@@ -13,7 +13,7 @@ import pytest
 
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.mcp.client_side import ClientSide
-from fast_agent.mcp.pool import ServerPool
+from fast_agent.mcp.pool import ServerPool, need
 from fast_agent.mcp.server import HttpTarget, Root, ServerSpec, StdioTarget
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse
@@ -170,7 +170,7 @@ async def shared(http_server: HttpServer) -> AsyncIterator[Servers]:
         ServerSpec(name="http-old", target=web, protocol="legacy", roots=(ROOT,)),
     ]
     async with ServerPool(specs, offered=ClientSide(sampler=oracle, human=person)) as pool:
-        await pool.need(pool.names, "tester")
+        await need(pool.connections(pool.names), "tester")
         yield Servers(pool, person, oracle)
 
 

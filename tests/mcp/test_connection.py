@@ -18,7 +18,7 @@ from tests.patience import pass_seconds, until
 from tests.processes import children_of, ended, lives
 
 from fast_agent.errors import ToolError
-from fast_agent.mcp.pool import ServerPool
+from fast_agent.mcp.pool import ServerPool, need
 from fast_agent.mcp.server import HttpTarget, Root, ServerSpec, StdioTarget
 from fast_agent.messages.message import ToolCall
 from fast_agent.tools.filter import ServerFilter
@@ -41,7 +41,7 @@ class Clock:
 async def reason(spec: ServerSpec) -> ToolError:
     async with ServerPool([spec]) as pool:
         with pytest.raises(ToolError) as raised:
-            await pool.need([spec.name], "writer")
+            await need(pool.connections([spec.name]), "writer")
         assert pool.reports()[0].state == "failed"
     return raised.value
 
@@ -172,9 +172,9 @@ async def test_one_server_that_is_down_stops_no_other(http_server: Any, http_spe
             "failed",
             "unused",
         ]
-        await pool.need(["web"], "writer")
+        await need(pool.connections(["web"]), "writer")
         with pytest.raises(ToolError) as raised:
-            await pool.need(["web", "down", "lost"], "writer")
+            await need(pool.connections(["web", "down", "lost"]), "writer")
         assert raised.value.message.startswith("agent `writer` needs servers `down`, `lost`")
         assert raised.value.message.count("\n") == 2
 
@@ -261,7 +261,7 @@ async def test_a_call_without_an_answer_ends_in_time(
 ) -> None:
     spec = http_spec(http_server.url, read_timeout_seconds=60)
     async with ServerPool([spec]) as pool:
-        await pool.need(["web"], "tester")
+        await need(pool.connections(["web"]), "tester")
 
         async def told(what: str) -> bool:
             return (await call(pool, make_context(), "seen", key="late")).structured[what]
@@ -319,7 +319,7 @@ async def test_a_server_is_told_that_its_roots_changed(make_stdio: Any, make_con
         spec = make_stdio("tiny", "tiny.py", "once", roots=roots)
         async with ServerPool([spec]) as pool:
             await pool.tell_roots_changed()  # nobody to tell yet
-            await pool.need(["tiny"], "tester")
+            await need(pool.connections(["tiny"]), "tester")
             await pool.tell_roots_changed()
             assert (told in (await call(pool, make_context(), "notified")).text) is expected
 
@@ -335,9 +335,9 @@ async def test_agents_share_one_process(make_stdio: Any) -> None:
     async with ServerPool([make_stdio("s", "tiny.py", "once")]) as pool:
         async with anyio.create_task_group() as tasks:
             for number in range(10):
-                tasks.start_soon(pool.need, ["s"], f"agent {number}")
+                tasks.start_soon(need, pool.connections(["s"]), f"agent {number}")
         first = pool.connection("s").pid
-        await pool.need(["s"], "another")
+        await need(pool.connections(["s"]), "another")
         assert pool.connection("s").pid == first
         names = {tool.spec.name for tool in await pool.toolset("s", ServerFilter()).tools()}
         assert "s__add" in names
@@ -377,7 +377,7 @@ async def test_cancelling_while_connecting_leaves_no_process(make_stdio: Any) ->
     before = children_of(os.getpid())
     async with ServerPool([make_stdio("mute", "mute.py")]) as pool:
         with anyio.move_on_after(0.3) as scope:
-            await pool.need(["mute"], "tester")
+            await need(pool.connections(["mute"]), "tester")
         assert scope.cancelled_caught
     assert children_of(os.getpid()) <= before
 
@@ -386,7 +386,7 @@ async def test_an_error_in_the_body_ends_the_servers_too(make_stdio: Any) -> Non
     before = children_of(os.getpid())
     with pytest.raises(ValueError, match="mine"):  # noqa: PT012 - the body is the point
         async with ServerPool([make_stdio("s", "tiny.py", "once")]) as pool:
-            await pool.need(["s"], "tester")
+            await need(pool.connections(["s"]), "tester")
             assert children_of(os.getpid()) - before
             raise ValueError("mine")
     assert children_of(os.getpid()) <= before

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fast_agent.errors import ToolError
+from fast_agent.mcp.pool import instructions
 from fast_agent.messages.content import EmbeddedResource
 from fast_agent.messages.message import Message
 from fast_agent.tools.filter import ServerFilter
@@ -69,4 +70,4 @@ async def test_a_prompt_filter_holds_when_listing_and_when_getting(servers: Any,
 
 
 async def test_instructions_are_given_without_controls(servers: Any, each: str) -> None:
-    assert await servers.pool.instructions([each]) == {each: "Use[31m the tools."}
+    assert await instructions(servers.pool.connections([each])) == {each: "Use[31m the tools."}

@@ -186,6 +186,14 @@ class ServerPool:
             self._connections[name] = connection
         return connection
 
+    def connections(self, names: Iterable[str]) -> tuple[Connection, ...]:
+        """Return the connections to some servers, in the order of `names`.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        return tuple([self.connection(name) for name in names])
+
     def toolset(self, name: str, allowed: ServerFilter) -> McpToolset:
         """Give the tools of a server as an agent may use them.
 
@@ -222,42 +230,7 @@ class ServerPool:
         Raises:
             ToolError: There is no such server.
         """
-        connections = [self.connection(name) for name in names]
-        async with anyio.create_task_group() as tasks:
-            for connection in connections:
-                tasks.start_soon(_try_open, connection)
-        return tuple(self._report(name) for name in names)
-
-    async def need(self, names: Sequence[str], agent_name: str) -> None:
-        """Open the servers an agent cannot do without.
-
-        Args:
-            names: The servers.
-            agent_name: The agent, for the message.
-
-        Raises:
-            ToolError: One of them cannot be used; names every one that cannot, and why.
-        """
-        failed = [report for report in await self.open(names) if report.state != "connected"]
-        if not failed:
-            return
-        reasons = "\n".join(
-            report.reason or f"server `{report.name}` is {report.state}" for report in failed
-        )
-        hints = dict.fromkeys(report.hint for report in failed if report.hint)
-        raise ToolError(
-            f"agent `{agent_name}` needs {_listed(failed)}, which cannot be used:\n{reasons}",
-            hint="; ".join(hints) or None,
-        )
-
-    async def instructions(self, names: Sequence[str]) -> dict[str, str]:
-        """Give the instructions of the servers that have any: their own text, untrusted.
-
-        Raises:
-            ToolError: A server cannot be reached.
-        """
-        texts = {name: await self.connection(name).instructions() for name in names}
-        return {name: text for name, text in texts.items() if text}
+        return await _opened(self.connections(names))
 
     def reports(self) -> tuple[ServerReport, ...]:
         """Say how every server stands, in the order they were added."""
@@ -300,12 +273,7 @@ class ServerPool:
 
     def _report(self, name: str) -> ServerReport:
         connection = self._connections.get(name)
-        if connection is None:
-            return ServerReport(name, "unused")
-        failure = connection.failure
-        if failure is None:
-            return ServerReport(name, connection.state)
-        return ServerReport(name, connection.state, failure.message, failure.hint)
+        return ServerReport(name, "unused") if connection is None else _report_of(connection)
 
     def _hint(self, name: str) -> str:
         close = closest(name, self._specs)
@@ -316,12 +284,60 @@ class ServerPool:
         return f"the servers are {', '.join(f'`{known}`' for known in self._specs)}"
 
 
+async def need(connections: Sequence[Connection], agent_name: str) -> None:
+    """Open the servers an agent cannot do without.
+
+    Args:
+        connections: The connections to them.
+        agent_name: The agent, for the message.
+
+    Raises:
+        ToolError: One of them cannot be used; names every one that cannot, and why.
+    """
+    failed = [report for report in await _opened(connections) if report.state != "connected"]
+    if not failed:
+        return
+    reasons = "\n".join(
+        report.reason or f"server `{report.name}` is {report.state}" for report in failed
+    )
+    hints = dict.fromkeys(report.hint for report in failed if report.hint)
+    raise ToolError(
+        f"agent `{agent_name}` needs {_listed(failed)}, which cannot be used:\n{reasons}",
+        hint="; ".join(hints) or None,
+    )
+
+
+async def instructions(connections: Iterable[Connection]) -> dict[str, str]:
+    """Give the instructions of the servers that have any: their own text, untrusted.
+
+    Raises:
+        ToolError: A server cannot be reached.
+    """
+    texts = {one.name: await one.instructions() for one in connections}
+    return {name: text for name, text in texts.items() if text}
+
+
+async def _opened(connections: Sequence[Connection]) -> tuple[ServerReport, ...]:
+    """Open connections at once, and say how each stands."""
+    async with anyio.create_task_group() as tasks:
+        for connection in connections:
+            tasks.start_soon(_try_open, connection)
+    return tuple([_report_of(connection) for connection in connections])
+
+
 async def _try_open(connection: Connection) -> None:
     try:
         await connection.open()
     except FastAgentError:
         # Kept by the connection, for the report.
         return
+
+
+def _report_of(connection: Connection) -> ServerReport:
+    failure = connection.failure
+    if failure is None:
+        return ServerReport(connection.name, connection.state)
+    return ServerReport(connection.name, connection.state, failure.message, failure.hint)
 
 
 def _listed(reports: Sequence[ServerReport]) -> str:

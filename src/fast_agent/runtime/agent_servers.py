@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.skills import ServerSkills
     from fast_agent.messages.content import Content
@@ -47,14 +48,16 @@ class AgentServers:
         gate: Callable[[], SkillGate] | None = None,
     ) -> None:
         self._config = config
-        self._pool = pool
         self._tape = tape
         self._gate = gate
         self._allowed = ServerFilter.of(config)
         self.names: tuple[str, ...] = ()
         self.toolsets: tuple[Toolset, ...] = ()
+        # Held, not looked up again: after a reload, other servers may have the names.
+        self._connections: tuple[Connection, ...] = ()
         if pool is not None:
             self.names = _names(config, pool, directory)
+            self._connections = pool.connections(self.names)
             self.toolsets = tuple([self._toolset(name, pool) for name in self.names])
         self._instructions: tuple[ServerInstructions, ...] = ()
         self._open = False
@@ -65,13 +68,14 @@ class AgentServers:
         Raises:
             ToolError: One of them cannot be used; the next turn tries again.
         """
-        if self._open or self._pool is None or not self.names:
+        if self._open or not self._connections:
             return
-        pool = self._pool
 
         async def look() -> dict[str, str]:
-            await pool.need(self.names, self._config.name)
-            return await pool.instructions(self.names)
+            from fast_agent.mcp.pool import instructions, need
+
+            await need(self._connections, self._config.name)
+            return await instructions(self._connections)
 
         if self._tape is None:
             texts = await look()
@@ -92,12 +96,11 @@ class AgentServers:
         Args:
             clock: Seconds that never go back.
         """
-        if self._pool is None:
+        if not self._connections:
             return []
         from fast_agent.mcp.skills import ServerSkills
 
-        pool = self._pool
-        return [ServerSkills(pool.connection(name), self._allowed, clock) for name in self.names]
+        return [ServerSkills(one, self._allowed, clock) for one in self._connections]
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
         """Read a resource of one of the servers.
@@ -107,11 +110,14 @@ class AgentServers:
             ToolError: The card's filter does not allow it, or the server does not give it.
         """
         name = self._config.name
-        if self._pool is None or server not in self.names:
+        if server not in self.names:
             close = closest(server, self.names)
             hint = f"did you mean `{close}`?" if close else "list it under `servers`"
             raise RunError(f"agent `{name}` has no server `{server}`", hint=hint)
-        resources = self._pool.resources(server, self._allowed)
+        from fast_agent.mcp.resources import ServerResources
+
+        connection = self._connections[self.names.index(server)]
+        resources = ServerResources(connection, self._allowed)
         if self._tape is None:
             return await resources.read(uri, agent_name=name)
         from fast_agent.runtime.tape import ask_contents
