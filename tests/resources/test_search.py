@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
+import sqlite3
 import threading
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
@@ -174,6 +176,24 @@ def test_a_text_that_cannot_be_read_leaves_the_index_whole(texts: Texts) -> None
     assert [hit.uri[-8:] for hit in index.search("other")] == ["plain.md"]
     index.close()
     assert index.search("token") == ()
+
+
+def test_an_index_that_nobody_holds_closes_its_database(
+    texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def noted(*places: Any, **options: Any) -> sqlite3.Connection:
+        made.append(connect(*places, **options))
+        return made[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    assert index_of(texts).search("token")
+    gc.collect()
+    (database,) = made
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        database.execute("SELECT 1")
 
 
 def test_no_document_crowds_the_others_out() -> None:

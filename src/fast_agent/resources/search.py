@@ -148,8 +148,10 @@ class SearchIndex:
         database = self._database
         if database is None:
             from sqlite3 import connect
+            from weakref import finalize
 
             database = self._database = connect("", isolation_level=None, check_same_thread=False)
+            finalize(self, database.close)  # an index that nobody holds is of no more use
             database.executescript(_SCHEMA)
         begun, looked = self._clock(), self._looked
         if looked is None or begun >= looked[1] or self._catalog.listing() is not looked[0]:
