@@ -12,6 +12,7 @@ from anyio import to_thread
 from mcp.types import ToolListChangedNotification
 from tests.soak.clients import STAMP_CALL, VALUE_CALL, WHO_CALL, ask, check_tools, history, text_of
 from tests.soak.heap_state import heap_state
+from tests.soak.kept_messages import kept_messages
 from tests.soak.process_state import process_state
 from tests.soak.served_agents import HttpAgents
 
@@ -115,20 +116,14 @@ class Settling:
             heap = await to_thread.run_sync(heap_state, one.pid, one.heap_file)
             self.heaps[one.name].append((now, heap))
 
-    async def count_messages(self) -> None:
+    def count_messages(self) -> None:
         """Count what was said in the conversations that live as long as their servers.
 
-        Once, at the end: to tell it all takes memory too.
+        The servers are not asked: by then it is more than a client takes at once.
         """
         for one in self.served:
-            if one.scope != "shared" or not one.running:
-                continue
-            async with one.client("legacy") as client:
-                prompts = (await client.list_prompts()).prompts
-                agents = [prompt.name.removesuffix("_history") for prompt in prompts]
-                there = sum([len(await history(client, agent)) for agent in agents])
-            # Those of agents that are gone: a question and an answer each.
-            self.said[one.name] = there + 2 * self._findings.counts["messages found again"]
+            if one.scope == "shared":
+                self.said[one.name] = kept_messages(one.heap_file.parent)
 
     async def _listed(self, served: ServedAgents, expected: dict[str, str], begun: float) -> None:
         end = begun + self._soak.plan.settles_in

@@ -176,7 +176,6 @@ class Soak:
                     tasks.start_soon(self._visit, visitor, self._new_draw())
                 while self._goes_on and all(one.running for one in served):
                     await self._round(settling)
-                await settling.count_messages()
                 tasks.cancel_scope.cancel()
             for one in served:
                 self.findings.expect(one.running, f"{one.name}: the server has ended by itself")
@@ -184,6 +183,7 @@ class Soak:
             if isinstance(one, HttpAgents):
                 status = await to_thread.run_sync(one.stop)
                 self.findings.expect(status == 0, f"{one.name}: it ended with {status}")
+        settling.count_messages()
         for one in served:
             self._read_log(one)
         return settling
