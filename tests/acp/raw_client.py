@@ -70,6 +70,10 @@ class RawClient:
         answered = self.ask("new", "session/new", cwd=str(self.cwd), mcpServers=[])
         return answered["result"]["sessionId"]
 
+    def begin_prompt(self, number: object, session: str, text: str) -> None:
+        block = {"type": "text", "text": text}
+        self.begin(number, "session/prompt", sessionId=session, prompt=[block])
+
     def prompt(self, number: object, session: str, text: str) -> Any:
         block = {"type": "text", "text": text}
         return self.ask(number, "session/prompt", sessionId=session, prompt=[block])

@@ -48,8 +48,7 @@ def with_server(client: RawClient) -> str:
 
 def said(client: RawClient, session: str, text: str) -> str:
     """What is answered to a prompt."""
-    block = {"type": "text", "text": text}
-    client.begin(text, "session/prompt", sessionId=session, prompt=[block])
+    client.begin_prompt(text, session, text)
     return answered(client, session, text)
 
 
@@ -90,8 +89,7 @@ def test_programs_that_agents_run_hear_nothing_of_it(tmp_path: Path) -> None:
         session = client.open()
         assert said(client, session, "/reload --force") == "starting again"
         command = json.dumps({"command": f"echo [${VARIABLE}]"})
-        block = {"type": "text", "text": f"***CALL_TOOL execute {command}"}
-        client.begin("run", "session/prompt", sessionId=session, prompt=[block])
+        client.begin_prompt("run", session, f"***CALL_TOOL execute {command}")
         while (message := client.read()).get("method") != "session/request_permission":
             pass
         outcome = {"outcome": "selected", "optionId": "allow_once"}
@@ -122,8 +120,7 @@ def test_it_does_not_begin_again_where_something_would_be_lost(tmp_path: Path) -
         one, two = client.open(), client.open()
         assert said(client, one, CALL) == "1"
         client.ask("mode", "session/set_mode", sessionId=two, modeId="slow")
-        block = {"type": "text", "text": "hello"}
-        client.begin("slow", "session/prompt", sessionId=two, prompt=[block])
+        client.begin_prompt("slow", two, "hello")
         assert "is answering a prompt" in said(client, one, "/reload --force")
         client.write(
             json.dumps(

@@ -134,8 +134,7 @@ def test_odd_text_is_answered(client: RawClient) -> None:
 def test_a_request_is_cancelled_by_its_id(tmp_path: Path) -> None:
     with RawClient(tmp_path, "--model", "slow?seconds=600") as client:
         client.initialize()
-        block = {"type": "text", "text": "hello"}
-        client.begin(7, "session/prompt", sessionId=client.open(), prompt=[block])
+        client.begin_prompt(7, client.open(), "hello")
         client.write(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}\n')
         assert client.answer(7)["result"] == {"stopReason": "cancelled"}
         assert client.end() == (0, "")
@@ -146,8 +145,7 @@ def test_a_client_that_hangs_up_in_the_middle_leaves_a_valid_history(tmp_path: P
     with RawClient(tmp_path, "--model", "slow?seconds=600", "--shell") as client:
         client.initialize()
         session = client.open()
-        block = {"type": "text", "text": "hello"}
-        client.begin(7, "session/prompt", sessionId=session, prompt=[block])
+        client.begin_prompt(7, session, "hello")
         client.ask(8, "session/list")
         assert client.end() == (0, "")
     _, state = SessionStore(client.home).read(session)
@@ -162,8 +160,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
     with RawClient(tmp_path, "--model", "slow?seconds=600") as client:
         client.initialize()
         session = client.open()
-        block = {"type": "text", "text": "hello"}
-        client.begin(7, "session/prompt", sessionId=session, prompt=[block])
+        client.begin_prompt(7, session, "hello")
         client.ask(8, "session/list")
         client.process.send_signal(number)
         assert client.process.wait(60) == 0
@@ -196,8 +193,7 @@ def test_an_agent_killed_while_its_model_thinks_keeps_the_prompt(tmp_path: Path)
     with RawClient(tmp_path, "--model", "slow?seconds=600") as client:
         client.initialize()
         session = client.open()
-        block = {"type": "text", "text": "hello"}
-        client.begin(7, "session/prompt", sessionId=session, prompt=[block])
+        client.begin_prompt(7, session, "hello")
         client.ask(8, "session/list")
         client.process.kill()
         client.process.wait()
