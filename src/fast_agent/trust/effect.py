@@ -1,0 +1,81 @@
+"""Effects: what a found set would do beyond talking, each with the place that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, get_args
+
+EffectKind: TypeAlias = Literal["run", "connect", "send", "read", "write", "use", "ease"]
+"""What an effect does:
+
+- `run` starts a program, imports code, or hands the model a shell.
+- `connect` opens a connection to an address the set names.
+- `send` sends a variable, key or header somewhere.
+- `read` reads outside the root, or reads what is hidden or looks secret inside it.
+- `write` writes a file.
+- `use` reaches something given, such as a server of the home.
+- `ease` weakens a bound or a question.
+"""
+
+EFFECT_KINDS: Final[tuple[EffectKind, ...]] = get_args(EffectKind)
+"""The kinds, in the order they are shown to people."""
+
+HolderKind: TypeAlias = Literal["card", "server", "setting", "skill", "guide", "test"]
+"""What is left out where an effect is not allowed."""
+
+_NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The part of a set that brings an effect, and is left out where the effect is not allowed.
+
+    Args:
+        kind: What it is.
+        name: Its name: an agent, a server, the dotted path of a setting (`openai.base_url`),
+            a skill, a guide, a test file.
+    """
+
+    kind: HolderKind
+    name: str
+
+    def __str__(self) -> str:
+        """Return the name as messages show it."""
+        return f"`{self.name}`" if self.kind == "card" else f"{self.kind} `{self.name}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect.
+
+    Two effects are the same for an approval where `kind`, `subject`, `holder`, `path` and `files`
+    agree; lines may move.
+
+    Args:
+        kind: What it does.
+        subject: What the approval names, in canonical spelling: a command line with its directory
+            and environment, `https://host`, `NAME to https://host`, a resolved path, both names.
+        holder: What brings it.
+        path: The file that asks for it, relative to the root, with `/`.
+        line: The line in that file, from 1; None where it has none.
+        files: Digests of the files that would be run or read, by path: relative to the root where
+            they are inside, else absolute.
+        notes: Lines for people below it, such as what a launcher downloads.
+        refusal: Why nobody can approve it; None where somebody can.
+    """
+
+    kind: EffectKind
+    subject: str
+    holder: Holder
+    path: str
+    line: int | None = field(default=None, compare=False)
+    files: Mapping[str, str] = field(default=_NO_FILES, hash=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    refusal: str | None = field(default=None, compare=False)
+
+    @property
+    def place(self) -> str:
+        """Where it is asked for, as `file:line`."""
+        return self.path if self.line is None else f"{self.path}:{self.line}"
