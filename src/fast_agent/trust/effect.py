@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EffectKind: TypeAlias = Literal["run", "connect", "send", "read", "write", "use", "ease"]
 """What an effect does:
