@@ -27,7 +27,10 @@ EFFECT_KINDS: Final[tuple[EffectKind, ...]] = get_args(EffectKind)
 HolderKind: TypeAlias = Literal["card", "server", "setting", "skill", "guide", "test"]
 """What is left out where an effect is not allowed."""
 
-_NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
+
+def no_files() -> Mapping[str, str]:
+    """Return the digests of an effect without files."""
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Effect:
     holder: Holder
     path: str
     line: int | None = field(default=None, compare=False)
-    files: Mapping[str, str] = field(default=_NO_FILES, hash=False)
+    files: Mapping[str, str] = field(default_factory=no_files, hash=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
     refusal: str | None = field(default=None, compare=False)
 

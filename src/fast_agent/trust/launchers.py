@@ -1,0 +1,166 @@
+"""Launchers: programs that run what files of a project say, and the files they read."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_NODE: Final = (
+    "package.json",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    "pnpm-workspace.yaml",
+    "tsconfig.json",
+)
+_PYTHON: Final = (
+    "sitecustomize.py",
+    "usercustomize.py",
+    "pyvenv.cfg",
+    "pyproject.toml",
+)
+_UV: Final = (*_PYTHON, "uv.toml", ".python-version", ".env")
+_DENO: Final = ("deno.json", "deno.jsonc", "package.json", ".npmrc")
+_BUN: Final = (*_NODE, "bunfig.toml", "bun.lock")
+_CONTAINER: Final = (
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yaml",
+    "docker-compose.yml",
+    "Dockerfile",
+    "Containerfile",
+    ".env",
+)
+_MAKE: Final = ("GNUmakefile", "makefile", "Makefile")
+_CARGO: Final = ("Cargo.toml", ".cargo/config.toml", ".cargo/config", "build.rs")
+_MISE: Final = ("mise.toml", ".mise.toml", ".tool-versions", "mise.local.toml")
+
+FILES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        **dict.fromkeys(("node", "npm", "npx", "pnpm", "pnpx", "yarn", "corepack", "tsx"), _NODE),
+        **dict.fromkeys(("bun", "bunx"), _BUN),
+        "deno": _DENO,
+        "python": _PYTHON,
+        **dict.fromkeys(("pip", "pipx", "poetry", "hatch", "pdm"), (*_PYTHON, "pip.conf")),
+        **dict.fromkeys(("uv", "uvx"), _UV),
+        **dict.fromkeys(("docker", "podman", "docker-compose", "nerdctl"), _CONTAINER),
+        **dict.fromkeys(("make", "gmake"), _MAKE),
+        "just": ("justfile", "Justfile", ".justfile", ".env"),
+        "task": ("Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml"),
+        "cargo": _CARGO,
+        "go": ("go.mod", "go.work"),
+        **dict.fromkeys(
+            ("ruby", "bundle", "bundler", "rake"), ("Gemfile", "Rakefile", ".bundle/config")
+        ),
+        **dict.fromkeys(("mvn", "mvnw"), ("pom.xml", ".mvn/maven.config", ".mvn/jvm.config")),
+        **dict.fromkeys(
+            ("gradle", "gradlew"), ("build.gradle", "build.gradle.kts", "gradle.properties")
+        ),
+        **dict.fromkeys(("mise", "asdf", "rtx"), _MISE),
+        "direnv": (".envrc",),
+        "nix": ("flake.nix", "flake.lock", "default.nix", "shell.nix"),
+        "git": (".gitmodules", ".git/config"),
+    }
+)
+"""The files each launcher reads from its directory and those above, by the name of its program."""
+
+PROJECT_FILES: Final[tuple[str, ...]] = tuple(
+    dict.fromkeys(name for names in FILES_OF.values() for name in names)
+)
+"""All of them, for a program of the project itself, which may start any launcher."""
+
+_NAMES: Final = tuple(f"/{name.lower()}" for name in PROJECT_FILES)
+
+_VERSION: Final = re.compile(r"\d[\w.+!-]*\Z")
+_DOWNLOADERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "npx": ("",),
+        "pnpx": ("",),
+        "bunx": ("",),
+        "uvx": ("",),
+        "npm": ("exec", "x"),
+        "pnpm": ("dlx",),
+        "yarn": ("dlx",),
+        "bun": ("x",),
+        "uv": ("tool run",),
+        "pipx": ("run",),
+        "deno": ("run",),
+        "docker": ("run",),
+        "podman": ("run",),
+        "nerdctl": ("run",),
+        "go": ("run",),
+        "nix": ("run",),
+    }
+)
+_OPTIONS_WITH_VALUE: Final = re.compile(
+    r"-[pevwuc]|--(?:package|from|with|spec|python|env|volume|name|workdir|network|user|mount|"
+    r"entrypoint|index|index-url|directory|registry|call)"
+)
+_PACKAGE_OPTIONS: Final = frozenset({"-p", "--package", "--from", "--spec"})
+
+
+def is_launcher_file(name: str) -> bool:
+    """Return whether a launcher would read a file of this name, whatever directory it is in.
+
+    Args:
+        name: A file name or a path with `/`; case does not matter.
+    """
+    place = f"/{name.lower()}"
+    return place.endswith(_NAMES) or "/node_modules/.bin/" in place
+
+
+def downloaded(program: str, args: Sequence[str]) -> bool:
+    """Return whether a command line downloads something without a fixed version.
+
+    Args:
+        program: The name of the program, without directory.
+        args: Its arguments.
+    """
+    ways = _DOWNLOADERS.get(program)
+    if ways is None:
+        return False
+    words = list(args)
+    for way in ways:
+        parts = way.split()
+        if words[: len(parts)] == parts:
+            return any(not _is_fixed(program, one) for one in _packages(words[len(parts) :]))
+    return False
+
+
+def _packages(words: Sequence[str]) -> list[str]:
+    """Return what a launcher would download: `--package`, else its first word."""
+    named: list[str] = []
+    first: str | None = None
+    skip = False
+    for at, word in enumerate(words):
+        if skip:
+            skip = False
+            continue
+        option, equals, value = word.partition("=")
+        if option in _PACKAGE_OPTIONS:
+            following = words[at + 1] if at + 1 < len(words) else ""
+            named.append(value if equals else following)
+            skip = not equals
+        elif _OPTIONS_WITH_VALUE.fullmatch(option):
+            skip = not equals
+        elif not word.startswith("-"):
+            first = word
+            break
+    return named or ([] if first is None else [first])
+
+
+def _is_fixed(program: str, package: str) -> bool:
+    """Return whether a package is named with one version, or is a file and no download."""
+    if package.startswith((".", "/", "~")) or package.endswith((".go", ".ts", ".js")):
+        return "://" not in package
+    if program in {"docker", "podman", "nerdctl"}:
+        return "@sha256:" in package
+    if "==" in package:
+        return _VERSION.match(package.rpartition("==")[2]) is not None
+    version = package.rpartition("@")[2] if "@" in package[1:] else ""
+    return _VERSION.match(version) is not None

@@ -1,0 +1,384 @@
+"""Programs: what a command line of a found set would run, and digests of the files it covers."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.trust.effect import no_files
+from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+MAX_FILES: Final = 1_000
+"""Maximum number of files one program may cover: nobody has read more."""
+
+MAX_BYTES: Final = 64 << 20
+"""Maximum size of all files one program covers, in bytes."""
+
+ABSENT: Final = "absent"
+"""Digest of a file that is not there: creating it later changes what the program does."""
+
+ONLY_LINE: Final = "only this command line is approved"
+DOWNLOADS: Final = "downloads and runs whatever is newest at every start"
+
+FIRST_VARIABLES: Final = re.compile(
+    r"PATH|LD_.*|DYLD_.*|PYTHON.*|NODE_OPTIONS|BASH_ENV|GIT_.*|.*_PROXY", re.IGNORECASE
+)
+"""Variables that change which code runs, shown before the others (TR-P4)."""
+
+_SCRIPTS: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"})
+_PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?\Z")
+_BLOCK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a command line runs.
+
+    Args:
+        path: The program found, absolute; None where there is none.
+        line: The canonical command line: the path found, the arguments, the directory and the
+            variables, as an approval names it.
+        files: Digests of the files it covers, by path: relative to the root inside it, else
+            absolute. `ABSENT` is the digest of a file that does not exist.
+        notes: Lines for people, such as what a launcher downloads.
+        refusal: Why nobody can approve it; None where somebody can.
+    """
+
+    path: str | None
+    line: str
+    files: Mapping[str, str] = field(default_factory=no_files, hash=False)
+    notes: tuple[str, ...] = ()
+    refusal: str | None = None
+
+
+class _TooMuch(Exception):  # noqa: N818 - a signal inside this file
+    """More files or bytes than a person could have read."""
+
+
+def examine_program(
+    command: str,
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    root: Path,
+    env: Mapping[str, str],
+    path: str,
+) -> Program:
+    """Work out what a command line would run; nothing of it is run.
+
+    Args:
+        command: The program: a path, or a name looked up in `path`.
+        args: Its arguments, as written: `${NAME}` stays as it is.
+        cwd: The directory it would start in, absolute.
+        root: The directory of the set that brings it, absolute and without links.
+        env: Variables the set adds for it, as written.
+        path: The `PATH` of the person.
+
+    Returns:
+        What it is; `refusal` says why it cannot be approved.
+    """
+    found = find_program(command, cwd=cwd, root=root, path=path)
+    line = command_line(found or command, args, cwd=cwd, root=root, env=env)
+    if found is None:
+        missing = f"`{command}` is not found outside the project; name it by its path"
+        return Program(None, line, notes=(missing,), refusal=missing)
+    cover = _Cover(root)
+    try:
+        _cover_words(cover, found, args, cwd)
+        _cover_launcher(cover, found, args, cwd)
+    except _TooMuch:
+        refusal = (
+            f"it covers more than {MAX_FILES:,} files or {MAX_BYTES >> 20} MiB, "
+            "which nobody can have read; move the program to a directory of its own"
+        )
+        return Program(found, line, refusal=refusal)
+    return Program(found, line, MappingProxyType(cover.files), tuple(_notes(found, args, cover)))
+
+
+def find_program(command: str, *, cwd: Path, root: Path, path: str) -> str | None:
+    """Find a program without what the project could have put in the way.
+
+    Empty and relative entries of `path`, and entries below the root, are skipped.
+
+    Args:
+        command: A path, or a name.
+        cwd: Where a relative path starts.
+        root: The directory of the set, absolute and without links.
+        path: Directories, separated as in `PATH`.
+
+    Returns:
+        Its absolute path; None where there is no such program.
+    """
+    if os.sep in command or (os.altsep is not None and os.altsep in command):
+        file = os.path.normpath(cwd / command)
+        return file if os.access(file, os.X_OK) and Path(file).is_file() else None
+    for entry in path.split(os.pathsep):
+        if not entry or not Path(entry).is_absolute() or _is_inside(Path(entry), root):
+            continue
+        file = Path(entry) / command
+        if file.is_file() and os.access(file, os.X_OK) and not _is_inside(file, root):
+            return str(file)
+    return None
+
+
+def command_line(
+    program: str, args: Sequence[str], *, cwd: Path, root: Path, env: Mapping[str, str]
+) -> str:
+    """Write a command line as an approval names it and a person reads it.
+
+    Variables that change which code runs come first, then the others by name. The directory is
+    shown where it is not the root.
+    """
+    import shlex
+
+    def order(name: str) -> tuple[bool, str]:
+        return FIRST_VARIABLES.fullmatch(name) is None, name
+
+    variables = [f"{name}={shlex.quote(env[name])}" for name in sorted(env, key=order)]
+    words = [shlex.quote(word) for word in (program, *args)]
+    where = "" if cwd == root else f"   in {_shown_directory(cwd, root)}"
+    return " ".join((*variables, *words)) + where
+
+
+def changed_files(files: Mapping[str, str], root: Path) -> list[str]:
+    """Compare files with the digests of an approval.
+
+    Args:
+        files: Digests by path, as `Program.files` holds them.
+        root: Where relative paths start.
+
+    Returns:
+        The paths whose file is different now, in the order given.
+    """
+    return [name for name, digest in files.items() if _digest_of(root / name) != digest]
+
+
+def python_files(folder: Path) -> Iterator[Path]:
+    """Yield the Python files a script in `folder` may import: its own, and those of packages."""
+    waiting = [folder]
+    while waiting:
+        try:
+            entries = sorted(waiting.pop().iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.suffix == ".py":
+                yield entry
+            elif (entry / "__init__.py").is_file():
+                waiting.append(entry)
+
+
+class _Cover:
+    """Collects digests, bounded in number and size.
+
+    Args:
+        root: The directory of the set, without links.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files: dict[str, str] = {}
+        self.named = False
+        self._left = MAX_BYTES
+
+    def add(self, file: Path) -> None:
+        """Cover a file; one that is missing counts as absent."""
+        name = self._name(file)
+        if name in self.files:
+            return
+        if len(self.files) >= MAX_FILES:
+            raise _TooMuch
+        try:
+            self._left -= file.stat().st_size
+        except OSError:
+            self.files[name] = ABSENT
+            return
+        if self._left < 0:
+            raise _TooMuch
+        self.files[name] = _digest_of(file)
+
+    def add_all(self, files: Iterable[Path]) -> None:
+        """Cover several files."""
+        for file in files:
+            self.add(file)
+
+    def _name(self, file: Path) -> str:
+        place = Path(os.path.realpath(file))
+        return place.relative_to(self.root).as_posix() if self.holds(place) else str(place)
+
+    def holds(self, place: Path) -> bool:
+        """Return whether a path without links is inside the root."""
+        return place.is_relative_to(self.root)
+
+
+def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) -> None:
+    """Cover each word that names a file of the root, with what that file loads."""
+    for word in (program, *_words(args)):
+        try:
+            file = Path(os.path.realpath(cwd / word))
+            if not cover.holds(file):
+                continue
+            if file.is_file():
+                cover.named = True
+                _cover_script(cover, file)
+            elif file.is_dir() and file != cover.root:
+                _cover_directory(cover, file)
+        except (OSError, ValueError):
+            continue
+
+
+def _words(args: Sequence[str]) -> Iterator[str]:
+    for word in args:
+        yield word
+        option, equals, value = word.partition("=")
+        if equals and option.startswith("-") and value:
+            yield value
+
+
+def _cover_script(cover: _Cover, file: Path) -> None:
+    cover.add(file)
+    if file.suffix == ".py":
+        # A script finds the modules beside it first.
+        cover.add_all(python_files(file.parent))
+    elif file.suffix in _SCRIPTS:
+        cover.add_all(_scripts_below(file.parent))
+
+
+def _scripts_below(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if one != "node_modules" and one[0] != ".")
+        yield from (Path(place) / name for name in sorted(names) if Path(name).suffix in _SCRIPTS)
+
+
+def _cover_directory(cover: _Cover, folder: Path) -> None:
+    """Cover a directory that can be run: `python DIR`, `node DIR`, `uv run --directory DIR`."""
+    if (folder / "__main__.py").is_file():
+        cover.named = True
+        cover.add_all(python_files(folder))
+    if (folder / "package.json").is_file():
+        cover.named = True
+        cover.add_all(_scripts_below(folder))
+
+
+def _cover_launcher(cover: _Cover, program: str, args: Sequence[str], cwd: Path) -> None:
+    """Cover the files the launcher reads, from each directory it starts in up to the root."""
+    name = _program_name(program)
+    files = FILES_OF.get("python" if _PYTHON.fullmatch(name) else name)
+    inside = _is_inside(Path(program), cover.root)
+    if files is None and not inside and not cover.named:
+        return
+    names = files or PROJECT_FILES
+    for folder in _launch_directories(cover, program, args, cwd):
+        cover.add_all(folder / name for name in names)
+        bins = folder / "node_modules" / ".bin"
+        if bins.is_dir():
+            cover.add_all(bins / word for word in args if _is_word(word))
+    if _PYTHON.fullmatch(name):
+        _cover_module(cover, args, cwd)
+
+
+def _launch_directories(
+    cover: _Cover, program: str, args: Sequence[str], cwd: Path
+) -> dict[Path, None]:
+    starts = [Path(os.path.realpath(cwd))]
+    for word in (program, *_words(args)):
+        try:
+            place = Path(os.path.realpath(cwd / word))
+            if cover.holds(place) and place.exists():
+                starts.append(place if place.is_dir() else place.parent)
+        except (OSError, ValueError):
+            continue
+    found: dict[Path, None] = {}
+    for start in starts:
+        folder = start
+        while cover.holds(folder):
+            found[folder] = None
+            if folder == cover.root:
+                break
+            folder = folder.parent
+    return found
+
+
+def _cover_module(cover: _Cover, args: Sequence[str], cwd: Path) -> None:
+    """Cover the module of `python -m NAME`, which the start directory may shadow."""
+    module = _module_of(args)
+    start = Path(os.path.realpath(cwd))
+    if module is None or not cover.holds(start):
+        return
+    top = module.split(".")[0]
+    if not re.fullmatch(r"\w+", top):
+        return
+    for package in (start / top, start / "src" / top):
+        cover.add(package.with_suffix(".py"))
+        cover.add(package / "__init__.py")
+        if package.is_dir():
+            cover.named = True
+            cover.add_all(python_files(package))
+    if (start / f"{top}.py").is_file():
+        cover.named = True
+        # The start directory comes first on the path of the module.
+        cover.add_all(python_files(start))
+
+
+def _module_of(args: Sequence[str]) -> str | None:
+    for at, word in enumerate(args):
+        if word == "-m":
+            return args[at + 1] if at + 1 < len(args) else None
+        if word.startswith("-m") and len(word) > 2:
+            return word[2:]
+        if not word.startswith("-"):
+            return None
+    return None
+
+
+def _notes(program: str, args: Sequence[str], cover: _Cover) -> Iterator[str]:
+    if downloaded(_program_name(program), args):
+        yield DOWNLOADS
+    if not cover.named:
+        yield ONLY_LINE
+
+
+def _program_name(program: str) -> str:
+    name = Path(program).name.lower()
+    return name.removesuffix(".exe").removesuffix(".cmd")
+
+
+def _is_word(word: str) -> bool:
+    return (
+        bool(word) and not word.startswith("-") and os.sep not in word and word not in {".", ".."}
+    )
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def _shown_directory(cwd: Path, root: Path) -> str:
+    place = Path(os.path.realpath(cwd))
+    return f"./{place.relative_to(root).as_posix()}" if place.is_relative_to(root) else str(place)
+
+
+def _digest_of(file: Path) -> str:
+    """Return the digest of a file's contents; of one that cannot be read, the reason."""
+    whole = sha256()
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ABSENT
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
+    with os.fdopen(descriptor, "rb") as opened:
+        try:
+            while block := opened.read(_BLOCK):
+                whole.update(block)
+        except OSError as error:
+            return f"unreadable: {error.strerror}"
+    return f"sha256:{whole.hexdigest()}"
