@@ -67,6 +67,10 @@ class Effect:
         line: The line in that file, from 1; None where it has none.
         files: Digests of the files that would be run or read, by path: relative to the root where
             they are inside, else absolute.
+        terms: The subject in parts, for policies: the words of a command line as written, with
+            `NAME=value` of its variables first; scheme, host and port of a connection; the
+            variable and the host of something sent. Empty where no policy may allow it: a shell,
+            a write, a use, a provider's key for another host.
         notes: Lines for people below it, such as what a launcher downloads.
         refusal: Why nobody can approve it; None where somebody can.
     """
@@ -77,6 +81,7 @@ class Effect:
     path: str
     line: int | None = field(default=None, compare=False)
     files: Mapping[str, str] = field(default_factory=no_files, hash=False)
+    terms: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
     refusal: str | None = field(default=None, compare=False)
 

@@ -134,7 +134,8 @@ def command_line(
 ) -> str:
     """Write a command line as an approval names it and a person reads it.
 
-    Variables that change which code runs come first, then the others by name. The directory is
+    Variables that change which code runs come first, then the others by name. A program inside the
+    root is written relative to it, so that a linked worktree has the same line. The directory is
     shown where it is not the root.
     """
     import shlex
@@ -143,6 +144,9 @@ def command_line(
         return FIRST_VARIABLES.fullmatch(name) is None, name
 
     variables = [f"{name}={shlex.quote(env[name])}" for name in sorted(env, key=order)]
+    place = Path(program)
+    if place.is_absolute() and place.is_relative_to(root):
+        program = f"./{place.relative_to(root).as_posix()}"
     words = [shlex.quote(word) for word in (program, *args)]
     where = "" if cwd == root else f"   in {_shown_directory(cwd, root)}"
     return " ".join((*variables, *words)) + where

@@ -1,0 +1,54 @@
+"""Found sets: what one directory brings that no person named, and what it would do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fast_agent.trust.effect import Effect
+
+
+def _empty() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class FoundSet:
+    """What one directory brings: cards, configuration, secrets, skills, guides, tests.
+
+    Args:
+        root: The directory, absolute and without links.
+        files: Digests of the files it consists of, by path relative to the root, with `/`.
+        effects: What it would do, in the order it is shown to people.
+        texts: Texts of those files, kept with an approval to show what changed later.
+        models: The models its cards talk to with the person's keys, by agent.
+        owner: The user its files belong to, by name, where that is not the person; else None.
+    """
+
+    root: Path
+    files: Mapping[str, str] = field(default_factory=_empty, hash=False)
+    effects: tuple[Effect, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=_empty, repr=False, hash=False)
+    models: Mapping[str, str] = field(default_factory=_empty, hash=False)
+    owner: str | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Return the digest of the set as it lies there, the same on every machine.
+
+        It covers the files of the set and, of what its effects run or read, the files inside the
+        root: no absolute path, no time, no size.
+        """
+        files = dict(self.files)
+        for effect in self.effects:
+            files.update({name: one for name, one in effect.files.items() if name[:1] != "/"})
+        whole = json.dumps(sorted(files.items()))
+        return f"sha256:{sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()}"
