@@ -22,6 +22,7 @@ from fast_agent.config.settings import (
     SkillsSettings,
     Transport,
 )
+from fast_agent.config.trust import TRUST
 
 _SECONDS = Number(above=0)
 _SECRETS = MapOf(SecretText(blank=True))
@@ -154,6 +155,7 @@ SETTINGS: Final = Record(
             "skills agents may use",
         ),
         Entry("guide", GUIDE, "documents served as `guide://`"),
+        Entry("trust", TRUST, "what found projects may do; counts in the home only"),
     ),
     build=dict,
 )

@@ -148,6 +148,8 @@ def _settings(
         if entry.name in tree
     }
     values["mcp"] = McpSettings(servers=servers)
+    # A policy is read from where it counts, never from what was merged here.
+    values.pop("trust", None)
     providers = {name: values.pop(name) for name in PROVIDERS if name in values}
     return Settings(
         providers=MappingProxyType(providers), layers=layers, warnings=warnings, **values

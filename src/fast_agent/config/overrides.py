@@ -56,7 +56,9 @@ def read_overrides(
     reader = Reader(layer, directory, environ)
     problems: list[Diagnostic] = []
     sections = {
-        entry.name.upper() for entry in table.entries if isinstance(entry.kind, Record | MapOf)
+        entry.name.upper()
+        for entry in table.entries
+        if isinstance(entry.kind, Record | MapOf) and entry.name != "trust"
     }
     for name in sorted(environ):
         first, mark, _ = name.partition(_MARK)

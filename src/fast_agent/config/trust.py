@@ -1,0 +1,86 @@
+"""The section `trust`: what a person allows found projects without being asked.
+
+It counts in the configuration of the home and in `/etc/fast-agent/trust.yaml` only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.cards.kinds import Entry, Flag, ListOf, MapOf, Record, Text
+from fast_agent.config.kinds import PathText
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def _none() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenySettings:
+    """What nobody may allow.
+
+    Args:
+        hosts: Host names, exact or `*.name`.
+        commands: Whole command lines.
+        variables: Names of variables that are never sent.
+    """
+
+    hosts: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustSettings:
+    """The section `trust`.
+
+    Args:
+        own: Directories whose contents count as given.
+        hosts: Hosts that may be connected to over https, exact or `*.name`.
+        commands: Whole command lines that may be run, compared word by word.
+        variables: The host each variable may be sent to, by its name.
+        deny: What nobody may allow.
+        ask: Whether a person may be asked at all.
+    """
+
+    own: tuple[Path, ...] = ()
+    hosts: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=_none, hash=False)
+    deny: DenySettings = DenySettings()
+    ask: bool = True
+
+
+NO_TRUST: Final = TrustSettings()
+"""The section of someone who has none."""
+
+_NAMES: Final = ListOf(Text())
+TRUST: Final = Record(
+    entries=(
+        Entry("own", ListOf(PathText()), "directories whose contents count as given"),
+        Entry("hosts", _NAMES, "hosts found sets may connect to, exact or `*.name`, over https"),
+        Entry("commands", _NAMES, "command lines found sets may run, compared word by word"),
+        Entry("variables", MapOf(Text()), "the host each variable may be sent to"),
+        Entry(
+            "deny",
+            Record(
+                entries=(
+                    Entry("hosts", _NAMES, "hosts nobody may allow"),
+                    Entry("commands", _NAMES, "command lines nobody may allow"),
+                    Entry("variables", _NAMES, "variables nobody may send"),
+                ),
+                build=DenySettings,
+            ),
+            "what nobody may allow, not by `--trust` either",
+        ),
+        Entry("ask", Flag(), "whether a person may be asked; false answers no"),
+    ),
+    build=TrustSettings,
+)
+"""The section `trust`; it counts in the home and in `/etc/fast-agent/trust.yaml` only."""

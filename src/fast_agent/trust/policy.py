@@ -1,0 +1,318 @@
+"""Policies: what the home and the machine allow or deny found sets without a question."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.config.reading import Reader, built
+from fast_agent.config.trust import NO_TRUST, TRUST
+from fast_agent.errors import ConfigError
+from fast_agent.text.span import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fast_agent.config.trust import TrustSettings
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.trust.effect import Effect
+
+MACHINE_FILE: Final = Path("/etc/fast-agent/trust.yaml")
+"""The policy of the machine: root's, and nobody else may write to it."""
+
+DIGESTS_VARIABLE: Final = "FAST_AGENT_TRUST"
+"""Environment variable with digests of sets that are approved for this run, with commas."""
+
+STARTED_VARIABLE: Final = "FAST_AGENT_STARTED_BY"
+"""Mark on every process the product starts: under it nothing can be approved (TR-A7)."""
+
+OPEN_DIRECTORIES: Final = ("tmp", "var/tmp", "dev/shm")
+"""Directories for everybody, below `/`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is allowed and denied without a question.
+
+    Args:
+        home: The section `trust` of the home.
+        machine: That of the machine; it wins.
+        digests: Digests of sets approved for this run.
+        everything: Whether `--trust` was given.
+    """
+
+    home: TrustSettings = NO_TRUST
+    machine: TrustSettings = NO_TRUST
+    digests: frozenset[str] = frozenset()
+    everything: bool = False
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a person may be asked."""
+        return self.home.ask and self.machine.ask
+
+    def denies(self, effect: Effect) -> bool:
+        """Return whether an effect is denied, whoever approved it."""
+        return any(_denies(one, effect) for one in (self.machine, self.home))
+
+    def allows(self, effect: Effect) -> bool:
+        """Return whether an effect needs no question: `--trust`, or an entry that fits.
+
+        No entry lets a shell, a write, a use or a provider's key for another host pass: these have
+        no terms.
+        """
+        if self.denies(effect):
+            return False
+        if self.everything:
+            return effect.refusal is None
+        if effect.refusal is not None or not effect.terms:
+            return False
+        return any(_allows(one, effect) for one in (self.machine, self.home))
+
+    def owns(self, root: Path) -> bool:
+        """Return whether what a directory holds counts as given.
+
+        `own` reaches into no repository nested in it, since somebody else may have written it.
+
+        Args:
+            root: A directory without links.
+        """
+        return any(
+            _reaches(Path(os.path.realpath(own)), root)
+            for one in (self.machine, self.home)
+            for own in one.own
+        )
+
+
+def read_policy(
+    home_file: Path | None,
+    environ: Mapping[str, str],
+    *,
+    everything: bool = False,
+    machine_file: Path = MACHINE_FILE,
+) -> Policy:
+    """Read the policies of this run.
+
+    Args:
+        home_file: The configuration of the home; None where there is none, or where the home is
+            not the person's own.
+        environ: The environment.
+        everything: Whether `--trust` was given.
+        machine_file: The policy of the machine.
+
+    Raises:
+        ConfigError: A policy is wrong, `FAST_AGENT_TRUST` holds something else than digests, or a
+            process that the product started tries to approve.
+    """
+    digests = _digests(environ.get(DIGESTS_VARIABLE, ""))
+    if environ.get(STARTED_VARIABLE) and (digests or everything):
+        raise ConfigError(
+            "nothing can be approved here: this process was started by an agent or its server",
+            hint="approve it at a terminal of your own with `fast-agent trust`",
+        )
+    home = NO_TRUST if home_file is None else _section(home_file, environ, key="trust")
+    machine = NO_TRUST
+    if _is_roots(machine_file):
+        machine = _section(machine_file, {}, key=None)
+    for own in (*home.own, *machine.own):
+        check_own(own, environ)
+    return Policy(home, machine, digests, everything)
+
+
+def check_own(folder: Path, environ: Mapping[str, str]) -> None:
+    """Refuse a directory that is too wide to be declared one's own.
+
+    Raises:
+        ConfigError: It is the home or above it, `/`, or writable by everybody.
+    """
+    from fast_agent.config.home import user_home
+
+    place = Path(os.path.realpath(folder))
+    home = Path(os.path.realpath(user_home(environ)))
+    reason = None
+    if home == place or home.is_relative_to(place):
+        reason = "it is your home directory, or holds it"
+    elif any(place == Path("/", one) for one in OPEN_DIRECTORIES) or _is_open(place):
+        reason = "everybody may write to it"
+    if reason is not None:
+        raise ConfigError(
+            f"`{folder}` cannot be your own as a whole: {reason}",
+            hint="name the directory of one project, or one that holds only projects of yours",
+        )
+
+
+def own_text(text: str, own: Iterable[Path]) -> str:
+    """Return the text of a configuration with other directories as `trust.own`.
+
+    Args:
+        text: The text of the configuration of the home; empty where there is none.
+        own: All directories, absolute.
+
+    Raises:
+        ConfigError: The text cannot be changed safely.
+    """
+    from fast_agent.text.yaml_document import YamlError, parse_yaml
+    from fast_agent.text.yaml_writer import write_scalar
+
+    names = [str(one) for one in own]
+    listed = f"[{', '.join(map(write_scalar, names))}]"
+    try:
+        document = parse_yaml(text)
+        value = document.value if isinstance(document.value, dict) else {}
+        trust = value.get("trust")
+        if not isinstance(trust, dict):
+            start = text if not text or text.endswith("\n") else f"{text}\n"
+            changed = f"{start}trust:\n  own: {listed}\n"
+        elif "own" in trust:
+            # A block list may be indented as its key is, which a list in brackets may not.
+            changed = _replaced(text, document.span_of(("trust", "own")), f"  {listed}")
+        else:
+            first = next(iter(trust))
+            written = document.span_of(("trust", first), key=True)
+            braces = document.written(("trust",)).startswith("{")
+            rest = ", " if braces else "\n" + " " * (written.start.column - 1)
+            changed = _replaced(text, Span(written.start, written.start), f"own: {listed}{rest}")
+        again = parse_yaml(changed).value
+    except YamlError as error:
+        raise _by_hand() from error
+    known = trust if isinstance(trust, dict) else {}
+    if again != {**value, "trust": {**known, "own": names}}:
+        raise _by_hand()
+    return changed
+
+
+def _replaced(text: str, span: Span, new: str) -> str:
+    """Put something in the place of a part of a text; whole lines stay whole."""
+    lines = text.splitlines(keepends=True)
+    before = "".join(lines[: span.start.line - 1])
+    before += lines[span.start.line - 1][: span.start.column - 1]
+    last = lines[span.end.line - 1] if span.end.line <= len(lines) else ""
+    after = last[span.end.column - 1 :] + "".join(lines[span.end.line :])
+    line_end = "" if after[:1] in {"", "\n"} or span.start == span.end else "\n"
+    return f"{before}{new}{line_end}{after}"
+
+
+def _by_hand() -> ConfigError:
+    return ConfigError(
+        "the configuration of the home cannot be changed automatically",
+        hint="add the directory to `trust: {own: […]}` in it by hand",
+    )
+
+
+def _digests(text: str) -> frozenset[str]:
+    digests = frozenset(filter(None, (one.strip() for one in text.split(","))))
+    for one in digests:
+        algorithm, _, value = one.partition(":")
+        if algorithm != "sha256" or len(value) != 64 or set(value) - set("0123456789abcdef"):
+            raise ConfigError(
+                f"`{DIGESTS_VARIABLE}` holds something that is not a digest",
+                hint="it takes digests like `sha256:9f2c…`, as `fast-agent trust --format json` "
+                "shows them, with commas between",
+            )
+    return digests
+
+
+def _section(file: Path, environ: Mapping[str, str], *, key: str | None) -> TrustSettings:
+    """Read a policy: a key of a file, or a whole file."""
+    from fast_agent.config.layer_file import read_layer
+
+    problems: list[Diagnostic] = []
+    layer = read_layer(file, str(file), problems)
+    if layer is None:
+        raise _wrong(problems)
+    value = layer.document.value
+    part = (value.get(key) if isinstance(value, dict) else None) if key else value
+    if part is None:
+        return NO_TRUST
+    reader = Reader(layer, layer.directory, environ)
+    tree = reader.tree(TRUST, part)
+    if reader.problems:
+        raise _wrong(reader.problems)
+    settings: TrustSettings = built(TRUST, tree)
+    return settings
+
+
+def _wrong(problems: list[Diagnostic]) -> ConfigError:
+    first = problems[0]
+    return ConfigError(f"`{first.path}`: {first.message}", hint=first.hint, diagnostics=problems)
+
+
+def _is_roots(file: Path) -> bool:
+    """Return whether a file, and the directory it is in, can be changed by root alone."""
+    try:
+        places = (file.lstat(), file.parent.stat())
+    except OSError:
+        return False
+    return stat.S_ISREG(places[0].st_mode) and all(
+        one.st_uid == 0 and not one.st_mode & 0o022 for one in places
+    )
+
+
+def _is_open(place: Path) -> bool:
+    try:
+        return bool(place.stat().st_mode & 0o002)
+    except OSError:
+        return False
+
+
+def _reaches(own: Path, root: Path) -> bool:
+    if not root.is_relative_to(own):
+        return False
+    folder = root
+    while folder != own:
+        if (folder / ".git").exists():
+            return False
+        folder = folder.parent
+    return True
+
+
+def _allows(settings: TrustSettings, effect: Effect) -> bool:
+    match effect.kind, effect.terms:
+        case "run", terms:
+            return any(_words(line) == terms for line in settings.commands)
+        case "connect", ("https", host, _):
+            return any(_fits(one, host) for one in settings.hosts)
+        case "send", (name, host):
+            allowed = settings.variables.get(name)
+            return allowed is not None and _fits(allowed, host)
+        case _:
+            return False
+
+
+def _denies(settings: TrustSettings, effect: Effect) -> bool:
+    deny = settings.deny
+    match effect.kind, effect.terms:
+        case "run", terms:
+            return any(_words(line) == _without_variables(terms) for line in deny.commands)
+        case "connect", (_, host, _):
+            return any(_fits(one, host) for one in deny.hosts)
+        case "send", (name, host):
+            return name in deny.variables or any(_fits(one, host) for one in deny.hosts)
+        case _:
+            return False
+
+
+def _without_variables(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Drop leading `NAME=value`: a variable does not get a command past its denial."""
+    at = 0
+    while at < len(terms) and terms[at].partition("=")[0].isidentifier() and "=" in terms[at]:
+        at += 1
+    return terms[at:]
+
+
+def _words(line: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(line))
+    except ValueError:
+        return (line,)
+
+
+def _fits(pattern: str, host: str) -> bool:
+    pattern, host = pattern.lower().rstrip("."), host.lower().rstrip(".")
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
+    return host == pattern
