@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.diagnostics.excerpt import excerpt
-from fast_agent.diagnostics.visible import cells
 from fast_agent.text.span import Position, Span
+from fast_agent.text.visible import cells
 
 
 def underlined(line: str, span: Span, width: int = 100) -> str:

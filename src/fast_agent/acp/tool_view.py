@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from fast_agent.diagnostics.visible import visible
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from fast_agent.cards.references import references
-from fast_agent.diagnostics.visible import visible
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

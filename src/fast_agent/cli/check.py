@@ -36,28 +36,31 @@ def command(
     Exit status: 0 no errors, 1 errors, 2 wrong usage.
     """
     from fast_agent.cli.checking import Checking
-    from fast_agent.cli.report import wants_color
+    from fast_agent.cli.output import standard_error, standard_output
     from fast_agent.diagnostics.render_human import render_cards, render_human, summarize
+    from fast_agent.text.visible import visible
 
     checking = Checking(paths, multi_card=multi_card, config_path=config_path)
     report = checking.run()
     if fix:
         report = checking.mend(report)
         for path in report.changed:
-            click.echo(f"mended {path}", err=True)
+            standard_error().line(f"mended {visible(str(path))}")
     if output == "json":
         from fast_agent.diagnostics.render_json import render_json
 
-        click.echo(render_json(report.cards, report.diagnostics), nl=False)
+        standard_output().write(render_json(report.cards, report.diagnostics))
     elif output == "sarif":
         from fast_agent.diagnostics.render_sarif import render_sarif
 
-        click.echo(render_sarif(report.cards, report.diagnostics, version=__version__), nl=False)
+        text = render_sarif(report.cards, report.diagnostics, version=__version__)
+        standard_output().write(text)
     else:
         shown = [found for found in report.diagnostics if found.severity != "info"]
-        sys.stderr.write(render_human(shown, color=wants_color(sys.stderr)))
-        click.echo(render_cards(report.cards), nl=False)
+        errors = standard_error()
+        errors.write_painted(render_human(shown, color=errors.wants_color))
+        standard_output().write(render_cards(report.cards))
         if not shown:
-            click.echo(summarize(()), err=True)
+            errors.line(summarize(()))
     if any(found.severity == "error" for found in report.diagnostics):
         sys.exit(1)

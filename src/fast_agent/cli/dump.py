@@ -38,6 +38,7 @@ def dump_agents(program: FastAgent, options: CardOptions) -> None:
         CardError: Some agent cannot be written; nothing was.
     """
     from fast_agent.cards.dump import dump_one, dump_set
+    from fast_agent.cli.output import standard_output
 
     load_set, base = program.load_set, program.workspace
     ready: list[Path] = []
@@ -52,4 +53,4 @@ def dump_agents(program: FastAgent, options: CardOptions) -> None:
         dump_one(load_set, options.dump_agent, options.dump_agent_path, form, base=base)
         ready.append(options.dump_agent_path)
     for path in ready:
-        click.echo(f"fast-agent go --card {shlex.quote(str(path))} --message 'hello'")
+        standard_output().line(f"fast-agent go --card {shlex.quote(str(path))} --message 'hello'")

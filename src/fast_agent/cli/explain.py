@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from fast_agent.cli.output import standard_output
+
 
 @click.command()
 @click.argument("rule", required=False)
@@ -12,7 +14,7 @@ def command(rule: str | None) -> None:
     from fast_agent.diagnostics.rulebook import explain, rules
 
     if rule is not None:
-        click.echo(explain(rule), nl=False)
+        standard_output().write(explain(rule))
         return
     for code, one in rules().items():
-        click.echo(f"{code}  {one.severity:<8} {one.name}")
+        standard_output().line(f"{code}  {one.severity:<8} {one.name}")

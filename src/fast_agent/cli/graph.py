@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fast_agent.cli import options
+from fast_agent.cli.output import standard_output
 
 
 @click.command()
@@ -47,4 +48,4 @@ def command(
     where = [one if "://" in str(one) else Path(one).absolute() for one in named]
     program.load_agents(*where, multi_card=multi_card)
     graph = CardGraph.of(program, cost=cost)
-    click.echo(render_graph(graph, output or ("table" if cost else "mermaid")), nl=False)
+    standard_output().write(render_graph(graph, output or ("table" if cost else "mermaid")))

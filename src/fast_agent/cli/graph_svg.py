@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.cli.graph_layout import Size, Spot, lay_out
-from fast_agent.diagnostics.visible import cells, visible
+from fast_agent.text.visible import cells, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

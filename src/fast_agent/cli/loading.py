@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.cli.output import confirm, standard_error
 from fast_agent.diagnostics.trust_rules import CHANGED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
 
@@ -78,16 +77,17 @@ def load_cards(
 
 def _approved(program: FastAgent, found: Sequence[object], *, multi_card: bool) -> bool:
     """Ask the person at the terminal whether what was found may run; what was shown is approved."""
-    if not sys.stdin.isatty() or not sys.stderr.isatty():
+    out = standard_error()
+    if not sys.stdin.isatty() or not out.is_terminal:
         return False
     from fast_agent.cli.trust_list import described
 
     codes = program.code_in(*map(str, found), multi_card=multi_card)
     waiting = [one for one in codes if program.approvals.standing(one) != "approved"]
-    click.echo("these cards were found here, and bring code:", err=True)
+    out.line("these cards were found here, and bring code:")
     for code in waiting:
-        click.echo(f"  {described(code, program.approvals.standing(code))}", err=True)
-    if not waiting or not click.confirm("have you read them, and may they run it?", err=True):
+        out.line(f"  {described(code, program.approvals.standing(code))}")
+    if not waiting or not confirm("have you read them, and may they run it?"):
         return False
     program.approvals.approve(waiting)
     return True

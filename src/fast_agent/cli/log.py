@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from typing import TextIO
+
+from fast_agent.cli.output import error_stream
+from fast_agent.text.visible import visible
 
 VARIABLE = "FAST_AGENT_LOG"
 """Set to `debug`, it shows every record with its traceback."""
@@ -15,14 +17,14 @@ class _Terminal(logging.StreamHandler[TextIO]):
     """The handler of the command line, of which there is one."""
 
     def __init__(self, *, tracebacks: bool) -> None:
-        super().__init__(sys.stderr)
+        super().__init__(error_stream())
         if not tracebacks:
             self.setFormatter(_OneLine())
 
 
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {record.getMessage()}"
+        return f"{record.levelname.lower()}: {visible(record.getMessage())}"
 
 
 def show_log(*, quiet: bool) -> None:

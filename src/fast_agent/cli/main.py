@@ -6,6 +6,7 @@ without the library that reads command lines; all others go through `cli.command
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fast_agent.errors import FastAgentError
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> _Group:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit status 0, 1 (it failed) or 2 (wrong usage)."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if os.isatty(1) or os.isatty(2):
+        from fast_agent.cli.output import guard_terminals
+
+        guard_terminals()
     serves = given[:2] == ["resources", "serve"]
     try:
         if serves:

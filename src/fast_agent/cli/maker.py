@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fast_agent.cli import options
+from fast_agent.cli.output import standard_output
 
 
 @click.group()
@@ -86,4 +87,4 @@ def plan(
         raise click.UsageError("--valid goes with --p; of cards it is measured")
     else:
         facts = Measuring(cards=cards, steps=steps, target=target, **asked).run()
-    click.echo(render(facts, output), nl=False)
+    standard_output().write(render(facts, output))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
 from fast_agent.cli import options
+from fast_agent.cli.output import standard_error, standard_output
+from fast_agent.text.visible import visible
 
 _MIB = 1024 * 1024
 
@@ -31,9 +32,9 @@ def list_models(output: str = "human") -> None:
     if output == "json":
         import json
 
-        click.echo(json.dumps(facts, indent=2))
+        standard_output().line(json.dumps(facts, indent=2))
     else:
-        click.echo(render_models(facts), nl=False)
+        standard_output().write(render_models(facts))
 
 
 @command.command()
@@ -46,11 +47,11 @@ def pull(source: str, sha256: str | None, name: str | None, quiet: bool) -> None
     from fast_agent.models.pull import no_progress
     from fast_agent.models.pull import pull as pull_weights
 
-    progress = no_progress if quiet or not sys.stderr.isatty() else _show
+    progress = no_progress if quiet or not standard_error().is_terminal else _show
     pulled = pull_weights(source, os.environ, sha256=sha256, name=name, progress=progress)
     if not quiet:
         state = "is already here" if pulled.already else "is ready"
-        click.echo(f"{source} {state}: {pulled.path}")
+        standard_output().line(f"{visible(source)} {state}: {visible(str(pulled.path))}")
 
 
 @command.command()
@@ -60,10 +61,10 @@ def remove(name: str) -> None:
     from fast_agent.models.weights import remove_local
 
     removed = remove_local(name, os.environ)
-    click.echo(f"removed {removed.name} ({removed.size // _MIB} MiB)")
+    standard_output().line(f"removed {removed.name} ({removed.size // _MIB} MiB)")
 
 
 def _show(doing: str, done: int, total: int | None) -> None:
     of = f" of {total // _MIB}" if total else ""
-    end = "\n" if total is not None and done >= total else ""
-    click.echo(f"\r{doing}: {done // _MIB}{of} MiB{end}", nl=False, err=True)
+    last = total is not None and done >= total
+    standard_error().rewrite_line(f"{doing}: {done // _MIB}{of} MiB", last=last)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from fast_agent.cli.output import standard_output
+
 _FILES = {
     "assistant.md": """\
 ---
@@ -61,8 +63,9 @@ def command(directory: Path) -> None:
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise CardError(f"`{directory}` cannot be written: {error.strerror}") from error
+    out = standard_output()
     for name in _FILES:
-        click.echo(f"wrote {directory / name}")
-    click.echo("\nNext:")
-    click.echo(f"  fast-agent check {directory}")
-    click.echo(f"  fast-agent go --card {directory} --message 'hello'")
+        out.line(f"wrote {directory / name}")
+    out.line("\nNext:")
+    out.line(f"  fast-agent check {directory}")
+    out.line(f"  fast-agent go --card {directory} --message 'hello'")

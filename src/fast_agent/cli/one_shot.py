@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
+from fast_agent.cli.output import prints_apart
 from fast_agent.cli.report import report_note
 from fast_agent.errors import HistoryError
 
@@ -77,7 +77,7 @@ class OneShot(CardOptions):
 
             progress = Progress(quiet=self.quiet, stream=self.output == "human" and shape is None)
             # Standard output is for the answer; what tools print goes where progress does.
-            with redirect_stdout(sys.stderr):
+            with prints_apart():
                 anyio.run(self._ask, program, messages, shape, progress)
 
     @property

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
-import click
-
+from fast_agent.cli.output import standard_output
 from fast_agent.cli.report import report_note
 
 if TYPE_CHECKING:
@@ -28,8 +26,8 @@ class Progress:
 
     def __init__(self, *, quiet: bool, stream: bool) -> None:
         self._quiet = quiet
-        self._out = sys.stdout
-        self._stream = stream and self._out.isatty()
+        self._out = standard_output()
+        self._stream = stream and self._out.is_terminal
         self._streamed = ""
         self._unshown = _Unshown()
 
@@ -40,7 +38,7 @@ class Progress:
 
     def print_facts(self, facts: str) -> None:
         """Print the facts of the answer instead of its text."""
-        click.echo(facts, file=self._out)
+        self._out.line(facts)
 
     def note(self, text: str) -> None:
         """Tell something a person should know."""
@@ -50,11 +48,11 @@ class Progress:
     def print_answer(self, text: str) -> None:
         """Print the answer, unless it was shown as it came."""
         if self._streamed and self._streamed.strip() == text.strip():
-            click.echo("", file=self._out)
+            self._out.line()
             return
         if self._streamed:
-            click.echo("", file=self._out)
-        click.echo(text, file=self._out)
+            self._out.line()
+        self._out.line(text)
 
     def _tell(self, event: Event) -> None:
         from fast_agent.runtime.events import (
@@ -72,7 +70,7 @@ class Progress:
             case TextStreamed(origin=origin, text=text) if origin.parent_call_id is None:
                 if self._stream:
                     self._streamed += text
-                    click.echo(text, file=self._out, nl=False)
+                    self._out.write(text)
             case ToolStarted(origin=origin, call=call):
                 self._end_line()
                 arguments = _shortened(json.dumps(dict(call.arguments), ensure_ascii=False))
@@ -95,7 +93,7 @@ class Progress:
 
     def _end_line(self) -> None:
         if self._streamed and not self._streamed.endswith("\n"):
-            click.echo("", file=self._out)
+            self._out.line()
         self._streamed = ""
 
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fast_agent.cli.output import standard_error
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TextIO
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.errors import FastAgentError
-
-
-def wants_color(stream: TextIO) -> bool:
-    """Whether a stream shows colours: a terminal, and NO_COLOR is not set."""
-    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def report_error(error: FastAgentError) -> None:
@@ -31,9 +26,9 @@ def report_errors(errors: Iterable[FastAgentError]) -> None:
     for error in errors:
         located.update(dict.fromkeys(error.diagnostics))
         if not error.diagnostics:
-            sys.stderr.write(f"error: {_printable(error.message)}\n")
+            standard_error().line(f"error: {_printable(error.message)}")
             if error.hint:
-                sys.stderr.write(f"hint: {_printable(error.hint)}\n")
+                standard_error().line(f"hint: {_printable(error.hint)}")
     if located:
         report_diagnostics(located)
 
@@ -45,22 +40,23 @@ def report_system_error(error: OSError) -> None:
     # What could not be written must not be tried again when the program ends.
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.stderr.write(f"error: {where}{reason}\n")
+    standard_error().line(f"error: {where}{reason}")
 
 
 def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Print located problems."""
     from fast_agent.diagnostics.render_human import render_human
 
-    sys.stderr.write(render_human(diagnostics, color=wants_color(sys.stderr)))
+    out = standard_error()
+    out.write_painted(render_human(diagnostics, color=out.wants_color))
 
 
 def report_note(text: str) -> None:
     """Print a line a person should know of."""
-    sys.stderr.write(f"{_printable(text)}\n")
+    standard_error().line(_printable(text))
 
 
 def _printable(text: str) -> str:
-    from fast_agent.diagnostics.visible import visible
+    from fast_agent.text.visible import visible
 
     return "\n".join(visible(line) for line in text.split("\n"))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.visible import visible
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -96,22 +95,24 @@ def write_diagnostics(found: Sequence[Diagnostic], output: str) -> None:
         found: The problems.
         output: `human`, `json` or `sarif`.
     """
+    from fast_agent.cli.output import standard_error, standard_output
+
     if output == "json":
         from fast_agent.diagnostics.render_json import render_json
 
-        sys.stdout.write(render_json((), found))
+        standard_output().write(render_json((), found))
     elif output == "sarif":
         from fast_agent import __version__
         from fast_agent.diagnostics.render_sarif import render_sarif
 
-        sys.stdout.write(render_sarif((), found, version=__version__))
+        standard_output().write(render_sarif((), found, version=__version__))
     else:
-        from fast_agent.cli.report import wants_color
         from fast_agent.diagnostics.render_human import render_human, summarize
 
         shown = [one for one in found if one.severity != "info"]
-        text = render_human(shown, color=wants_color(sys.stderr))
-        sys.stderr.write(text or f"{summarize(shown)}\n")
+        out = standard_error()
+        text = render_human(shown, color=out.wants_color)
+        out.write_painted(text or f"{summarize(shown)}\n")
 
 
 def _entry(name: str, one: Resource | ResourceTemplate) -> str:

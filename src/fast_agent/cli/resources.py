@@ -76,13 +76,14 @@ def serve(**values: Any) -> None:
 @_FORMAT
 def list_(output: str, **values: Any) -> None:
     """List the resources, and the templates of those that are not listed."""
+    from fast_agent.cli.output import standard_output
     from fast_agent.cli.resource_output import listing_json, listing_text
 
     catalog = _open(values).catalog
     if output == "json":
-        click.echo(listing_json(catalog))
+        standard_output().line(listing_json(catalog))
     else:
-        click.echo(listing_text(catalog), nl=False)
+        standard_output().write(listing_text(catalog))
 
 
 @command.command()
@@ -98,14 +99,15 @@ def list_(output: str, **values: Any) -> None:
 )
 def read(uri: str, output: str, **values: Any) -> None:
     """Write what a URI reads to standard output."""
+    from fast_agent.cli.output import standard_output
     from fast_agent.cli.resource_output import contents_json
 
     contents = _open(values).catalog.read(uri)
     if output == "json":
-        click.echo(contents_json(contents))
+        standard_output().line(contents_json(contents))
         return
     for content in contents:
-        click.echo(content.bytes, nl=False)
+        standard_output().write_bytes(content.bytes)
 
 
 @command.command()
@@ -118,6 +120,7 @@ def search(query: tuple[str, ...], limit: int, output: str, **values: Any) -> No
 
     Exit status: 0 something was found, 1 nothing was.
     """
+    from fast_agent.cli.output import standard_output
     from fast_agent.cli.resource_output import hits_json, hits_text
     from fast_agent.resources.search import SearchIndex
 
@@ -127,9 +130,9 @@ def search(query: tuple[str, ...], limit: int, output: str, **values: Any) -> No
     finally:
         index.close()
     if output == "json":
-        click.echo(hits_json(hits))
+        standard_output().line(hits_json(hits))
     else:
-        click.echo(hits_text(hits), nl=False)
+        standard_output().write(hits_text(hits))
     if not hits:
         sys.exit(1)
 
@@ -152,6 +155,7 @@ def complete(
     **values: Any,
 ) -> None:
     """Complete an ARGUMENT of a TEMPLATE, of which VALUE is written so far."""
+    from fast_agent.cli.output import standard_output
     from fast_agent.cli.resource_output import completion_json, completion_text
 
     chosen: dict[str, str] = {}
@@ -162,9 +166,9 @@ def complete(
         chosen[name] = text
     found = _open(values).catalog.complete(template, argument, value, chosen)
     if output == "json":
-        click.echo(completion_json(found))
+        standard_output().line(completion_json(found))
     else:
-        click.echo(completion_text(found), nl=False)
+        standard_output().write(completion_text(found))
 
 
 @command.command()

@@ -9,6 +9,7 @@ import anyio
 import click
 
 from fast_agent import __version__
+from fast_agent.cli.output import standard_error
 from fast_agent.cli.resource_options import roots_of
 from fast_agent.cli.resources_fast import SERVER_NAME
 from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, read_token, serve_http
@@ -31,7 +32,7 @@ def serve_over_http(values: Mapping[str, object]) -> None:
     service = roots_of(values).open().service(SERVER_NAME, __version__)
     listening = open_socket(settings)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    click.echo(f"serving at http://{host}:{listening.getsockname()[1]}{MCP_PATH}", err=True)
+    standard_error().line(f"serving at http://{host}:{listening.getsockname()[1]}{MCP_PATH}")
     anyio.run(partial(serve_http, ResourceServer(service), settings, listening))
 
 

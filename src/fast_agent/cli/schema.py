@@ -6,12 +6,14 @@ import json
 
 import click
 
+from fast_agent.cli.output import standard_output
+
 
 @click.command()
 @click.argument("kind", required=False, metavar="[TYPE|config]")
 def command(kind: str | None) -> None:
     """Print a JSON Schema (draft 2020-12): of cards of TYPE, of all cards, of the configuration."""
-    click.echo(json.dumps(_schema(kind), indent=2, ensure_ascii=False))
+    standard_output().line(json.dumps(_schema(kind), indent=2, ensure_ascii=False))
 
 
 def _schema(kind: str | None) -> object:

@@ -13,6 +13,7 @@ from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
+from fast_agent.cli.output import standard_error
 from fast_agent.cli.report import report_note
 from fast_agent.errors import ConfigError
 
@@ -136,4 +137,4 @@ def _check_directories(option: str, named: tuple[str, ...]) -> None:
 
 
 def _say(form: str, address: str) -> None:
-    click.echo(form.format(address), err=True)
+    standard_error().line(form.format(address))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fast_agent.cli import options
+from fast_agent.cli.output import standard_output
 
 if TYPE_CHECKING:
     from fast_agent.sessions.store import SessionStore
@@ -37,7 +37,8 @@ def list_sessions(output: str = "human") -> None:
     from fast_agent.cli.session_list import render_sessions, sessions_json
 
     sessions = _store().list()
-    click.echo(sessions_json(sessions) if output == "json" else render_sessions(sessions), nl=False)
+    text = sessions_json(sessions) if output == "json" else render_sessions(sessions)
+    standard_output().write(text)
 
 
 @command.command()
@@ -49,7 +50,7 @@ def show(session_id: str, output: str) -> None:
 
     summary, state = _store().read(session_id)
     text = turns_json(summary, state) if output == "json" else render_turns(summary, state)
-    click.echo(text, nl=False)
+    standard_output().write(text)
 
 
 @command.command()
@@ -83,7 +84,7 @@ def export(session_id: str, output: str, agent: str | None, file: Path | None) -
     else:
         text = export_markdown(summary, state)
     if file is None:
-        sys.stdout.buffer.write(text.encode(errors="replace"))
+        standard_output().write_bytes(text.encode(errors="replace"))
         return
     from fast_agent.text.atomic_file import write_atomic
 
@@ -97,7 +98,7 @@ def export(session_id: str, output: str, agent: str | None, file: Path | None) -
 def fork(session_id: str, at: str | None, title: str | None) -> None:
     """Begin a session that goes on from a turn of another, and print its id."""
     with _store().fork(session_id, at, title=title) as session:
-        click.echo(session.id)
+        standard_output().line(session.id)
 
 
 @command.command()

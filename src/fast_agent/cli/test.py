@@ -55,14 +55,13 @@ def command(
     async def run() -> list[CaseResult]:
         return await run_case_files(files, only=only, recording=recording, config_path=config_path)
 
-    from contextlib import redirect_stdout
-
     from fast_agent.cli.card_test.report import render_json, render_text
+    from fast_agent.cli.output import prints_apart, standard_output
 
     # What cards print goes where it does not mix with the report.
-    with redirect_stdout(sys.stderr):
+    with prints_apart():
         results = anyio.run(run)
-    click.echo((render_json if output == "json" else render_text)(results), nl=False)
+    standard_output().write((render_json if output == "json" else render_text)(results))
     if not all(one.passed for one in results):
         sys.exit(1)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fast_agent.cli.output import standard_output
+
 if TYPE_CHECKING:
     from fast_agent.app import FastAgent
 
@@ -25,7 +27,7 @@ def command(paths: tuple[str, ...], listing: bool, revoke: bool) -> None:
     """
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
-    from fast_agent.diagnostics.visible import visible
+    from fast_agent.text.visible import visible
 
     if listing and (revoke or paths):
         raise click.UsageError("--list stands alone")
@@ -34,14 +36,14 @@ def command(paths: tuple[str, ...], listing: bool, revoke: bool) -> None:
     if listing:
         from fast_agent.cli.trust_list import render_approvals
 
-        click.echo(render_approvals(program), nl=False)
+        standard_output().write(render_approvals(program))
     elif revoke:
         places = paths or (str(AGENT_CARDS), str(TOOL_CARDS))
         meant = [str((here / place).parent.resolve() / Path(place).name) for place in places]
         known = program.approvals.all()
         gone = [path for path in known if path in meant or str(Path(path).parent) in meant]
         for path in program.approvals.revoke(gone):
-            click.echo(visible(f"revoked {path}"))
+            standard_output().line(visible(f"revoked {path}"))
         if not gone:
             from fast_agent.cli.report import report_note
 
@@ -61,4 +63,4 @@ def _approve(program: FastAgent, paths: tuple[str, ...]) -> None:
         return
     program.approvals.approve(codes)
     for code in codes:
-        click.echo(f"approved {described(code, 'approved')}")
+        standard_output().line(f"approved {described(code, 'approved')}")

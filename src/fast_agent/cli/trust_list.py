@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.visible import visible
 from fast_agent.errors import FastAgentError
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

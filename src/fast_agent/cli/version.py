@@ -8,6 +8,7 @@ import click
 
 from fast_agent import __version__
 from fast_agent.cli import options
+from fast_agent.cli.output import standard_output
 
 
 @click.command()
@@ -18,6 +19,6 @@ def command(output: str) -> None:
         import json
 
         facts = {"fast_agent": __version__, "python": platform.python_version()}
-        click.echo(json.dumps(facts))
+        standard_output().line(json.dumps(facts))
     else:
-        click.echo(f"fast-agent {__version__} (Python {platform.python_version()})")
+        standard_output().line(f"fast-agent {__version__} (Python {platform.python_version()})")

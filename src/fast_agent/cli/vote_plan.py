@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import ceil
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from fast_agent.cli.output import prints_apart
 from fast_agent.errors import CardError
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class Measuring:
         check_target(target)
         samples = self.samples or config.calibration_samples or usual_samples(steps)
         # Standard output is for the plan.
-        with redirect_stdout(sys.stderr):
+        with prints_apart():
             calibration, usage = anyio.run(self._measure, program, config.name, samples)
         return _facts(calibration, usage, steps, target)
 

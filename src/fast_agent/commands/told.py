@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.commands.command import CommandResult
 from fast_agent.diagnostics.render_human import render_human
-from fast_agent.diagnostics.visible import visible
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.visible import glyphs
+from fast_agent.text.visible import glyphs
 
 if TYPE_CHECKING:
     from fast_agent.text.span import Span

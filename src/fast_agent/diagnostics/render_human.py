@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.excerpt import excerpt
-from fast_agent.diagnostics.visible import cells, visible
+from fast_agent.text.visible import cells, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

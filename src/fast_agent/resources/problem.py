@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import ResourceError
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -188,9 +189,7 @@ def shown(text: str) -> str:
     """Make text that came from outside fit for a message: one line, bounded, encodable."""
     if len(text) > _LONGEST_SHOWN:
         text = text[:_LONGEST_SHOWN] + "…"
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    return visible(text)
 
 
 def _named(uris: Sequence[str]) -> str:

@@ -12,11 +12,11 @@ from shutil import which
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.visible import visible
 from fast_agent.errors import ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.visible import visible
 from fast_agent.tools.bounded_output import BoundedOutput
 from fast_agent.tools.result import error_result
 from fast_agent.tools.runtime_tool import RuntimeTool

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from anyio import Lock, wait_readable, wait_writable
 
-from fast_agent.diagnostics.visible import visible
 from fast_agent.errors import ToolError
+from fast_agent.text.visible import visible
 from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.human_form import form_fields
 

@@ -6,7 +6,7 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.visible import visible
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,214 @@
+"""The one door to standard output and standard error.
+
+Text of models, tools, servers, files and cards is written by people and programs this one does not
+trust. A terminal obeys what is written to it, so `guard_terminals` puts a `TerminalText` before
+each of the two streams that is one, and everything that is printed goes through it: what commands
+print, log records, tracebacks, what functions of cards print. A stream that is no terminal gets
+every byte as it is.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, TextIO
+
+from fast_agent.text.visible import visible_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from _typeshed import ReadableBuffer
+
+
+class TerminalText(io.TextIOBase):
+    """A terminal as a stream that shows control and invisible characters instead of sending them.
+
+    Args:
+        stream: The stream of the terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._before = ""
+        self._bytes = _TerminalBytes(self)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the terminal."""
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        """How the stream treats what it cannot encode."""
+        return self._stream.errors
+
+    @property
+    def buffer(self) -> io.RawIOBase:
+        """The terminal as a stream of bytes, shown as text."""
+        return self._bytes
+
+    def write(self, text: str, /) -> int:
+        """Show text; each piece is judged with the last character of the piece before it."""
+        _put(self._stream, visible_lines(text, self._before))
+        self._before = text[-1:] or self._before
+        return len(text)
+
+    def write_painted(self, text: str) -> None:
+        """Send text as it is: colours of this program around text that was made visible before."""
+        _put(self._stream, text)
+        self._before = ""
+
+    def flush(self) -> None:
+        """Flush the stream of the terminal."""
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        """The descriptor of the terminal, for programs that are started on it."""
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        """Always True."""
+        return True
+
+    def writable(self) -> bool:
+        """Always True."""
+        return True
+
+
+class _TerminalBytes(io.RawIOBase):
+    """The bytes of a terminal; what is no text shows as replacement characters."""
+
+    def __init__(self, text: TerminalText) -> None:
+        super().__init__()
+        self._text = text
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Show bytes."""
+        taken = bytes(data)
+        self._text.write(self._decoder.decode(taken))
+        return len(taken)
+
+    def flush(self) -> None:
+        """Flush the stream of the terminal."""
+        self._text.flush()
+
+    def fileno(self) -> int:
+        """The descriptor of the terminal."""
+        return self._text.fileno()
+
+    def isatty(self) -> bool:
+        """Always True."""
+        return True
+
+    def writable(self) -> bool:
+        """Always True."""
+        return True
+
+
+def guard_terminals() -> None:
+    """Put a `TerminalText` before standard output and standard error, where they are terminals."""
+    if _is_bare_terminal(sys.stdout):
+        sys.stdout = TerminalText(sys.stdout)
+    if _is_bare_terminal(sys.stderr):
+        sys.stderr = TerminalText(sys.stderr)
+
+
+class Output:
+    """A stream that a command writes to.
+
+    Args:
+        stream: Standard output or standard error, as it is now.
+    """
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: TextIO | TerminalText) -> None:
+        self._stream = stream
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads it."""
+        return self._stream.isatty()
+
+    @property
+    def wants_color(self) -> bool:
+        """Whether it shows colours: a terminal, and NO_COLOR is not set."""
+        return self.is_terminal and not os.environ.get("NO_COLOR")
+
+    def write(self, text: str) -> None:
+        """Write text at once."""
+        _put(self._stream, text)
+        self._stream.flush()
+
+    def line(self, text: str = "") -> None:
+        """Write text and the end of its line."""
+        self.write(f"{text}\n")
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write bytes: as they are, or shown as text on a terminal."""
+        binary = getattr(self._stream, "buffer", None)
+        self._stream.flush()
+        if binary is None:  # a stream of text that somebody put there
+            self.write(data.decode("utf-8", "replace"))
+            return
+        binary.write(data)
+        binary.flush()
+
+    def write_painted(self, text: str) -> None:
+        """Write a rendering whose parts were made visible, colours of this program around them."""
+        if isinstance(self._stream, TerminalText):
+            self._stream.write_painted(text)
+        else:
+            _put(self._stream, text)
+        self._stream.flush()
+
+    def rewrite_line(self, text: str, *, last: bool) -> None:
+        """Write text over the line the cursor is in; the last one ends it."""
+        self.write_painted(f"\r{visible_lines(text)}{chr(10) if last else ''}")
+
+
+def standard_output() -> Output:
+    """Return standard output as it is now."""
+    return Output(sys.stdout)
+
+
+def standard_error() -> Output:
+    """Return standard error as it is now."""
+    return Output(sys.stderr)
+
+
+def confirm(question: str) -> bool:
+    """Ask the person at the terminal for a yes; anything else is a no."""
+    import click
+
+    return click.confirm(visible_lines(question), err=True)
+
+
+def error_stream() -> TextIO:
+    """Return standard error for handlers of log records."""
+    return sys.stderr
+
+
+@contextmanager
+def prints_apart() -> Generator[None]:
+    """Send what tools and cards print to standard error, so that it does not mix with an answer."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def _is_bare_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and not isinstance(stream, TerminalText) and stream.isatty()
+
+
+def _put(stream: TextIO | TerminalText, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # a lone surrogate, or a character this encoding does not have
+        encoding = stream.encoding
+        stream.write(text.encode(encoding, "replace").decode(encoding))
