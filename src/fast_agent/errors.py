@@ -9,12 +9,13 @@ FastAgentError
 ├── ToolError       a tool or an MCP server cannot be used
 ├── RunError        a turn or a workflow could not be finished
 │   └── LimitError  a usage limit of the agent, or of one above it, was reached
-└── SessionError    a session cannot be opened, resumed or written
+├── SessionError    a session cannot be opened, resumed or written
+└── TrustError      what a found project would do is not approved
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +33,7 @@ __all__ = [
     "RunError",
     "SessionError",
     "ToolError",
+    "TrustError",
 ]
 
 
@@ -42,7 +44,13 @@ class FastAgentError(Exception):
         message: What went wrong, lower-case start, no trailing period.
         hint: What to do about it, or None.
         diagnostics: Every located problem found, in file order; may be empty.
+        code: The rule it breaks, such as FA801, where it has no place; else None.
+
+    Attributes:
+        status: Exit status of a command that ends with it.
     """
+
+    status: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -50,10 +58,12 @@ class FastAgentError(Exception):
         *,
         hint: str | None = None,
         diagnostics: Iterable[Diagnostic] = (),
+        code: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
 
@@ -91,3 +101,9 @@ class LimitError(RunError):
 
 class SessionError(FastAgentError):
     """A session cannot be opened, resumed or written."""
+
+
+class TrustError(FastAgentError):
+    """What a found project would do is not approved, and nobody can be asked."""
+
+    status: ClassVar[int] = 3

@@ -28,7 +28,7 @@ def __getattr__(name: str) -> _Group:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; exit status 0, 1 (it failed) or 2 (wrong usage)."""
+    """Run the command line; exit status 0, 1 (it failed), 2 (wrong usage) or 3 (not approved)."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if os.isatty(1) or os.isatty(2):
         from fast_agent.cli.output import guard_terminals
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from fast_agent.cli.report import report_error
 
         report_error(error)
-        sys.exit(1)
+        sys.exit(error.status)
     except OSError as error:
         from fast_agent.cli.report import report_system_error
 

@@ -26,7 +26,8 @@ def report_errors(errors: Iterable[FastAgentError]) -> None:
     for error in errors:
         located.update(dict.fromkeys(error.diagnostics))
         if not error.diagnostics:
-            standard_error().line(f"error: {_printable(error.message)}")
+            code = "" if error.code is None else f"[{error.code}]"
+            standard_error().line(f"error{code}: {_printable(error.message)}")
             if error.hint:
                 standard_error().line(f"hint: {_printable(error.hint)}")
     if located:

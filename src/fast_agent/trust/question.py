@@ -1,0 +1,282 @@
+"""The question: what a found set wants to do, as a person reads it, and their answer."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+from fast_agent.diagnostics.trust_rules import UNTRUSTED_CODE
+from fast_agent.errors import TrustError
+from fast_agent.text.visible import visible
+from fast_agent.trust.effect import EFFECT_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import TextIO
+
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.trust.approvals import Approvals, Standing
+    from fast_agent.trust.effect import Effect
+    from fast_agent.trust.found_set import FoundSet
+
+Reply: TypeAlias = Literal["always", "once", "no"]
+"""`always` until the set changes, `once` for this run."""
+
+MAX_LINES: Final = 40
+"""Maximum number of effects shown before a count."""
+
+CHOICES: Final = (
+    "Let it?  y yes, until any of this changes   o only now   v view the files   n no (default)"
+)
+
+_NARROW: Final = 43
+_WIDE: Final = 72
+
+
+class Asker(Protocol):
+    """Whoever can be asked whether a found set may act."""
+
+    def __call__(self, found: FoundSet, standing: Standing) -> Reply:
+        """Ask about one set.
+
+        Args:
+            found: The set.
+            standing: How it stands to its approval.
+
+        Returns:
+            The answer; `no` where there is none.
+        """
+        ...
+
+
+def render_question(found: FoundSet, standing: Standing) -> str:
+    """Write what is asked, without the choices.
+
+    A set that is new shows all its effects; one that changed only the difference.
+
+    Args:
+        found: The set.
+        standing: How it stands to its approval.
+    """
+    shown = shown_root(found.root)
+    if standing.since is None:
+        owner = "" if found.owner is None else f" Its files belong to the user `{found.owner}`."
+        lines = [
+            (
+                f"`{shown}` wants to act on this machine. "
+                f"It came with the project; nothing of it has run.{owner}"
+            ),
+            *effect_lines(standing.added),
+        ]
+    else:
+        on = f"{standing.since.day} {standing.since:%B}"
+        lines = [f"`{shown}` changed since {on}:", *_difference(found, standing)]
+    talking = _talking(found)
+    if talking:
+        lines.append(talking)
+    if standing.since is not None:
+        lines.append("Yours? `fast-agent trust --own` stops asking here")
+    return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def effect_lines(effects: Iterable[Effect], mark: str = " ") -> list[str]:
+    """Write effects as lines in columns, `run` first; after 40 a count.
+
+    Args:
+        effects: The effects.
+        mark: The character in front: `+` for what is new, `-` for what is gone.
+    """
+    ordered = sorted(effects, key=lambda one: EFFECT_KINDS.index(one.kind))
+    width = max((len(one.subject) for one in ordered if len(one.subject) <= _WIDE), default=0)
+    lines: list[str] = []
+    before = None
+    for effect in ordered[:MAX_LINES]:
+        kind = effect.kind if effect.kind != before else ""
+        before = effect.kind
+        place = f"{effect.holder}, {effect.place}"
+        lines.append(f"{mark} {kind:<8} {effect.subject:<{max(width, _NARROW)}} {place}")
+        notes = (*effect.notes, *(() if effect.refusal is None else (effect.refusal,)))
+        lines += [f"{'':<11}! {note}" for note in dict.fromkeys(notes)]
+    rest = len(ordered) - MAX_LINES
+    if rest > 0:
+        lines.append(f"  and {rest} more; `fast-agent trust --format json` lists all")
+    return [visible(line) for line in lines]
+
+
+def refusal(found: FoundSet, effects: Sequence[Effect], *, agent: str | None) -> TrustError:
+    """Make the error for a run in which nobody can be asked.
+
+    Args:
+        found: The set.
+        effects: Its effects that are not allowed.
+        agent: The agent that was asked for, or would be the default; None for the whole set.
+    """
+    root = shown_root(found.root)
+    who = f"`{root}`" if agent is None else f"`{agent}` of `{root}`"
+    lines = [f"{visible(who)} may not act yet; nothing was started", *effect_lines(effects)]
+    hint = (
+        f"read it, then `fast-agent trust {root}`; in CI FAST_AGENT_TRUST={found.digest} "
+        "(exactly this set);\n      `--trust` lets everything act this once; "
+        "`--no-found` continues without it"
+    )
+    return TrustError("\n".join(lines), hint=hint, code=UNTRUSTED_CODE)
+
+
+def by_trust(names: Sequence[str], effects: Iterable[Effect]) -> str:
+    """Write the line that says what `--trust` let act.
+
+    Args:
+        names: The agents, in load order.
+        effects: What they do.
+    """
+    counts = Counter(effect.kind for effect in effects)
+    many = ", ".join(f"{kind} {counts[kind]}" for kind in EFFECT_KINDS if counts[kind])
+    first = f"`{names[0]}`" if names else "the configuration"
+    others = f" and {len(names) - 1} others" if len(names) > 1 else ""
+    act = "act" if len(names) > 1 else "acts"
+    return f"note: by --trust {first}{others} {act} in this run: {many or 'no effects'}"
+
+
+def as_json(found: FoundSet, standing: Standing) -> JsonObject:
+    """Return everything about a set, with its digest, for programs."""
+    return {
+        "root": str(found.root),
+        "digest": found.digest,
+        "owner": found.owner,
+        "state": standing.state,
+        "since": None if standing.since is None else standing.since.isoformat(),
+        "effects": [
+            {
+                "kind": effect.kind,
+                "subject": effect.subject,
+                "holder": {"kind": effect.holder.kind, "name": effect.holder.name},
+                "file": effect.path,
+                "line": effect.line,
+                "allowed": effect in standing.allowed,
+                "notes": list(effect.notes),
+                "refusal": effect.refusal,
+                "files": dict(effect.files),
+            }
+            for effect in found.effects
+        ],
+        "files": dict(found.files),
+        "models": dict(found.models),
+    }
+
+
+def file_lines(found: FoundSet, approvals: Approvals | None = None) -> Iterator[str]:
+    """Write the files of a set for reading; of those that were approved, what changed.
+
+    Args:
+        found: The set.
+        approvals: Where approved texts are; None shows whole files.
+    """
+    from difflib import unified_diff
+
+    before = _approved_files(found, approvals)
+    named = dict.fromkeys(chain(found.texts, *(effect.files for effect in found.effects)))
+    for name in sorted(named):
+        text = found.texts.get(name)
+        if text is None:
+            text = _text_of(found.root / name)
+        if text is None:
+            continue
+        known = before.get(name)
+        old = None if approvals is None or known is None else approvals.text_of(known)
+        yield f"--- {visible(name)}"
+        if old is not None:
+            shown = list(unified_diff(old.splitlines(), text.splitlines(), lineterm="", n=2))[2:]
+            yield from (f"  {visible(line)}" for line in shown or ["(as approved)"])
+        else:
+            yield from (f"  {visible(line)}" for line in text.splitlines())
+
+
+class TerminalAsker:
+    """A person at a terminal, asked on standard error.
+
+    Args:
+        approvals: Where approved texts are, to show what changed.
+        source: Where answers come from; None is standard input.
+        sink: Where questions go; None is standard error.
+    """
+
+    def __init__(
+        self, approvals: Approvals, source: TextIO | None = None, sink: TextIO | None = None
+    ) -> None:
+        self._approvals = approvals
+        self._source = sys.stdin if source is None else source
+        self._sink = sys.stderr if sink is None else sink
+
+    @staticmethod
+    def can_ask() -> bool:
+        """Return whether standard input and standard error both are terminals."""
+        return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
+
+    def __call__(self, found: FoundSet, standing: Standing) -> Reply:
+        """Ask about one set. Keys typed before the question was shown never answer it."""
+        self._sink.write(render_question(found, standing))
+        while True:
+            self._forget_typed()
+            self._sink.write(f"{CHOICES} ")
+            self._sink.flush()
+            answer = self._source.readline().strip().lower()
+            if answer != "v":
+                return {"y": "always", "o": "once"}.get(answer, "no")  # type: ignore[return-value]
+            for line in file_lines(found, self._approvals):
+                self._sink.write(f"{line}\n")
+
+    def _forget_typed(self) -> None:
+        with suppress(ImportError, OSError, ValueError):
+            import termios
+
+            termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+
+def shown_root(root: Path) -> str:
+    """Write a root as people would: `~/src/desk`."""
+    with suppress(RuntimeError, ValueError):
+        return f"~/{root.relative_to(Path.home()).as_posix()}"
+    return str(root)
+
+
+def _difference(found: FoundSet, standing: Standing) -> Iterator[str]:
+    yield from effect_lines(standing.added, "+")
+    yield from effect_lines(standing.gone, "-")
+    for path in standing.rewritten:
+        names = dict.fromkeys(str(one.holder) for one in found.effects if one.path == path)
+        yield f"~ {'text':<8} {path:<{_NARROW}} {', '.join(names)}"
+
+
+def _talking(found: FoundSet) -> str | None:
+    if not found.models:
+        return None
+    many = len(found.models)
+    cards = "1 card talks" if many == 1 else f"{many} cards talk"
+    names = ", ".join(dict.fromkeys(found.models.values()))
+    return f"{cards} to models with your keys: {names}."
+
+
+def _approved_files(found: FoundSet, approvals: Approvals | None) -> dict[str, str]:
+    if approvals is None:
+        return {}
+    own = (one for one in approvals.all() if one.root == str(found.root))
+    return {name: digest for one in own for name, digest in one.files.items()}
+
+
+def _text_of(file: Path) -> str | None:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(256 << 10).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False  # it is closed
