@@ -183,6 +183,7 @@ class FastAgent:
         receiver: str | None = None,
         multi_card: bool = False,
         found: Iterable[str | Path] = (),
+        optional: Iterable[str | Path] = (),
     ) -> tuple[str, ...]:
         """Load cards in one step, and give one agent more tools and servers.
 
@@ -194,6 +195,7 @@ class FastAgent:
             multi_card: Whether a file may hold several cards.
             found: Those of the paths that were found, not named by a person. What cards from there
                 bring runs only once a person approved it: `fast-agent trust`.
+            optional: Those of the paths that may be directories without a card.
 
         Returns:
             The names of all agents loaded, in load order.
@@ -206,7 +208,12 @@ class FastAgent:
         known = {self._reader.key(path) for path in found}
         given = {self._reader.key(path) for path in (*cards, *tools)}
         self._trust.note(given - known, known)
-        roots = read_roots(self._reader, (*cards, *tools), multi_card=multi_card)
+        roots = read_roots(
+            self._reader,
+            (*cards, *tools),
+            multi_card=multi_card,
+            optional={self._reader.key(path) for path in optional},
+        )
         try:
             reloader = self._reloader
         except ConfigError as error:
@@ -243,7 +250,8 @@ class FastAgent:
         """
         from fast_agent.registry.card_code import codes_in
 
-        roots = read_roots(self._reader, paths, multi_card=multi_card)
+        optional = {self._reader.key(path) for path in paths}
+        roots = read_roots(self._reader, paths, multi_card=multi_card, optional=optional)
         return codes_in([root.load for root in roots.values()], self._cwd)
 
     def reload(self) -> Reload:

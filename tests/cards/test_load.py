@@ -181,10 +181,78 @@ def test_a_missing_directory_suggests_one(cards: Path) -> None:
     assert (found.code, found.hint) == ("FA131", "did you mean `cards`?")
 
 
-def test_an_empty_directory_is_worth_a_note(cards: Path) -> None:
+@pytest.mark.spec("FILE-18", "FILE-19")
+def test_a_directory_without_a_card_is_an_error_unless_it_is_optional(cards: Path) -> None:
     found = load(cards, ".")
     assert codes(found) == [(".", "FA137")]
-    assert not found.failed
+    assert found.failed
+    lenient = load_cards(["."], environ={}, cwd=cards, optional=["."])
+    assert [one.severity for one in lenient.diagnostics] == ["info"]
+    write(cards, {"README.md": "# Cards\n"})
+    lenient = load_cards(["."], environ={}, cwd=cards, optional=["."])
+    assert [one.severity for one in lenient.diagnostics] == ["warning"]
+    assert [one.path for one in lenient.skipped] == ["./README.md"]
+
+
+@pytest.mark.spec("FILE-18")
+@pytest.mark.parametrize("paths", [("a.md", "."), (".", "a.md"), (".", "../cards")])
+def test_a_file_that_another_path_brought_counts_for_its_directory(
+    cards: Path, paths: tuple[str, ...]
+) -> None:
+    write(cards, {"a.md": CARD})
+    found = load(cards, *paths)
+    assert names(found) == ["a"]
+    assert found.diagnostics == ()
+
+
+@pytest.mark.spec("FILE-18")
+@pytest.mark.parametrize("name", ["a.md", "a.yaml"])
+def test_a_directory_whose_cards_are_wrong_holds_cards(cards: Path, name: str) -> None:
+    write(cards, {name: "---\ntype: [\n---\n"})
+    assert "FA137" not in {code for _, code in codes(load(cards, "."))}
+
+
+@pytest.mark.spec("FILE-18")
+def test_an_error_names_what_was_passed_over_within_bounds(cards: Path) -> None:
+    write(cards, {f"{number:02}.txt": "x" for number in range(20)})
+    write(cards, {".hidden.md": CARD, "fastagent.config.yaml": "", "a.test.yaml": ""})
+    for place in ("node_modules", ".git", "notes", "deep/er", ".fast-agent/agent-cards"):
+        (cards / place).mkdir(parents=True)
+        write(cards / place, {"x.md": "# No card\n" if place == "notes" else CARD})
+    (cards / "link").symlink_to(cards / "deep")
+    os.mkfifo(cards / "notes" / "pipe.md")
+    (problem,) = load(cards.parent, "cards").diagnostics
+    assert [one.path for one in problem.related] == [
+        *("cards/.fast-agent/agent-cards", "cards/deep/er"),
+        *(f"cards/{number:02}.txt" for number in range(6)),
+        "cards",
+    ]
+    assert problem.related[-1].message == "passed over: 16 more"
+    assert problem.hint == ("name the directory the cards are in: `cards/.fast-agent/agent-cards`")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# Head\n---\ntype: agent\n---\n", 2),
+        ("\n---\nname: a\n---\nHi", 2),
+        ("# Head\n\ntext\n---\na: 1\n---\ninstruction: x\n---", 6),
+        ("# Head\n---\ntype: agent\n", None),
+        ("# Head\n---\ntext\n---\n", None),
+        ("# Head\n ---\ntype: agent\n ---\n", None),
+        ("", None),
+    ],
+)
+def test_frontmatter_below_the_first_line_is_found(
+    cards: Path, text: str, line: int | None
+) -> None:
+    write(cards, {"a.md": text})
+    (named,) = load(cards, "a.md").diagnostics
+    assert named.code == "FA116"
+    late = f"the `---` on line {line} must be the first line"
+    assert (named.hint == late) is (line is not None)
+    (listed,) = load(cards, ".").diagnostics
+    assert (f"on line {line}," in listed.related[0].message) is (line is not None)
 
 
 def test_odd_files_are_errors_and_never_hang(cards: Path) -> None:

@@ -34,6 +34,7 @@ def codes(directory: Path, block: tuple[str, str], rule: Rule) -> set[str]:
         load = load_cards([f"https://example.com/{name}"], environ={}, fetch=lambda _: text)
     else:
         (directory / name).write_text(text)
+        (directory / "beside.md").write_text("---\ntype: agent\n---\nHi\n")
         path = directory if rule.severity == "info" else directory / name
         load = load_cards([path], environ={})
     return {found.code for found in load.diagnostics}

@@ -219,6 +219,20 @@ async def test_cards_that_cannot_be_loaded_are_told_and_nothing_changes(world: D
         assert list(world.program.load_set.cards) == ["ann"]
 
 
+@pytest.mark.spec("FILE-18")
+async def test_a_directory_without_a_card_is_refused(world: DeskWorld) -> None:
+    world.write("ann", default="true")
+    below = world.directory / "set" / "below"
+    below.mkdir(parents=True)
+    (below / "bob.md").write_text("---\ntype: agent\n---\nHi.\n")
+    async with world.sat() as shell:
+        for line in ("/card set", "/card set --tool"):
+            told = await shell.refused(line)
+            assert "the directory `set` holds no cards" in told
+            assert "set/below" in told
+        assert list(world.program.load_set.cards) == ["ann"]
+
+
 async def test_a_card_from_an_address_is_loaded(world: DeskWorld) -> None:
     import threading
     from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.cards.card import Card
 from fast_agent.cards.card_files import (
+    CARD_KEY,
     CARD_SUFFIXES,
     Candidate,
+    PassedOver,
     is_configuration,
     is_markdown,
     is_skill,
     is_yaml,
     list_directory,
+    other_entries,
     stem,
 )
 from fast_agent.cards.card_load import CardLoad, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import card_file_rules as rules
-from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.source_line import diagnostic
 from fast_agent.errors import FastAgentError
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
@@ -30,15 +35,19 @@ from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from fast_agent.diagnostics.diagnostic import Severity
     from fast_agent.text.source import Signature, SourceReason
 
 __all__ = ["Card", "CardLoad", "Skipped", "load_cards"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CARD_KEYS = frozenset({"type", "name", "instruction"})
-_CARD_KEY = re.compile(r"""^["']?(?:type|name|instruction)["']?\s*:""", re.MULTILINE)
+_PASSED_OVER = "passed over: "
+_MAX_LISTED = 8
+"""Entries of a directory without cards that its error names."""
+
 _NAME_LINE = re.compile(r"""^name\s*:\s*["']?([^"'#\n]+?)["']?\s*$""", re.MULTILINE)
 _RULE_OF: Mapping[SourceReason, str] = {
     "missing": rules.MISSING_FILE,
@@ -56,11 +65,13 @@ def load_cards(
     cwd: Path | None = None,
     multi_card: bool = False,
     fetch: Callable[[str], str] | None = None,
+    optional: Collection[str | Path] = (),
 ) -> CardLoad:
     """Load cards from files, directories and web addresses.
 
-    A directory gives its card files sorted by name; directories below it are not looked into. A
-    file that is reached twice is loaded once.
+    A directory gives its card files sorted by name; directories below it are not loaded. One that
+    gives no card is an error that names what was passed over. A file that is reached twice is
+    loaded once.
 
     Args:
         paths: Files, directories, or `http(s)://` addresses, in load order; or candidates out of
@@ -70,6 +81,8 @@ def load_cards(
         multi_card: Whether a file may hold several cards.
         fetch: Gets the text behind an address; None refuses addresses. It raises a
             `FastAgentError` for whatever goes wrong, sizes and time-outs included.
+        optional: Those of the directories that may hold no card: a warning where files in them
+            were passed over, else a note.
 
     Returns:
         The cards and all problems. Nothing is raised for a wrong card or a missing file.
@@ -80,7 +93,37 @@ def load_cards(
     for path in paths:
         gathering.gather(path if isinstance(path, Candidate) else os.fspath(path))
     environ = os.environ if environ is None else environ
-    return CardLoad.of([_load(found, environ, multi_card) for found in gathering.found])
+    files = [_load(found, environ, multi_card) for found in gathering.found]
+    lenient = {os.fspath(path) for path in optional}
+    for directory in reversed(gathering.directories):
+        own = files[directory.first : directory.end]
+        # A file that another path brought counts for its directory too.
+        if not directory.has_known_files and all(file.skipped is not None for file in own):
+            problem = _no_cards(directory, own, is_optional=directory.shown in lenient)
+            # The problem names these files, so they are not reported again one by one.
+            files[directory.first : directory.end] = [
+                *(replace(file, diagnostics=()) for file in own),
+                FileLoad(diagnostics=(problem,)),
+            ]
+    return CardLoad.of(files)
+
+
+class _Directory(NamedTuple):
+    """A directory that was listed.
+
+    Args:
+        path: Where it is.
+        shown: Its path as the user named it.
+        first: Index of its first file among all that were gathered.
+        end: Index behind its last one.
+        has_known_files: Whether one of its files was gathered before, by another path.
+    """
+
+    path: str
+    shown: str
+    first: int
+    end: int
+    has_known_files: bool
 
 
 class _Found(NamedTuple):
@@ -119,6 +162,7 @@ class _Gathering:
         self._fetch = fetch
         self._seen: set[str] = set()
         self.found: list[_Found] = []
+        self.directories: list[_Directory] = []
 
     def gather(self, shown: str | Candidate) -> None:
         if isinstance(shown, Candidate):
@@ -176,12 +220,12 @@ class _Gathering:
             reason = (error.strerror or "cannot be read").lower()
             self._report(rules.UNREADABLE_FILE, f"the directory cannot be read: {reason}", shown)
             return
+        first = len(self.found)
         for candidate in candidates:
             self._read(candidate)
-        if not candidates:
-            message = "the directory holds no cards"
-            problem = Diagnostic(rules.NO_CARDS, message, shown, severity="info")
-            self.found.append(_Found("", _NOWHERE, problem=problem))
+        end = len(self.found)
+        has_known_files = end - first < len(candidates)
+        self.directories.append(_Directory(path, shown, first, end, has_known_files))
 
     def _read(self, candidate: Candidate) -> None:
         path = candidate.path
@@ -236,7 +280,7 @@ def _load_text(
     if reading.bare:
         if found.named:
             return FileLoad(found.candidate, found.signature, (), (_bare(source),))
-        return _skipped(found, _passed_over(source.path, "no frontmatter"))
+        return _skipped(found, _passed_over(source.path, _why_bare(source)))
     if not found.named and is_yaml(found.name) and not _says_card(source, reading):
         reason = "none of `type`, `name` and `instruction` is in it"
         return _skipped(found, _passed_over(source.path, reason))
@@ -268,18 +312,72 @@ def _read_again(candidate: Candidate) -> tuple[Source | None, Diagnostic | None]
 
 
 def _passed_over(shown: str, reason: str) -> Diagnostic:
-    return Diagnostic(rules.SKIPPED_FILE, f"passed over: {reason}", shown, severity="info")
+    return Diagnostic(rules.SKIPPED_FILE, f"{_PASSED_OVER}{reason}", shown, severity="info")
 
 
 def _bare(source: Source) -> Diagnostic:
-    hint = "begin the file with a line `---`, then fields, then another `---`"
-    for number, line in enumerate(source.text.split("\n"), 1):
-        if line.strip():
-            if line == "---":
-                hint = f"the `---` on line {number} must be the first line"
-            break
-    message = "the file has no frontmatter, so it is no card"
+    line = _late_frontmatter(source)
+    if line is None:
+        hint = "begin the file with a line `---`, then fields, then another `---`"
+    else:
+        hint = f"the `---` on line {line} must be the first line"
+    message = "the file has no frontmatter, so it is not a card"
     return diagnostic(source, rules.NO_FRONTMATTER, message, Span.at(1, 1), hint=hint)
+
+
+def _why_bare(source: Source) -> str:
+    line = _late_frontmatter(source)
+    if line is None:
+        return "no frontmatter"
+    return f"its frontmatter begins on line {line}, and must begin on line 1"
+
+
+def _late_frontmatter(source: Source) -> int | None:
+    """Find frontmatter below the first line, as under a heading.
+
+    Returns:
+        The line of its opening fence; None where no two fences have a key of cards between them.
+    """
+    lines = source.text.split("\n")
+    fences = [number for number, line in enumerate(lines, 1) if line == "---"]
+    for opening, closing in pairwise(fences):
+        if CARD_KEY.search("\n".join(lines[opening : closing - 1])):
+            return opening
+    return None
+
+
+def _no_cards(directory: _Directory, files: Sequence[FileLoad], *, is_optional: bool) -> Diagnostic:
+    """Report a directory without a card, with what is in it and why that is not loaded."""
+    skipped = [file.skipped for file in files if file.skipped is not None]
+    other = other_entries(directory.path, directory.shown)
+    passed_over = [
+        *other.directories,
+        *(PassedOver(one.path, one.reason.removeprefix(_PASSED_OVER)) for one in skipped),
+        *other.files,
+    ]
+    related = [
+        Related(f"{_PASSED_OVER}{one.reason}", one.path) for one in passed_over[:_MAX_LISTED]
+    ]
+    if len(passed_over) > _MAX_LISTED:
+        more = len(passed_over) - _MAX_LISTED
+        related.append(Related(f"{_PASSED_OVER}{more} more", directory.shown))
+    if other.directories:
+        hint = f"name the directory the cards are in: `{other.directories[0].path}`"
+    elif passed_over:
+        hint = f"`{passed_over[0].path}` is not a card: {passed_over[0].reason}"
+    else:
+        hint = "`fast-agent new DIRECTORY` writes a starter set"
+    severity: Severity = "error"
+    if is_optional:
+        severity = "warning" if skipped else "info"
+    return Diagnostic(
+        rules.NO_CARDS,
+        f"the directory `{directory.shown}` holds no cards",
+        directory.shown,
+        severity=severity,
+        hint=hint,
+        related=tuple(related),
+    )
 
 
 def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
@@ -302,7 +400,7 @@ def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
 def _says_card(source: Source, reading: Reading) -> bool:
     """Whether a YAML file of a directory has a key that only a card would have."""
     if not reading.documents:
-        return _CARD_KEY.search(source.text) is not None
+        return CARD_KEY.search(source.text) is not None
     return any(
         isinstance(document.yaml.value, dict) and not _CARD_KEYS.isdisjoint(document.yaml.value)
         for document in reading.documents

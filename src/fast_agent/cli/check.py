@@ -60,7 +60,9 @@ def command(
         errors = standard_error()
         errors.write_painted(render_human(shown, color=errors.wants_color))
         standard_output().write(render_cards(report.cards))
-        if not shown:
+        if not shown and report.cards:
             errors.line(summarize(()))
+        elif not shown:
+            errors.line("no cards were found here, so none were checked")
     if any(found.severity == "error" for found in report.diagnostics):
         sys.exit(1)

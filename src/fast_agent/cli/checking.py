@@ -59,8 +59,8 @@ class Checking:
         """Check every set the paths stand for."""
         cards: list[CardFact] = []
         diagnostics: dict[Diagnostic, None] = {}
-        for paths in self._sets():
-            report = self._check(paths)
+        for paths, is_given in self._sets():
+            report = self._check(paths, () if is_given else paths)
             cards.extend(report.cards)
             # A wrong configuration is reported once, however many sets it serves.
             diagnostics.update(dict.fromkeys(report.diagnostics))
@@ -83,25 +83,33 @@ class Checking:
             report = self.run()
         return replace(report, changed=tuple(changed))
 
-    def _sets(self) -> Iterator[tuple[str, ...]]:
-        """Give the paths of each load-set."""
+    def _sets(self) -> Iterator[tuple[tuple[str, ...], bool]]:
+        """Yield the paths of each card set, and whether they must hold cards."""
         if not self._paths:
             cwd = working_directory()
             found = (*auto_loaded(AGENT_CARDS, cwd), *auto_loaded(TOOL_CARDS, cwd))
             if found:
-                yield tuple(map(str, found))
+                yield tuple(map(str, found)), False
                 return
         paths = self._paths or (".",)
+        below: list[tuple[str, ...]] = []
         if len(paths) == 1 and "://" not in paths[0] and Path(paths[0]).is_dir():
-            yield from _sets_below(Path(paths[0]), 0)
-        else:
-            yield paths
+            below = list(_sets_below(Path(paths[0]), 0))
+        for one in below:
+            yield one, False
+        if not below:
+            yield paths, bool(self._paths)
 
-    def _check(self, paths: tuple[str, ...]) -> CheckReport:
+    def _check(self, paths: tuple[str, ...], optional: tuple[str, ...]) -> CheckReport:
         from fast_agent.cards.load import load_cards
         from fast_agent.registry.remote_card import fetch_card
 
-        load = load_cards(paths, multi_card=self._multi_card, fetch=fetch_card)
+        load = load_cards(
+            paths,
+            multi_card=self._multi_card,
+            fetch=fetch_card,
+            optional=optional,
+        )
         program = FastAgent(config_path=self._config_path, cwd=home_of(paths[0]))
         problems: list[Diagnostic] = []
         servers = None
@@ -136,7 +144,7 @@ def home_of(path: str) -> Path:
 def _sets_below(directory: Path, depth: int) -> Iterator[tuple[str, ...]]:
     own = (directory / AGENT_CARDS.name, directory / TOOL_CARDS.name)
     if directory.name == _HIDDEN_BUT_OURS:
-        found = tuple(str(one) for one in own if one.is_dir())
+        found = tuple(str(one) for one in own if one.is_dir() and _holds_cards(one))
         if found:
             yield found
         return
@@ -151,7 +159,7 @@ def _sets_below(directory: Path, depth: int) -> Iterator[tuple[str, ...]]:
         and not entry.is_symlink()
         and (not entry.name.startswith(".") or entry.name == _HIDDEN_BUT_OURS)
     ]
-    if _holds_cards(directory) or (depth == 0 and not below):
+    if _holds_cards(directory):
         yield (str(directory),)
     if depth < _MAX_DEPTH:
         for entry in below:
@@ -161,5 +169,5 @@ def _sets_below(directory: Path, depth: int) -> Iterator[tuple[str, ...]]:
 def _holds_cards(directory: Path) -> bool:
     from fast_agent.cards.load import load_cards
 
-    load = load_cards([directory], multi_card=True)
+    load = load_cards([directory], multi_card=True, optional=[directory])
     return bool(load.cards or load.failed)

@@ -63,6 +63,7 @@ def load_cards(
             receiver=receiver,
             multi_card=multi_card,
             found=() if trust else found,
+            optional=found,
         )
 
     try:

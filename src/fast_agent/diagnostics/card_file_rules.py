@@ -346,13 +346,28 @@ instruction: Answer from the notes.
     Rule(
         NO_CARDS,
         "no-cards",
-        "info",
+        "error",
         """
-A directory was named, and no card is in it. Directories below it are not looked into.
+A directory that was named holds no card. Directories below it are not loaded, and files that do not
+say that they are cards are passed over: a Markdown file whose first line is not `---` (a heading
+above the frontmatter is enough), a YAML file with none of `type`, `name` and `instruction`, a file
+with another suffix. The notes below the error name what was passed over, and why.
 
-Passed over: `fast-agent check project/`, where the cards are in `project/cards/`.
+`fast-agent check DIRECTORY` checks the directories below instead, and reports this only where none
+of them holds a card. A directory that loads by itself, such as `.fast-agent/agent-cards/`, may hold
+no card; where files in it were passed over, it is a warning.
 
-Right: `fast-agent check project/cards/`.
+Wrong, where the cards are in `project/cards/`:
+
+```sh
+fast-agent go --card project/
+```
+
+Right:
+
+```sh
+fast-agent go --card project/cards/
+```
 """,
     ),
 )

@@ -13,7 +13,7 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.text.source import signature_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
     from pathlib import Path
 
     from fast_agent.text.source import Signature
@@ -47,15 +47,27 @@ class CardReader:
         return text if "://" in text else str((self.cwd / text).resolve())
 
     def read(
-        self, paths: Iterable[str | os.PathLike[str] | Candidate], *, multi_card: bool
+        self,
+        paths: Iterable[str | os.PathLike[str] | Candidate],
+        *,
+        multi_card: bool,
+        optional: bool = True,
     ) -> CardLoad:
-        """Load cards; see `load_cards`."""
+        """Load cards; see `load_cards`.
+
+        Args:
+            paths: Files, directories, addresses and candidates.
+            multi_card: Whether a file may hold several cards.
+            optional: Whether directories may hold no card.
+        """
+        shown = [one if isinstance(one, Candidate) else os.fspath(one) for one in paths]
         return load_cards(
-            [one if isinstance(one, Candidate) else os.fspath(one) for one in paths],
+            shown,
             environ=self._environ,
             cwd=self.cwd,
             multi_card=multi_card,
             fetch=self._fetch,
+            optional=[one for one in shown if isinstance(one, str)] if optional else (),
         )
 
 
@@ -66,10 +78,17 @@ class CardRoot:
         reader: Reads its cards.
         shown: The path or address, as the user named it.
         multi_card: Whether a file of it may hold several cards.
+        optional: Whether a directory may hold no card the first time; later it always may, since
+            the last card of a directory can be removed.
     """
 
     def __init__(
-        self, reader: CardReader, shown: str | os.PathLike[str], *, multi_card: bool
+        self,
+        reader: CardReader,
+        shown: str | os.PathLike[str],
+        *,
+        multi_card: bool,
+        optional: bool = False,
     ) -> None:
         self._reader = reader
         self._shown = os.fspath(shown)
@@ -77,7 +96,7 @@ class CardRoot:
         self.remote = "://" in self._shown
         self.path = self._shown if self.remote else os.path.join(reader.cwd, self._shown)  # noqa: PTH118
         self._listing: list[str] | None = None
-        self.load = reader.read([self._shown], multi_card=multi_card)
+        self.load = reader.read([self._shown], multi_card=multi_card, optional=optional)
         self._names = _names_in_directory(self.load.files)
         self._states = [_state(name, self.load.files[at]) for name, at in self._names.items()]
 
@@ -245,7 +264,11 @@ def _half_written(file: FileLoad) -> FileLoad:
 
 
 def read_roots(
-    reader: CardReader, paths: Iterable[str | os.PathLike[str]], *, multi_card: bool
+    reader: CardReader,
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    multi_card: bool,
+    optional: Container[str] = (),
 ) -> dict[str, CardRoot]:
     """Read the cards of some paths, each once.
 
@@ -253,6 +276,7 @@ def read_roots(
         reader: Reads them.
         paths: Files, directories and addresses, in load order.
         multi_card: Whether a file may hold several cards.
+        optional: Those of them that may be directories without a card, by what they are known by.
 
     Returns:
         The roots, by what they are known by.
@@ -261,5 +285,5 @@ def read_roots(
     for path in paths:
         key = reader.key(path)
         if key not in roots:
-            roots[key] = CardRoot(reader, path, multi_card=multi_card)
+            roots[key] = CardRoot(reader, path, multi_card=multi_card, optional=key in optional)
     return roots
