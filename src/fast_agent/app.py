@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent import decorators
 from fast_agent.cards.load_set import check_set
+from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import ConfigError
@@ -380,6 +381,33 @@ class FastAgent:
     def names(self) -> list[str]:
         """Name the agents a person can talk to, in load order."""
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
+
+    def agent_origin(self, name: str) -> str | None:
+        """Return the file of an agent's card, as people are shown it; None where it has none."""
+        card = self.load_set.cards.get(name)
+        source = None if card is None else card.config.source
+        return None if source is None else shown_path(source, self._cwd)
+
+    def server_origin(self, name: str) -> str | None:
+        """Return where an MCP server is declared: a file and line, a variable, an option, a card.
+
+        Args:
+            name: The server's name; None is returned for one that is not known.
+        """
+        place = self.settings.place_of("mcp", "servers", name)
+        if place is not None:
+            line = "" if place.span is None else f":{place.span.start.line}"
+            return place.variable or f"{place.path}{line}"
+        for server in self._extra_servers:
+            if server.name == name:
+                return server.declared
+        from fast_agent.mcp.server import derived_name
+
+        for card in self.load_set.cards.values():
+            for connect in card.config.mcp_connect:
+                if name == (connect.name or derived_name(connect.target)):
+                    return self.agent_origin(card.config.name)
+        return None
 
     def probes(self) -> tuple[Probe, ...]:
         """Give the checks of single cards by the rooms above the cards; none runs a card's code.

@@ -105,7 +105,7 @@ async def test_a_cancelled_command_frees_its_terminal(tmp_path: Path) -> None:
         assert there.editor.terminals["terminal-1"].process.returncode == -9
 
 
-@pytest.mark.spec("ACP-19")
+@pytest.mark.spec("ACP-19", "TR-T1.3")
 async def test_questions_are_forms_where_the_editor_has_them(tmp_path: Path) -> None:
     card = write_card(tmp_path, "a.md", "name: a", "human_input: true")
     editor = Editor(answers={"text": "blue"})
@@ -113,7 +113,7 @@ async def test_questions_are_forms_where_the_editor_has_them(tmp_path: Path) -> 
         session = (await there.open()).session_id
         await there.prompt(session, call("request_human_input", message="Which colour?"))
         assert there.editor.said() == "blue"
-        assert there.editor.forms[0][0] == "Which colour?"
+        assert there.editor.forms[0][0] == f"agent `a` ({card}) asks:\nWhich colour?"
 
 
 @pytest.mark.spec("ACP-19")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -12,8 +14,8 @@ from tests.acp.editor_world import EVERYTHING, Connected, Editor, connected, wri
 from fast_agent.acp.permission import chosen_option
 from fast_agent.acp.remembered import RememberedPermissions
 
-if TYPE_CHECKING:
-    from pathlib import Path
+TINY = Path(__file__).parents[1] / "mcp/servers/tiny.py"
+
 
 pytestmark = pytest.mark.anyio
 
@@ -47,10 +49,27 @@ async def test_a_command_runs_only_with_permission(tmp_path: Path) -> None:
                 "touch made",
                 "execute",
             )
+            (who,) = asked["toolCall"]["content"]
+            assert who["content"]["text"] == "agent `agent` asks to call `execute`"
             assert len(asked["options"]) == 4
             assert (there.cwd / "made").exists() is ran
             assert ("was not run" in results(there)[0]) is not ran
             (there.cwd / "made").unlink(missing_ok=True)
+
+
+@pytest.mark.spec("TR-T1.3")
+async def test_a_question_names_the_card_and_the_server(tmp_path: Path) -> None:
+    server = f"{{name: tiny, target: '{sys.executable} {TINY} once'}}"
+    card = write_card(
+        tmp_path, "a.md", "name: a", f"mcp_connect: [{server}]", "confirm: ['tiny__*']"
+    )
+    async with connected(tmp_path, card) as there:
+        session = (await there.open()).session_id
+        await there.prompt(session, call("tiny__add", a=1, b=2))
+        (who,) = there.editor.asked[0]["toolCall"]["content"]
+        assert who["content"]["text"] == (
+            f"agent `a` ({card}) asks to call `tiny__add` of server `tiny` ({card})"
+        )
 
 
 @pytest.mark.spec("ACP-16")
@@ -112,7 +131,7 @@ async def test_a_write_shows_what_it_changes(tmp_path: Path) -> None:
         shown = there.editor.asked[0]["toolCall"]
         assert shown["kind"] == "edit"
         assert shown["locations"] == [{"path": str(target)}]
-        assert shown["content"] == [
+        assert shown["content"][1:] == [
             {"type": "diff", "path": str(target), "oldText": "old\n", "newText": "new\n"}
         ]
         assert there.editor.written == {str(target): "new\n"}

@@ -9,6 +9,7 @@ import sys
 import tty
 from dataclasses import dataclass
 from pathlib import Path
+from select import select
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -97,3 +98,36 @@ def at_terminal(
             process.kill()
             process.wait()
     return Shown(process.returncode, output.read_to_end(), errors.read_to_end())
+
+
+def asked_at_terminal(*arguments: str | Path, typed: bytes) -> Shown:
+    """Run `fast-agent` at a controlling terminal, which asks the person, and read all it shows.
+
+    Args:
+        arguments: The command line.
+        typed: What the person types, once the terminal shows `: `.
+    """
+    master, slave = pty.openpty()
+    # A leader of a session without a terminal gets the first one it opens.
+    start = "import os, sys; os.open(sys.argv[1], os.O_RDWR); os.execv(sys.argv[2], sys.argv[2:])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, os.ttyname(slave), COMMAND, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    shown = b""
+    try:
+        while not shown.endswith(b": "):
+            assert select([master], [], [], PATIENCE)[0], shown
+            shown += os.read(master, 65536)
+        os.write(master, typed)
+        process.wait(PATIENCE)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.close(slave)
+        os.close(master)
+    return Shown(process.returncode, shown, b"")

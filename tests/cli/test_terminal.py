@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.terminal import at_terminal
+from tests.cli.terminal import asked_at_terminal, at_terminal
 
 from fast_agent.messages.message import Message
 from fast_agent.sessions.store import SessionStore
@@ -253,6 +253,23 @@ def test_a_traceback(project: Path) -> None:
     )  # fmt: skip
     check(shown)
     assert b"Traceback" in shown.err
+
+
+@pytest.mark.spec("TR-T1.1", "TR-T1.3")
+def test_a_question_and_a_permission(project: Path, write_card: WriteCard) -> None:
+    write_card("cards/ann.md", "human_input: true", "shell: true", "confirm: [execute]")
+    command = ("go", "--card", "cards/ann.md", "--model", "passthrough", "-m")
+    for tool, arguments in (
+        ("request_human_input", {"message": GALLERY}),
+        ("execute", {"command": f"echo '{GALLERY}'"}),
+    ):
+        call = f"***CALL_TOOL {tool} {json.dumps(arguments)}"
+        shown = asked_at_terminal(*command, call, typed=b"no\n")
+        assert shown.code == 0
+        text = shown.out.decode().replace("\r\n", "\n")
+        assert is_safe(text.encode())
+        assert "agent `ann` (cards/ann.md) asks" in text
+        assert "cm0gLXJmIH4=" in text
 
 
 def test_colours_are_those_of_this_program(project: Path) -> None:

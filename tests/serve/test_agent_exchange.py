@@ -47,7 +47,7 @@ async def test_a_token_goes_on_with_its_own_call_and_once_only(world: AgentWorld
     ):
         first = await step(client)
         (name,) = first.input_requests
-        assert first.input_requests[name].params.message == "Which?"
+        assert first.input_requests[name].params.message == "agent `ann` asks:\nWhich?"
         token = first.request_state
         answer = {name: {"action": "accept", "content": {"text": "blue"}}}
         for state, agent in ((token, "bob"), ("x", "ann"), ("", "ann")):

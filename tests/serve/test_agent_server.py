@@ -148,7 +148,7 @@ async def test_a_question_of_an_agent_reaches_the_person_behind_its_client(
         answer, asked = await answering("accept", text="blue")
         async with connected(server, era, elicitation_callback=answer) as client:
             assert await ask(client, "ann", call) == "blue"
-            assert asked == ["Which colour?"]
+            assert asked == ["agent `ann` asks:\nWhich colour?"]
         answer, _ = await answering("decline")
         async with connected(server, era, elicitation_callback=answer) as client:
             assert "declined" in await ask(client, "ann", call)
@@ -175,7 +175,7 @@ async def test_servers_of_an_agent_ask_the_client_of_the_call(world: AgentWorld,
         connected(server, era, elicitation_callback=answer, sampling_callback=sample) as client,
     ):
         assert "Zoe" in await ask(client, "ann", "***CALL_TOOL all__greet_person {}")
-        assert "[server all, for agent ann]" in asked[0]
+        assert "server `all` asks, for agent `ann`:" in asked[0]
         call = '***CALL_TOOL all__consult {"question": "Why?"}'
         assert "of the client" in await ask(client, "ann", call)
         async with connected(server, era) as other:

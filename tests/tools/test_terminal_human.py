@@ -122,6 +122,26 @@ async def test_what_a_server_says_is_labelled_and_cannot_pass_for_the_program(
     assert "\u202e" not in keyboard.shown
 
 
+class Files:
+    def agent_origin(self, name: str) -> str | None:
+        return {"writer": "cards/writer.md", "rude": "a\x1b[2J.md"}.get(name)
+
+    def server_origin(self, name: str) -> str | None:
+        return {"notes": "fastagent.config.yaml:4"}.get(name)
+
+
+@pytest.mark.spec("TR-T1.3")
+async def test_a_question_names_the_files_of_who_asks(keyboard: Keyboard) -> None:
+    keyboard.human = TerminalHuman(os.ttyname(keyboard.slave), origins=Files())
+    await answer(keyboard, question(), ("answer: ", "x\n"))
+    assert "agent `writer` (cards/writer.md) asks (/decline" in keyboard.shown
+    await answer(keyboard, question(server_name="notes"), ("(fastagent", "x\n"))
+    assert "server `notes` (fastagent.config.yaml:4) asks, for agent `writer`" in keyboard.shown
+    several = HumanRequest(message="?", agent_name="rude, someone", server_name="other")
+    await answer(keyboard, several, ("someone", "x\n"))
+    assert "server `other` asks, for agents `rude` (a<U+001B>[2J.md), `someone`" in keyboard.shown
+
+
 async def test_a_long_message_is_cut(keyboard: Keyboard) -> None:
     message = "\n".join(["x" * 10_000] * 100)
     await answer(keyboard, question(message), ("answer: ", "x\n"))

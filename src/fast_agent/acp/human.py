@@ -10,14 +10,14 @@ from fast_agent.acp.permission import chosen_option
 from fast_agent.acp.problem import ClientRefused
 from fast_agent.acp.prompt_content import text_block
 from fast_agent.errors import ToolError
-from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.human import HumanAnswer, asker
 from fast_agent.tools.human_form import form_fields
 
 if TYPE_CHECKING:
     from fast_agent.acp.client_side import ClientSide
     from fast_agent.acp.peer import Peer
     from fast_agent.text.json_value import JsonObject, JsonValue
-    from fast_agent.tools.human import HumanRequest
+    from fast_agent.tools.human import HumanRequest, Origins
     from fast_agent.tools.human_form import FormField
 
 _MOST_CHOICES: Final = 8
@@ -39,9 +39,11 @@ class ClientHuman:
         peer: The client.
         session_id: The session.
         client: What the client offers.
+        origins: Knows where agents and servers come from.
     """
 
-    def __init__(self, peer: Peer, session_id: str, client: ClientSide) -> None:
+    def __init__(self, peer: Peer, session_id: str, client: ClientSide, origins: Origins) -> None:
+        self._origins = origins
         self._peer = peer
         self._session_id = session_id
         self._client = client
@@ -49,9 +51,7 @@ class ClientHuman:
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Ask and wait for the answer."""
-        message = request.message
-        if request.server_name is not None:
-            message = f"server `{request.server_name}` asks, for {request.agent_name}:\n{message}"
+        message = f"{asker(request, self._origins)}:\n{request.message}"
         try:
             if request.url is not None:
                 return await self._open(message, request.url)
@@ -91,7 +91,7 @@ class ClientHuman:
         ]
         shown: JsonObject = {
             "toolCallId": f"question-{next(self._numbers)}",
-            "title": message.partition("\n")[0],
+            "title": " ".join(message.split("\n")[:2]),
             "kind": "other",
             "status": "pending",
             "content": [{"type": "content", "content": text_block(message)}],

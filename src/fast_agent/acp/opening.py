@@ -162,7 +162,10 @@ class SessionOpening:
         files = ClientFiles(peer, session_id, cwd, client)
         timeout = self.program.settings.shell.timeout_seconds
         kit = ClientKit(peer, session_id, cwd, client, files, updates, timeout)
-        permission = ClientPermission(peer, session_id, cwd, updates, self.remembered, files)
+        origins = _SessionOrigins(self.program, wanted.servers)
+        permission = ClientPermission(
+            peer, session_id, cwd, updates, self.remembered, files, origins
+        )
 
         def around(given: Surroundings) -> Surroundings:
             return replace(
@@ -177,7 +180,7 @@ class SessionOpening:
         return self.program.run(
             model=self.model,
             shell=self.shell,
-            human=ClientHuman(peer, session_id, client),
+            human=ClientHuman(peer, session_id, client, origins),
             notify=note,
             trust_cards=self.trust_cards,
             grows=True,
@@ -216,6 +219,29 @@ class SessionOpening:
                 self.store().delete(session.id)
             except SessionError as error:
                 log.warning("%s", error.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _SessionOrigins:
+    """Where the agents and servers of a session come from.
+
+    Args:
+        program: The agents.
+        given: Servers the editor gave the session.
+    """
+
+    program: FastAgent
+    given: tuple[ServerSpec, ...]
+
+    def agent_origin(self, name: str) -> str | None:
+        """Return the file of an agent's card; None where it has none."""
+        return self.program.agent_origin(name)
+
+    def server_origin(self, name: str) -> str | None:
+        """Return where a server is declared, the editor's before others."""
+        if any(server.name == name for server in self.given):
+            return "this editor"
+        return self.program.server_origin(name)
 
 
 def _journal_of(session: Session) -> Journal:

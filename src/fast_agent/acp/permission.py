@@ -10,8 +10,10 @@ import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.acp.problem import ClientRefused
+from fast_agent.acp.prompt_content import text_block
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
 from fast_agent.acp.updates import call_id
+from fast_agent.tools.human import HumanRequest, asker, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.acp.remembered import RememberedPermissions, Verdict
     from fast_agent.acp.updates import Updates
     from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.human import Origins
     from fast_agent.tools.permission import PermissionRequest
 
 _KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
@@ -50,6 +53,7 @@ class ClientPermission:
         updates: Shows that a call goes on.
         remembered: What was decided for good.
         files: The client's files, for what a write changes.
+        origins: Knows where agents and servers come from.
     """
 
     def __init__(
@@ -60,7 +64,9 @@ class ClientPermission:
         updates: Updates,
         remembered: RememberedPermissions,
         files: ClientFiles,
+        origins: Origins,
     ) -> None:
+        self._origins = origins
         self._peer = peer
         self._session_id = session_id
         self._cwd = cwd
@@ -129,11 +135,21 @@ class ClientPermission:
             "rawInput": dict(call.arguments),
             "locations": locations(call.arguments, self._cwd),
         }
+        who: JsonObject = {"type": "content", "content": text_block(self._asker(request))}
+        shown["content"] = [who]
         if request.source == "runtime" and call.name == "write_text_file":
             diff = await self._files.difference(call.arguments)
             if diff is not None:
-                shown["content"] = [diff]
+                shown["content"] = [who, diff]
         return shown
+
+    def _asker(self, request: PermissionRequest) -> str:
+        question = HumanRequest(message="", agent_name=request.context.agent_name)
+        who = f"{asker(question, self._origins)} to call `{one_line(request.call.name)}`"
+        server = request.server_name
+        if server is None:
+            return who
+        return f"{who} of server {named(server, self._origins.server_origin(server))}"
 
     def _subject(self, request: PermissionRequest) -> Subject:
         name, arguments = request.call.name, request.call.arguments

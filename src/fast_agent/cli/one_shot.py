@@ -219,7 +219,7 @@ class OneShot(CardOptions):
             return None
         from fast_agent.tools.terminal_human import TerminalHuman
 
-        return TerminalHuman.find()
+        return TerminalHuman.find(program)
 
     def _print(self, app: AgentApp, agent: Agent, result: TurnResult, progress: Progress) -> None:
         if self.results is not None:

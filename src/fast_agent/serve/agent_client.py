@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel, ValidationError
 
-from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.human import HumanAnswer, asker
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
@@ -116,7 +116,5 @@ def through_session(session: ServerSession, request_id: types.RequestId | None) 
 
 
 def _question(request: HumanRequest) -> str:
-    """Say who asks: what a server says is its own text."""
-    if request.server_name is None:
-        return request.message
-    return f"[server {request.server_name}, for agent {request.agent_name}] {request.message}"
+    """Say who asks; files of this machine are nothing a client needs to know."""
+    return f"{asker(request)}:\n{request.message}"

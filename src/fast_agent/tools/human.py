@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from fast_agent.text.visible import visible
+
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
@@ -34,6 +36,42 @@ class HumanAnswer:
 
     action: Literal["accept", "decline", "cancel"]
     content: JsonObject | None = None
+
+
+class Origins(Protocol):
+    """Where agents and servers come from, as the person who is asked may know."""
+
+    def agent_origin(self, name: str) -> str | None:
+        """Return the file of an agent's card; None where it has none."""
+        ...
+
+    def server_origin(self, name: str) -> str | None:
+        """Return where a server is declared: a file, an option; None where that is not known."""
+        ...
+
+
+def asker(request: HumanRequest, origins: Origins | None = None) -> str:
+    """Return who asks and where that came from, as one visible line: `agent `ann` (ann.md) asks`.
+
+    Args:
+        request: The question.
+        origins: Knows the files of agents and servers; None leaves them out, as for a person on
+            another machine.
+    """
+    names = request.agent_name.split(", ")
+    agents = [named(name, None if origins is None else origins.agent_origin(name))
+              for name in names]  # fmt: skip
+    who = f"agent{'' if len(agents) == 1 else 's'} {', '.join(agents)}"
+    server = request.server_name
+    if server is None:
+        return f"{who} asks"
+    origin = None if origins is None else origins.server_origin(server)
+    return f"server {named(server, origin)} asks, for {who}"
+
+
+def named(name: str, origin: str | None) -> str:
+    """Return a name with where it comes from, visible: `` `ann` (ann.md) ``."""
+    return f"`{visible(name)}`" if origin is None else f"`{visible(name)}` ({visible(origin)})"
 
 
 class Human(Protocol):

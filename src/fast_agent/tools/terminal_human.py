@@ -10,12 +10,12 @@ from anyio import Lock, wait_readable, wait_writable
 
 from fast_agent.errors import ToolError
 from fast_agent.text.visible import visible
-from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.human import HumanAnswer, asker
 from fast_agent.tools.human_form import form_fields
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.tools.human import HumanRequest
+    from fast_agent.tools.human import HumanRequest, Origins
     from fast_agent.tools.human_form import FormField
 
 CONTROLLING_TERMINAL = "/dev/tty"
@@ -35,20 +35,22 @@ class TerminalHuman:
 
     Args:
         path: The terminal.
+        origins: Knows where agents and servers come from; None names them without.
     """
 
-    def __init__(self, path: str = CONTROLLING_TERMINAL) -> None:
+    def __init__(self, path: str = CONTROLLING_TERMINAL, *, origins: Origins | None = None) -> None:
         self._path = path
+        self._origins = origins
         self._lock = Lock()
 
     @classmethod
-    def find(cls) -> TerminalHuman | None:
-        """Give the person at the controlling terminal; None where there is no terminal."""
+    def find(cls, origins: Origins | None = None) -> TerminalHuman | None:
+        """Return the person at the controlling terminal; None where there is no terminal."""
         try:
             os.close(os.open(CONTROLLING_TERMINAL, _FLAGS))
         except OSError:
             return None
-        return cls()
+        return cls(origins=origins)
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Ask and wait for the answer.
@@ -65,7 +67,7 @@ class TerminalHuman:
             except OSError:
                 return HumanAnswer(action="cancel")
             try:
-                return await _Asking(descriptor).ask(request)
+                return await _Asking(descriptor, self._origins).ask(request)
             except OSError:
                 return HumanAnswer(action="cancel")
             finally:
@@ -81,8 +83,9 @@ class _RefusedError(Exception):
 class _Asking:
     """One question at an open terminal."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, origins: Origins | None) -> None:
         self._descriptor = descriptor
+        self._origins = origins
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         await self._show(request)
@@ -102,12 +105,7 @@ class _Asking:
         return HumanAnswer(action="accept", content=content)
 
     async def _show(self, request: HumanRequest) -> None:
-        agent = visible(request.agent_name)
-        if request.server_name is None:
-            who = f"agent `{agent}` asks"
-        else:
-            who = f"server `{visible(request.server_name)}` asks, for agent `{agent}`"
-        await self._write(f"\n{who} {_HELP}:\n")
+        await self._write(f"\n{asker(request, self._origins)} {_HELP}:\n")
         lines = request.message.splitlines()
         for line in lines[:_MOST_LINES]:
             await self._write(f"  | {visible(line[:_LINE_LENGTH])}\n")
