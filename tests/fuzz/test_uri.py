@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fast_agent.resources.problem import InvalidUri
 from fast_agent.resources.uri import MAX_CHARACTERS, Uri
+from fast_agent.text.visible import visible
 
 PIECES = st.sampled_from(
     [
@@ -30,7 +31,7 @@ LONG = st.builds(str.__mul__, PIECES, st.integers(1, MAX_CHARACTERS))
 
 
 def assert_readable(message: str) -> None:
-    assert message.isprintable()
+    assert visible(message) == message
     assert len(message) < 3000
 
 

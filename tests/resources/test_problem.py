@@ -18,6 +18,7 @@ from fast_agent.resources.problem import (
     error_object,
     shown,
 )
+from fast_agent.text.visible import visible
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,7 @@ def test_whatever_is_asked_for_the_error_is_one_short_line(text: str) -> None:
         Unavailable(text, "is gone"),
     ):
         error = error_object(problem, "modern")
-        assert str(error["message"]).isprintable()
+        message = str(error["message"])
+        assert visible(message) == message
         encode(error)
     assert len(shown(text * 100)) < 2500

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fast_agent.resources.problem import InvalidUri
 from fast_agent.resources.uri import MAX_CHARACTERS, Uri
+from fast_agent.text.visible import visible
 
 SEGMENT = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="/\\"),
@@ -35,7 +36,7 @@ def test_any_text_is_a_uri_or_refused(text: str) -> None:
     except InvalidUri as problem:
         said = problem.message
         said.encode()
-        assert said.isprintable()
+        assert visible(said) == said
     else:
         assert Uri.parse(str(uri)) == uri
         assert len(str(uri)) <= MAX_CHARACTERS

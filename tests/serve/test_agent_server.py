@@ -289,6 +289,7 @@ async def test_a_program_serves_its_agents(world: AgentWorld) -> None:
 async def test_the_server_has_a_name_and_says_what_the_operator_wants(
     world: AgentWorld, era: str
 ) -> None:
+    world.card("ann")
     async with world.serving(description="Ask ann.") as server, connected(server, era) as client:
         assert client.server_info is not None
         assert client.server_info.name == "fast-agent-mcp"
@@ -297,6 +298,7 @@ async def test_the_server_has_a_name_and_says_what_the_operator_wants(
 
 @pytest.mark.spec("RELOAD-10")
 async def test_nothing_watches_unless_asked_to(world: AgentWorld) -> None:
+    world.card("ann")
     before = set(threading.enumerate())  # those of tests before may take a moment to end
     async with world.serving(reload=True) as server, connected(server) as client:
         begun = set(threading.enumerate()) - before

@@ -206,11 +206,12 @@ from pathlib import Path
 from fast_agent.trust.approvals import Approvals, Standing
 from fast_agent.trust.found_set import FoundSet
 from fast_agent.trust.question import TerminalAsker
-if not TerminalAsker.can_ask():
+asker = TerminalAsker(Approvals(Path(sys.argv[1])), sys.stdin, sys.stderr)
+if not asker.can_ask:
     sys.exit(9)
 print("ready", flush=True)
 sys.stdin.readline()
-reply = TerminalAsker(Approvals(Path(sys.argv[1])))(FoundSet(Path("/x")), Standing("new"))
+reply = asker(FoundSet(Path("/x")), Standing("new"))
 print(f"reply={reply}", flush=True)
 """
 

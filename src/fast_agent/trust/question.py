@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from contextlib import suppress
 from itertools import chain
@@ -200,21 +199,19 @@ class TerminalAsker:
 
     Args:
         approvals: Where approved texts are, to show what changed.
-        source: Where answers come from; None is standard input.
-        sink: Where questions go; None is standard error.
+        source: Where answers come from: standard input.
+        sink: Where questions go: standard error.
     """
 
-    def __init__(
-        self, approvals: Approvals, source: TextIO | None = None, sink: TextIO | None = None
-    ) -> None:
+    def __init__(self, approvals: Approvals, source: TextIO, sink: TextIO) -> None:
         self._approvals = approvals
-        self._source = sys.stdin if source is None else source
-        self._sink = sys.stderr if sink is None else sink
+        self._source = source
+        self._sink = sink
 
-    @staticmethod
-    def can_ask() -> bool:
-        """Return whether standard input and standard error both are terminals."""
-        return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
+    @property
+    def can_ask(self) -> bool:
+        """Return whether both streams are terminals."""
+        return _is_terminal(self._source) and _is_terminal(self._sink)
 
     def __call__(self, found: FoundSet, standing: Standing) -> Reply:
         """Ask about one set. Keys typed before the question was shown never answer it."""
