@@ -18,6 +18,7 @@ DOORS = {
     "cli/output.py",  # the door itself
     "commands/restart.py",  # flushes both before the program is replaced
     "acp/stdio.py",  # standard output carries messages
+    "trust/question.py",  # asks on standard error, which is guarded
 }
 WRITERS = {"echo", "secho", "prompt", "confirm", "echo_via_pager", "pause", "print"}
 
