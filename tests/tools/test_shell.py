@@ -246,19 +246,20 @@ async def test_the_last_line_is_reported_now_and_then(tmp_path: Path) -> None:
     assert told[-1] == (4, "line 4<U+001B>[2J")
 
 
-@pytest.mark.spec("CARD-6", "TOOL-6")
+@pytest.mark.spec("CARD-6", "TOOL-6", "TR-S1.2")
 async def test_commands_of_a_card_run_where_it_says_without_secrets(
     tmp_path: Path, context: ToolContext
 ) -> None:
     (tmp_path / "cards" / "work").mkdir(parents=True)
-    environ = {"PATH": os.environ["PATH"], "X_API_KEY": "k", "EXTRA": "e", "PLAIN": "p"}
+    secrets = {"X_API_KEY": "k", "EXTRA": "sk-" + "e" * 20, "X_GIVEN_KEY": "g"}
+    environ = {"PATH": os.environ["PATH"], "PLAIN": "p", **secrets}
     source = tmp_path / "cards" / "a.md"
-    call = ToolCall("c", "execute", {"command": "pwd; echo $X_API_KEY$EXTRA$PLAIN"})
+    call = ToolCall("c", "execute", {"command": "pwd; echo $X_API_KEY$EXTRA$PLAIN$X_GIVEN_KEY"})
     for cwd, place in ((None, tmp_path), ("work", source.parent / "work")):
         config = AgentConfig(name="a", shell=True, cwd=cwd, source=source)
-        tool = shell_tool(config, tmp_path, environ, ["EXTRA"])
+        tool = shell_tool(config, tmp_path, environ, given=["X_GIVEN_KEY"])
         assert str(place) in tool.spec.description
-        assert (await tool.call(call, context)).text == f"{place}\np\n[exit code 0]"
+        assert (await tool.call(call, context)).text == f"{place}\npg\n[exit code 0]"
         assert (tool.spec.name, tool.source, tool.server_name, tool.repeatable) == (
             "execute",
             "runtime",

@@ -127,6 +127,11 @@ SETTINGS: Final = Record(
                 entries=(
                     Entry("timeout_seconds", _SECONDS, "longest run of one command, in seconds"),
                     Entry("max_output_bytes", COUNT, "most bytes of output given to the model"),
+                    Entry(
+                        "variables",
+                        ListOf(Text()),
+                        "variables that commands get although they look like secrets",
+                    ),
                 ),
                 build=ShellSettings,
             ),

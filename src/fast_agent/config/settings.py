@@ -124,10 +124,12 @@ class ShellSettings:
     Args:
         timeout_seconds: Longest run of one command.
         max_output_bytes: Most bytes of output given to the model.
+        variables: Names of variables that commands get although they look like secrets.
     """
 
     timeout_seconds: float | None = None
     max_output_bytes: int | None = None
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

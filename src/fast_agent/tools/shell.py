@@ -23,7 +23,7 @@ from fast_agent.tools.runtime_tool import RuntimeTool
 from fast_agent.tools.shell_environment import shell_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.message import ToolCall
@@ -120,8 +120,11 @@ class ShellTool(RuntimeTool):
             Its output and exit code; an error result when it failed, ran out of time or could not
             be started.
         """
+        from fast_agent.tools.private_process import make_private, warn_under_root
         from fast_agent.tools.process_group import ProcessGroup
 
+        make_private()
+        warn_under_root()
         try:
             command, timeout = self._arguments(call)
             if not self._directory.is_dir():
@@ -222,7 +225,8 @@ def shell_tool(
     config: AgentConfig,
     workspace: Path,
     environ: Mapping[str, str],
-    secrets: Iterable[str] = (),
+    *,
+    given: Collection[str] = (),
     limits: ShellLimits = DEFAULT_LIMITS,
 ) -> ShellTool:
     """Make the shell tool of a card.
@@ -232,7 +236,7 @@ def shell_tool(
             the workspace.
         workspace: The directory the program works in.
         environ: The environment of the program.
-        secrets: Names of variables to keep from commands, besides those that look like secrets.
+        given: Names of variables that commands get although they look like secrets.
         limits: Bounds of one command.
 
     Returns:
@@ -241,7 +245,7 @@ def shell_tool(
     directory = workspace
     if config.cwd is not None:
         directory = (config.directory or workspace) / config.cwd
-    environment = shell_environment(environ, secrets)
+    environment = shell_environment(environ, given)
     shell = which("bash", path=environ.get("PATH")) or "/bin/sh"
     return ShellTool(directory, environment, shell=shell, limits=limits)
 

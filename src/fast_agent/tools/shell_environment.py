@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from fast_agent.text.redaction import is_secret_name, is_secret_value
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-_SECRET = re.compile(
-    r"(.*_)?(API_?KEY|ACCESS_KEY|SECRET|TOKEN|AUTHORIZATION|CREDENTIALS?)(_.*)?"
-    r"|.*PASSW(OR)?D",
-    re.IGNORECASE,
-)
+    from collections.abc import Collection, Mapping
 
 
-def shell_environment(environ: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
-    """Leave out the variables a command has no business with.
+def shell_environment(environ: Mapping[str, str], given: Collection[str] = ()) -> dict[str, str]:
+    """Return the variables that commands may see.
 
     Args:
         environ: The environment of the program.
-        secrets: Further names to leave out, such as those of the providers' keys.
+        given: Names that commands get although they look like secrets.
 
     Returns:
-        The variables whose name neither is one of `secrets` nor has the words of a key, token,
-        secret or password.
+        The variables in `given`, and those that look like a secret neither by their name nor by
+        their value.
     """
-    named = {name.upper() for name in secrets}
     return {
         name: value
         for name, value in environ.items()
-        if name.upper() not in named and not _SECRET.fullmatch(name)
+        if name in given or not (is_secret_name(name) or is_secret_value(value))
     }
