@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.text.json_value import JsonObject
 
@@ -142,6 +143,8 @@ class AgentConfig:
     """The card's file, absolute; None for a decorator or a remote card."""
     remote: str | None = None
     """The address a remote card came from; None for a local one."""
+    grant: CardGrant | None = None
+    """What the found set of the card may do; None for a card a person named, which may do all."""
 
     @property
     def directory(self) -> Path | None:

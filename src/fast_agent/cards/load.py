@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from fast_agent.diagnostics.diagnostic import Severity
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.text.source import Signature, SourceReason
 
 __all__ = ["Card", "CardLoad", "Skipped", "load_cards"]
@@ -66,6 +67,7 @@ def load_cards(
     multi_card: bool = False,
     fetch: Callable[[str], str] | None = None,
     optional: Collection[str | Path] = (),
+    grant: CardGrant | None = None,
 ) -> CardLoad:
     """Load cards from files, directories and web addresses.
 
@@ -83,13 +85,14 @@ def load_cards(
             `FastAgentError` for whatever goes wrong, sizes and time-outs included.
         optional: Those of the directories that may hold no card: a warning where files in them
             were passed over, else a note.
+        grant: What the found set of the cards may do; None where a person named them.
 
     Returns:
         The cards and all problems. Nothing is raised for a wrong card or a missing file.
     """
     # All files are read before the first is parsed: system calls between cost the caches, and
     # the processor time of a load is a third less without them.
-    gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch)  # noqa: PTH109
+    gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch, grant)  # noqa: PTH109
     for path in paths:
         gathering.gather(path if isinstance(path, Candidate) else os.fspath(path))
     environ = os.environ if environ is None else environ
@@ -106,6 +109,27 @@ def load_cards(
                 FileLoad(diagnostics=(problem,)),
             ]
     return CardLoad.of(files)
+
+
+def with_variables(file: FileLoad, environ: Mapping[str, str], *, multi_card: bool) -> FileLoad:
+    """Read the cards of a file again with the values of variables; the file is not opened again.
+
+    Args:
+        file: What the file gave while only the names of variables were known.
+        environ: The variables for `${NAME}`.
+        multi_card: Whether a file may hold several cards.
+
+    Returns:
+        The same where no card of the file has a variable.
+    """
+    documents = [card.document for card in file.cards if card.document is not None]
+    if file.candidate is None or not any("${" in one.yaml.text for one in documents):
+        return file
+    config, candidate = file.cards[0].config, file.candidate
+    name = os.path.basename(candidate.path)  # noqa: PTH119
+    origin = Origin(stem(name), source=config.source, grant=config.grant)
+    again = _Found(name, origin, candidate, documents[0].source, None, file.signature)
+    return _load(again, environ, multi_card)
 
 
 class _Directory(NamedTuple):
@@ -157,8 +181,11 @@ _NOWHERE = Origin(None)
 class _Gathering:
     """Finds and reads the files behind paths and addresses."""
 
-    def __init__(self, cwd: str, fetch: Callable[[str], str] | None) -> None:
+    def __init__(
+        self, cwd: str, fetch: Callable[[str], str] | None, grant: CardGrant | None = None
+    ) -> None:
         self._cwd = cwd
+        self._grant = grant
         self._fetch = fetch
         self._seen: set[str] = set()
         self.found: list[_Found] = []
@@ -210,7 +237,7 @@ class _Gathering:
                 message = f"it is larger than {MAX_BYTES // 1024:,} KiB"
                 self._report(rules.FILE_TOO_LARGE, message, address)
                 return
-            origin = Origin(_unquoted(name), remote=address)
+            origin = Origin(_unquoted(name), remote=address, grant=self._grant)
             self.found.append(_Found(name, origin, source=Source.of(address, text)))
 
     def _gather_directory(self, path: str, shown: str) -> None:
@@ -233,7 +260,7 @@ class _Gathering:
             return
         self._seen.add(path)
         name = os.path.basename(path)  # noqa: PTH119 - fast
-        origin = Origin(stem(name), source=Path(path))
+        origin = Origin(stem(name), source=Path(path), grant=self._grant)
         source = problem = signature = None
         if not candidate.named and is_skill(name):
             signature = signature_at(path)

@@ -19,10 +19,11 @@ from fast_agent.cards.fields import (
 from fast_agent.cards.findings import Findings, listed
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.cards.remote import check_remote
-from fast_agent.cards.special_value import INVALID
+from fast_agent.cards.special_value import INVALID, Expanded
 from fast_agent.cards.variables import expand_fields
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.diagnostics.diagnostic import Fix
+from fast_agent.text.environment import VariableNames
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.conversion import Convert
     from fast_agent.cards.document import CardDocument
     from fast_agent.cards.fields import Field
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.text.json_value import JsonValue
 
@@ -45,11 +47,13 @@ class Origin(NamedTuple):
         name: The name it has when it gives none; None where it always gives one.
         source: Its file, absolute; None for a remote card.
         remote: Its address; None for a local card.
+        grant: What its found set may do; None for a card a person named.
     """
 
     name: str | None
     source: pathlib.Path | None = None
     remote: str | None = None
+    grant: CardGrant | None = None
 
 
 _CONVERTERS: dict[str, Convert] = {
@@ -84,7 +88,8 @@ def validate_card(
     Args:
         document: Its text; the value of its YAML is a mapping.
         origin: Where it comes from.
-        environ: The variables for `${NAME}`; not looked at for a remote card.
+        environ: The variables for `${NAME}`; not looked at for a remote card. With `VariableNames`
+            they stay in the card's text, and a field that cannot hold text is left out.
 
     Returns:
         The card, unsound where it has an error, and its diagnostics in file order.
@@ -93,6 +98,8 @@ def validate_card(
     values = cast("dict[str, JsonValue]", document.yaml.value)
     if "${" in document.yaml.text and origin.remote is None:
         values = expand_fields(values, environ, findings)
+        if isinstance(environ, VariableNames):
+            values = _readable(values, findings)
     card_type = _type(values, findings)
     arguments = _convert_fields(values, card_type, findings)
     arguments["name"] = _name(values, origin.name or "unnamed", findings)
@@ -107,7 +114,11 @@ def validate_card(
         check_remote(arguments, findings)
     _check_required(arguments, values, card_type, findings)
     config = AgentConfig(
-        type=card_type or "agent", source=origin.source, remote=origin.remote, **arguments
+        type=card_type or "agent",
+        source=origin.source,
+        remote=origin.remote,
+        grant=origin.grant,
+        **arguments,
     )
     found = findings.diagnostics
     if len(found) > 1:
@@ -115,6 +126,28 @@ def validate_card(
     return Card(
         config, document.source.path, document, findings.errors == 0 and not document.flawed
     ), found
+
+
+def _readable(values: Mapping[str, JsonValue], findings: Findings) -> dict[str, JsonValue]:
+    """Leave out fields that can only be read once their variables have values."""
+    kept: dict[str, JsonValue] = {}
+    for name, value in values.items():
+        convert = _CONVERTERS.get(name)
+        if _has_variable(value) and name != "instruction":
+            scratch = Findings(findings.document)
+            if convert is None or convert(value, (name,), scratch) is INVALID:
+                findings.lose(name)
+                continue
+        kept[name] = value
+    return kept
+
+
+def _has_variable(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_variable, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_variable, value))
+    return isinstance(value, Expanded)
 
 
 def _convert_fields(

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
+
+class VariableNames(Mapping[str, str]):
+    """An environment of which only the names are known: each variable stays `${NAME}`.
+
+    What a person has not approved is read with it, so that no value gets into it.
+
+    Args:
+        environ: The environment.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def __getitem__(self, name: str) -> str:
+        """Return the variable as it is written."""
+        if name not in self._environ:
+            raise KeyError(name)
+        return f"${{{name}}}"
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._environ)
+
+    def __len__(self) -> int:
+        """Return the number of variables."""
+        return len(self._environ)
+
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::([^{}]*))?\}")
 

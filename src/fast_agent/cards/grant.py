@@ -1,0 +1,43 @@
+"""The grant a found card carries: what it may touch, asked again at the moment it touches it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+class CardGrant(Protocol):
+    """What the found set of a card may do; the room `trust` makes it.
+
+    Each method raises `TrustError` for what nobody allowed. A card a person named carries none.
+    """
+
+    @property
+    def root(self) -> Path:
+        """The root of the set, absolute and without links."""
+        ...
+
+    def check_read(self, path: Path) -> Path:
+        """Return where a file that is about to be read ends."""
+        ...
+
+    def check_write(self, path: Path) -> Path:
+        """Return where a file that is about to be written ends."""
+        ...
+
+    def check_import(self, file: Path, text: str) -> None:
+        """Check a Python file that is about to be compiled."""
+        ...
+
+    def check_connect(self, url: str) -> None:
+        """Check an address that is about to be connected to."""
+        ...
+
+    def check_program(
+        self, command: str, args: Sequence[str], cwd: Path | None, env: Mapping[str, str]
+    ) -> None:
+        """Check a program that is about to be started."""
+        ...
