@@ -42,7 +42,7 @@ class World:
         self.monotonic = 0.0
         self.config = AgentConfig(name="me", type="router", source=self.cards / "me.md")
 
-    async def fetch(self, url: str, *, max_bytes: int, timeout: float) -> str:
+    async def fetch(self, url: str, *, max_bytes: int, timeout: float, check: object = None) -> str:
         if url not in self.pages:
             raise ResourceError(f"`{url}` answered with status 404")
         return self.pages[url]

@@ -32,7 +32,9 @@ class Pages:
         self.count = 0
         self.fails = False
 
-    async def __call__(self, url: str, *, max_bytes: int, timeout: float) -> str:
+    async def __call__(
+        self, url: str, *, max_bytes: int, timeout: float, check: object = None
+    ) -> str:
         self.count += 1
         count = self.count
         self.clock.now += 1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
@@ -36,8 +35,6 @@ class CardGrant(Protocol):
         """Check an address that is about to be connected to."""
         ...
 
-    def check_program(
-        self, command: str, args: Sequence[str], cwd: Path | None, env: Mapping[str, str]
-    ) -> None:
-        """Check a program that is about to be started."""
+    def check_start(self, kind: Literal["card", "server"], name: str) -> None:
+        """Check the program of a server or card that is about to be started."""
         ...

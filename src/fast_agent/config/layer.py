@@ -82,12 +82,15 @@ class FileLayer:
         document: What it holds.
         directory: Where its relative paths start, absolute.
         secret: Whether its lines are never shown.
+        root: The root of the found set it belongs to; None for a file a person named, or of the
+            home.
     """
 
     source: Source
     document: YamlDocument = field(repr=False)
     directory: Path
     secret: bool = False
+    root: Path | None = None
 
     @property
     def path(self) -> str:

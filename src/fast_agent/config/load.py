@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
@@ -16,13 +20,35 @@ from fast_agent.config.settings import McpSettings, Settings
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Sequence
 
-    from fast_agent.config.layer import Keys, Layer, Place
+    from fast_agent.cards.grant import CardGrant
+    from fast_agent.config.find import Found
+    from fast_agent.config.layer import FileLayer, Keys, Layer, Place
     from fast_agent.config.reading import Tree
     from fast_agent.config.settings import ServerSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.text.json_value import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPart:
+    """What counts of a configuration file that no person named.
+
+    Args:
+        grant: What its set may do.
+        environ: The variables its values see; `VariableNames` while nothing is decided.
+        left_out: The settings of it that do not count.
+    """
+
+    grant: CardGrant
+    environ: Mapping[str, str]
+    left_out: tuple[Keys, ...] = ()
+
+
+Decide: TypeAlias = "Callable[[Sequence[FileLayer]], Mapping[str, FoundPart]]"
+"""Decides about files that no person named, by their paths as they are shown; one it leaves out
+counts as named."""
 
 
 def load_settings(
@@ -32,6 +58,7 @@ def load_settings(
     home: Path,
     config_path: Path | None = None,
     shown_from: Path | None = None,
+    decide: Decide | None = None,
 ) -> Settings:
     """Load the configuration.
 
@@ -41,6 +68,7 @@ def load_settings(
         home: The home directory of the program, searched last.
         config_path: A configuration file given by name, instead of the search.
         shown_from: The directory below which paths are shown relative; `cwd` when None.
+        decide: Says what counts of the files that no person named; None reads them as others.
 
     Returns:
         The settings; all defaults where there is no configuration.
@@ -52,26 +80,66 @@ def load_settings(
     shown_from = shown_from or cwd
     found = find_files(cwd, home, None if config_path is None else cwd / config_path)
     problems: list[Diagnostic] = []
+    files = _files(found, home, shown_from, problems, named=config_path is not None)
+    strange = tuple([layer for layer in files if layer.root is not None])
+    decided: Mapping[str, FoundPart] = {}
+    if decide is not None and strange:
+        decided = decide(strange)
     layers: list[Layer] = []
     tree: Tree = {}
-    for path, secret in ((found.config, False), (found.secrets, True)):
-        if path is None:
-            continue
-        layer = read_layer(path, shown_path(path, shown_from), problems, secret=secret)
-        if layer is not None:
-            reader = Reader(layer, layer.directory, environ)
-            tree = _merged(tree, reader.tree(SETTINGS, layer.document.value))
-            problems.extend(reader.problems)
-            layers.append(layer)
+    for layer in files:
+        part = decided.get(layer.path)
+        reader = Reader(layer, layer.directory, environ if part is None else part.environ)
+        value = layer.document.value
+        value = value if part is None else _without(value, part.left_out)
+        tree = _merged(tree, reader.tree(SETTINGS, value))
+        problems.extend(reader.problems)
+        layers.append(layer)
     overrides = read_overrides(SETTINGS, environ, cwd, tree)
     tree = _merged(tree, overrides.tree)
     problems.extend(overrides.problems)
     if overrides.layer.variables:
         layers.append(overrides.layer)
-    servers = _servers(tree, layers, problems)
+    grants = {path: part.grant for path, part in decided.items()}
+    servers = _servers(tree, layers, problems, grants)
     if problems:
         raise _refusal(_in_order(problems, layers))
     return _settings(tree, servers, tuple(layers), found.warnings)
+
+
+def _files(
+    found: Found, home: Path, shown_from: Path, problems: list[Diagnostic], *, named: bool
+) -> list[FileLayer]:
+    """Read the files that were found, the weakest first, and say which of them nobody named."""
+    layers: list[FileLayer] = []
+    for path, secret in ((found.config, False), (found.secrets, True)):
+        if path is None:
+            continue
+        layer = read_layer(path, shown_path(path, shown_from), problems, secret=secret)
+        if layer is None:
+            continue
+        given = path.parent == home or (
+            named and found.config is not None and path.parent == found.config.parent
+        )
+        root = None if given else Path(os.path.realpath(path.parent))
+        layers.append(replace(layer, root=root))
+    return layers
+
+
+def _without(value: JsonValue, left_out: Collection[Keys]) -> JsonValue:
+    """Leave settings out of what a file says."""
+    for keys in left_out:
+        value = _without_one(value, keys)
+    return value
+
+
+def _without_one(value: JsonValue, keys: Keys) -> JsonValue:
+    if not isinstance(value, Mapping) or not keys or keys[0] not in value:
+        return value
+    first, rest = str(keys[0]), keys[1:]
+    if not rest:
+        return {key: inner for key, inner in value.items() if key != first}
+    return {**value, first: _without_one(value[first], rest)}
 
 
 def _in_order(problems: Sequence[Diagnostic], layers: Sequence[Layer]) -> list[Diagnostic]:
@@ -105,7 +173,10 @@ def _merged(lower: Tree, upper: Tree) -> Tree:
 
 
 def _servers(
-    tree: Tree, layers: Sequence[Layer], problems: list[Diagnostic]
+    tree: Tree,
+    layers: Sequence[Layer],
+    problems: list[Diagnostic],
+    grants: Mapping[str, CardGrant],
 ) -> Mapping[str, ServerSettings]:
     servers: dict[str, ServerSettings] = {}
     given: Mapping[str, Any] = built(SERVERS, tree.get("mcp", {}).get("servers", {}))
@@ -121,7 +192,10 @@ def _servers(
         server, wrong = make_server(name, values, place, complete=complete)
         problems.extend(wrong)
         if server is not None:
-            servers[name] = server
+            # A server made of several files is found if one of them is.
+            own = [layer.path for layer in layers if layer.has(("mcp", "servers", name))]
+            brought = [grants[path] for path in own if path in grants]
+            servers[name] = replace(server, grant=brought[-1]) if brought else server
     return MappingProxyType(servers)
 
 

@@ -31,7 +31,12 @@ from fast_agent.diagnostics.config_rules import (
     WRONG_CONFIG_TYPE,
     WRONG_CONFIG_VALUE,
 )
-from fast_agent.text.environment import UnsetVariableError, expand, has_variable
+from fast_agent.text.environment import (
+    UnsetVariableError,
+    VariableNames,
+    expand,
+    has_variable,
+)
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -108,6 +113,8 @@ class Reader:
             return _UNSET
         if isinstance(kind, SecretText) and not kind.blank and not value:
             return _UNSET
+        if isinstance(environ, VariableNames) and has_variable(value) and not _takes_text(kind):
+            return _UNSET  # it can only be read once the variable has a value
         return self._checked(kind, from_text(kind, value), at)
 
     def _checked(self, kind: Kind, value: JsonValue, at: Keys) -> Any:  # noqa: C901
@@ -282,6 +289,12 @@ def entry_of(kind: Record, key: str) -> Entry | None:
         if key in (entry.name, entry.spelling):
             return entry
     return None
+
+
+def _takes_text(kind: Kind) -> bool:
+    if isinstance(kind, AnyOf):
+        return any(map(_takes_text, kind.kinds))
+    return isinstance(kind, Text)
 
 
 def branch_of(kind: AnyOf, value: JsonValue) -> Kind | None:

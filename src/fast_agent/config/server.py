@@ -90,7 +90,7 @@ def _problems(
                 f"`{key}` has no meaning for the server `{name}`, which has a `{needed}`",
                 f"leave `{key}` out",
             )
-    if url and not _is_address(values["url"]):
+    if url and not _is_address(values["url"]) and "${" not in values["url"]:
         yield place_of((*at, "url")).problem(
             WRONG_CONFIG_VALUE,
             f"the `url` of the server `{name}` is no `http` or `https` address",

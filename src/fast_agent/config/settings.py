@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.config.layer import Layer, Place
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
@@ -60,6 +61,7 @@ class ServerSettings:
         elicitation: Whether it may ask the person questions.
         protocol: Which protocol to speak.
         enabled: Whether it can be used at all.
+        grant: What the found set that brings it may do; None where a person named it.
     """
 
     name: str
@@ -78,6 +80,7 @@ class ServerSettings:
     elicitation: bool = True
     protocol: Protocol = "auto"
     enabled: bool = True
+    grant: CardGrant | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

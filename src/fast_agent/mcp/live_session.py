@@ -33,7 +33,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from fast_agent import __version__
-from fast_agent.errors import ToolError
+from fast_agent.errors import ToolError, TrustError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.server_log import forward
@@ -190,6 +190,7 @@ class LiveSession:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[TransportStreams]:
+        self._spec.check_start()
         match self._spec.target:
             case StdioTarget() as target:
                 self._process = ServerProcess(self._spec.name, target)
@@ -207,12 +208,22 @@ class LiveSession:
                 # How long an answer may take is decided for each request, not by the socket.
                 timeout=httpx2.Timeout(30.0, read=None),
                 event_hooks={"response": [self._on_response]},
+                transport=self._guard(),
+                trust_env=self._spec.grant is None,
             ) as http,
             streamable_http_client(
                 target.url, http_client=http, max_sse_event_size=MESSAGE_LIMIT
             ) as streams,
         ):
             yield streams
+
+    def _guard(self) -> httpx2.AsyncBaseTransport | None:
+        grant = self._spec.grant
+        if grant is None:
+            return None
+        from fast_agent.mcp.guarded_http import GuardedTransport
+
+        return GuardedTransport(grant.check_connect)
 
     async def _live(self, client: Client) -> None:
         """Stay until the end, listening for changed lists where that takes a subscription."""
@@ -295,6 +306,8 @@ class LiveSession:
         cause = _first(problem)
         if isinstance(cause, ToolError):
             return cause
+        if isinstance(cause, TrustError):
+            return ToolError(cause.message, hint=cause.hint)
         name, target = self._spec.name, self._spec.target
         if self._process is not None:
             ending = self._process.ending or "it closed its output"

@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from fast_agent.errors import ConfigError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from fast_agent.cards.agent_config import McpConnect
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.config.settings import McpSettings, Protocol, ServerSettings
 
 DEFAULT_CONNECT_TIMEOUT = 30.0
@@ -132,6 +133,8 @@ class ServerSpec:
         protocol: Which protocol to speak: `auto` asks the server, `legacy` is the handshake of
             2025-11-25 and before.
         declared: Where it was declared, for messages: a configuration key, an option, a card.
+        grant: What the found set that brings it may do; None where a person named it.
+        brought_by: What is asked about at each start: the card that brings it, or the server.
     """
 
     name: str
@@ -145,6 +148,21 @@ class ServerSpec:
     result_limit: int = DEFAULT_RESULT_LIMIT
     protocol: Protocol = "auto"
     declared: str = ""
+    grant: CardGrant | None = field(default=None, compare=False, repr=False)
+    brought_by: tuple[Literal["card", "server"], str] = field(default=("server", ""), compare=False)
+
+    def check_start(self) -> None:
+        """Ask, at this very moment, whether it may be started or connected to.
+
+        Raises:
+            TrustError: It came with a project, and what it is now was not approved.
+        """
+        if self.grant is None:
+            return
+        if isinstance(self.target, HttpTarget):
+            self.grant.check_connect(self.target.url)
+        else:
+            self.grant.check_start(*self.brought_by)
 
     def __post_init__(self) -> None:
         problem = name_problem(self.name)
@@ -204,6 +222,8 @@ def _configured(server: ServerSettings) -> ServerSpec:
         elicitation=server.elicitation,
         protocol=server.protocol,
         declared=declared,
+        grant=server.grant,
+        brought_by=("server", server.name),
     )
 
 

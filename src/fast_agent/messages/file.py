@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.history_rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
-from fast_agent.errors import HistoryError
+from fast_agent.errors import HistoryError, TrustError
 from fast_agent.messages.content import AudioContent, Content, EmbeddedResource, ImageContent
 from fast_agent.messages.delimited_codec import read_delimited_history, write_delimited_history
 from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
@@ -20,9 +20,12 @@ from fast_agent.text.safe_file import RefusedFileError, confined_parts, read_con
 from fast_agent.text.source import SourceError, read_source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fast_agent.text.source import Source
+
+    Check = Callable[[Path], Path]
 
 __all__ = ["MAX_BYTES", "Transcript", "check_history_file", "read_history", "write_history"]
 
@@ -30,12 +33,14 @@ MAX_BYTES = 64 * 1024 * 1024
 """Largest history file, and largest file a resource section may name, in bytes."""
 
 
-def read_history(path: Path, *, limit: int = MAX_BYTES) -> Transcript:
+def read_history(path: Path, *, limit: int = MAX_BYTES, check: Check | None = None) -> Transcript:
     """Read a history file.
 
     Args:
         path: The file; `.json` in any letter case is JSON, every other name is delimited text.
         limit: Most bytes it may hold.
+        check: Asked before it, and each file it names, is read; returns where the file ends. None
+            reads what is named.
 
     Returns:
         What it holds.
@@ -43,8 +48,10 @@ def read_history(path: Path, *, limit: int = MAX_BYTES) -> Transcript:
     Raises:
         HistoryError: It cannot be read, or something in it is wrong; `diagnostics` has every
             problem with its place.
+        TrustError: By `check`.
     """
-    return _parse(path, _read(path, limit))
+    path = path if check is None else check(path)
+    return _parse(path, _read(path, limit), check)
 
 
 def write_history(path: Path, transcript: Transcript) -> None:
@@ -66,22 +73,29 @@ def write_history(path: Path, transcript: Transcript) -> None:
         raise HistoryError(f"history `{path}` cannot be written: {reason}") from error
 
 
-def check_history_file(path: Path, *, shown: str | None = None) -> tuple[Diagnostic, ...]:
+def check_history_file(
+    path: Path, *, shown: str | None = None, check: Check | None = None
+) -> tuple[Diagnostic, ...]:
     """Find everything wrong with a history file, for a check before anything runs.
 
     Args:
         path: The file.
         shown: The path put into the diagnostics; the path itself when None.
+        check: Asked before each file is read, as for `read_history`.
 
     Returns:
         Errors where it cannot be read; else warnings about an order models refuse and about lines
         that almost are delimiters.
     """
     try:
+        path = path if check is None else check(path)
         source = _read(path, MAX_BYTES, shown)
-        transcript = _parse(path, source)
+        transcript = _parse(path, source, check)
     except HistoryError as error:
         return error.diagnostics
+    except TrustError as error:
+        where = str(path) if shown is None else shown
+        return (Diagnostic(UNREADABLE_HISTORY.code, error.message, where, hint=error.hint),)
     disorder = order_problems(transcript.messages)
     found: list[Problem] = []
     if disorder:
@@ -117,18 +131,19 @@ def _read(path: Path, limit: int, shown: str | None = None) -> Source:
         raise HistoryError(problem.message, hint=error.hint, diagnostics=(problem,)) from error
 
 
-def _parse(path: Path, source: Source) -> Transcript:
+def _parse(path: Path, source: Source, check: Check | None = None) -> Transcript:
     if _is_json(path):
         return read_json_history(source)
-    return read_delimited_history(source, lambda name: attach_file(path.parent, name))
+    return read_delimited_history(source, lambda name: attach_file(path.parent, name, check))
 
 
-def attach_file(directory: Path, name: str) -> Content:
+def attach_file(directory: Path, name: str, check: Check | None = None) -> Content:
     """Read a file as a content block.
 
     Args:
         directory: Where the name starts from, and what it may not leave.
         name: A relative path.
+        check: Asked before it is read.
 
     Returns:
         An image or sound for a file whose name says so, else a resource: of text where the file is
@@ -140,6 +155,8 @@ def attach_file(directory: Path, name: str) -> Content:
     from base64 import b64encode
     from urllib.parse import quote
 
+    if check is not None:
+        check(directory / name)
     try:
         data = read_confined(directory, name, MAX_BYTES).data
         shown = "/".join(confined_parts(name))

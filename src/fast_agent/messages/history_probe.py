@@ -31,7 +31,9 @@ def history_probe(card: Card, *, workspace: Path | None = None) -> Iterator[Diag
 
     for index, name in enumerate(card.config.messages):
         shown = str(Path(card.path).parent / name) if card.path else None
-        for problem in check_history_file(directory / name, shown=shown):
+        grant = card.config.grant
+        check = None if grant is None else grant.check_read
+        for problem in check_history_file(directory / name, shown=shown, check=check):
             yield problem if problem.span is not None else _in_card(card, index, problem)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.rule import Rule
     from fast_agent.models.spec import ModelSpec
@@ -136,6 +137,22 @@ def named_file(spec: ModelSpec, name: str, directory: Path | None) -> Path:
         )
     path = directory / name
     return _there(path, f"the file of `{spec.given}`", "check the path; it starts at the card")
+
+
+def check_model_files(spec: ModelSpec, directory: Path | None, grant: CardGrant | None) -> None:
+    """Ask whether a found card may have the files read that its model names.
+
+    Args:
+        spec: The model.
+        directory: Where relative files start; None forbids them.
+        grant: What the card's found set may do; None where a person named the card.
+
+    Raises:
+        TrustError: It may not.
+    """
+    for name in (spec.options.file, spec.options.path):
+        if grant is not None and name is not None and directory is not None:
+            grant.check_read(directory / name)
 
 
 def installed(modules: Sequence[str]) -> bool:

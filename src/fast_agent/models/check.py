@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.model_rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
-from fast_agent.errors import FastAgentError, ModelError
+from fast_agent.errors import FastAgentError, ModelError, TrustError
 from fast_agent.models.access import (
     LOCAL_REQUIREMENT,
+    check_model_files,
     endpoint_of,
     endpoint_problems,
     local_problems,
@@ -174,6 +175,14 @@ def model_probe(
     def probe(card: Card) -> Iterable[Diagnostic]:
         selection = select_model(card.config, settings, environ, cwd=cwd, flag=flag)
         if selection.source != "card":
+            return
+        try:
+            spec = parse_model_spec(selection.text, settings.model_aliases)
+            check_model_files(spec, selection.directory, card.config.grant)
+        except ModelError:
+            pass  # told below
+        except TrustError as error:
+            yield Diagnostic(WRONG_MODEL_FILE.code, error.message, card.path, hint=error.hint)
             return
         span = card.span_of("model")
         line = None if span is None else card.source_line(span.start.line)

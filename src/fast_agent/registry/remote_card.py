@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from time import monotonic
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fast_agent.errors import CardError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TIMEOUT_SECONDS = 20.0
 """Longest wait for a remote card, as a whole and for each piece of it."""
@@ -16,11 +20,12 @@ MAX_BYTES = 1024 * 1024
 _REDIRECTS = 3
 
 
-def fetch_card(address: str) -> str:
+def fetch_card(address: str, check: Callable[[str], None] | None = None) -> str:
     """Fetch the text of a card.
 
     Args:
         address: An `http` or `https` address.
+        check: Asked before each connection, redirects included; None asks nobody.
 
     Returns:
         The text.
@@ -30,12 +35,21 @@ def fetch_card(address: str) -> str:
     """
     import httpx2
 
+    guard: httpx2.BaseTransport | None = None
+    if check is not None:
+        from fast_agent.mcp.guarded_http import GuardedSyncTransport
+
+        guard = GuardedSyncTransport(check)
     shown = _without_secrets(address)
     deadline = monotonic() + TIMEOUT_SECONDS
     try:
         with (
             httpx2.Client(
-                timeout=TIMEOUT_SECONDS, follow_redirects=True, max_redirects=_REDIRECTS
+                timeout=TIMEOUT_SECONDS,
+                follow_redirects=True,
+                max_redirects=_REDIRECTS,
+                transport=guard,
+                trust_env=guard is None,
             ) as client,
             client.stream("GET", address) as response,
         ):

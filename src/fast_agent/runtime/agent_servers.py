@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -146,7 +147,11 @@ def _names(config: AgentConfig, pool: ServerPool, directory: Path) -> tuple[str,
 
     own = [
         pool.add(
-            from_connect(connect, directory=directory),
+            replace(
+                from_connect(connect, directory=directory),
+                grant=config.grant,
+                brought_by=("card", config.name),
+            ),
             derived=connect.name is None,
             agent=config.name,
         )

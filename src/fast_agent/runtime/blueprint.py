@@ -362,11 +362,12 @@ def templates_of(config: AgentConfig, workspace: Path) -> tuple[Message, ...]:
         return ()
     directory = config.directory or workspace
     from fast_agent.messages.file import read_history
+    from fast_agent.runtime.child_history import reads_of
 
     return tuple(
         [
             replace(message, is_template=True)
             for name in config.messages
-            for message in read_history(directory / name).messages
+            for message in read_history(directory / name, check=reads_of(config)).messages
         ]
     )

@@ -21,7 +21,7 @@ from fast_agent.runtime.history_places import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
@@ -139,7 +139,7 @@ class ChildHistories:
         assert_never(word)
 
     def _from_files(self, child: str, paths: Sequence[Path]) -> Source:
-        source = HistoryFiles(paths)
+        source = HistoryFiles(paths, reads_of(self.cards[child].config))
         if self.tape is None:
             return source
         from fast_agent.runtime.taped_histories import TapedSource
@@ -147,7 +147,8 @@ class ChildHistories:
         return TapedSource(child, source, self.tape)
 
     def _into_file(self, child: str, path: Path) -> Target:
-        target = IntoFile(path)
+        grant = self.cards[child].config.grant
+        target = IntoFile(path, None if grant is None else grant.check_write)
         if self.tape is None:
             return target
         from fast_agent.runtime.taped_histories import TapedTarget
@@ -177,6 +178,11 @@ def wanted_history(
     for stronger in (own, *reversed(over)):
         source, target = stronger.source or source, stronger.merge_target or target
     return source, target
+
+
+def reads_of(config: AgentConfig) -> Callable[[Path], Path] | None:
+    """Return what is asked before a file of a card is read; None where a person named the card."""
+    return None if config.grant is None else config.grant.check_read
 
 
 def history_files(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:

@@ -9,11 +9,13 @@ from fast_agent.runtime.cast import cast_of
 from fast_agent.runtime.conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from fast_agent.messages.message import Message
     from fast_agent.runtime.call_site import CallSite
+
+    Check = Callable[[Path], Path]
 
 
 class Source(Protocol):
@@ -45,10 +47,12 @@ class HistoryFiles:
 
     Args:
         paths: The files.
+        check: Asked before one is read, where the card was found; returns where it ends.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], check: Check | None = None) -> None:
         self._paths = paths
+        self._check = check
         self._seen: list[tuple[int, int, int]] | None = None
         self._conversation = Conversation()
 
@@ -75,7 +79,11 @@ class HistoryFiles:
         from fast_agent.messages.file import read_history
 
         return Conversation(
-            [message for path in self._paths for message in read_history(path).messages]
+            [
+                message
+                for path in self._paths
+                for message in read_history(path, check=self._check).messages
+            ]
         )
 
 
@@ -84,10 +92,12 @@ class IntoFile:
 
     Args:
         path: The file.
+        check: Asked before it is written, where the card was found; returns where it ends.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, check: Check | None = None) -> None:
         self._path = path
+        self._check = check
 
     async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
         """Merge messages into the file, under a lock between processes."""
@@ -97,8 +107,9 @@ class IntoFile:
 
         from fast_agent.messages.merge import merge_into
 
+        path = self._path if self._check is None else self._check(self._path)
         with CancelScope(shield=True):
-            await run_sync(partial(merge_into, self._path, messages))
+            await run_sync(partial(merge_into, path, messages))
 
 
 class ChildMemory:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.runtime.placeholder import Template
     from fast_agent.runtime.prompt_block import AgentListing, ServerInstructions
     from fast_agent.runtime.url_text import UrlTexts
@@ -88,7 +89,7 @@ class Instruction:
             elif segment.name in constants:
                 self._parts.append(constants[segment.name])
             elif segment.name == "url":
-                page = _UrlText(segment, context.urls)
+                page = _UrlText(segment, context.urls, config.grant)
                 self._fetched.append(page)
                 self._parts.append(page.read)
             else:
@@ -245,13 +246,18 @@ class _InternalText:
 class _UrlText:
     """The text of a page."""
 
-    def __init__(self, placeholder: Placeholder, urls: UrlTexts | None) -> None:
+    def __init__(
+        self, placeholder: Placeholder, urls: UrlTexts | None, grant: CardGrant | None
+    ) -> None:
         self._placeholder = placeholder
         self._urls = urls
+        self._grant = grant
         self._text: str | None = None
 
     def is_fresh(self) -> bool:
-        kept = None if self._urls is None else self._urls.kept(self._placeholder.argument)
+        # A page another agent may fetch is not one that this one may read.
+        closed = self._urls is None or (self._grant is not None and self._text is None)
+        kept = None if closed or self._urls is None else self._urls.kept(self._placeholder.argument)
         if kept is not None:
             self._text = kept
         return kept is not None
@@ -263,7 +269,11 @@ class _UrlText:
         if self._urls is None:
             raise ResourceError(f"`{self._placeholder}` cannot be fetched here")
         try:
-            self._text = await self._urls.get(url)
+            if self._grant is None:
+                self._text = await self._urls.get(url)
+            else:
+                self._grant.check_connect(url)
+                self._text = await self._urls.get(url, self._grant.check_connect)
         except ResourceError as error:
             message = f"the page of `{self._placeholder}` cannot be had: {error.message}"
             raise ResourceError(message, hint=error.hint) from error

@@ -10,7 +10,7 @@ from fast_agent.diagnostics.instruction_rules import (
     INSTRUCTION_SOURCE,
     UNKNOWN_PLACEHOLDER,
 )
-from fast_agent.errors import CardError, ResourceError
+from fast_agent.errors import CardError, ResourceError, TrustError
 from fast_agent.runtime.named_file import file_places, read_named_file
 from fast_agent.runtime.placeholder import PLAIN, WITH_ARGUMENT, parse_template
 from fast_agent.runtime.url_text import is_web_address
@@ -64,7 +64,7 @@ def _problem(
     try:
         match placeholder.name:
             case "file" | "file_silent" if config.remote is None:  # else the card itself is refused
-                read_named_file(placeholder, file_places(config, workspace))
+                read_named_file(placeholder, file_places(config, workspace), config.grant)
             case "internal":
                 if internal is None:
                     return INSTRUCTION_SOURCE, f"there is no document for `{placeholder}`", None
@@ -74,7 +74,7 @@ def _problem(
                 return INSTRUCTION_SOURCE, message, None
             case _:
                 pass
-    except CardError as error:
+    except (CardError, TrustError) as error:
         return INSTRUCTION_FILE, error.message, error.hint
     except ResourceError as error:
         return INSTRUCTION_SOURCE, error.message, error.hint

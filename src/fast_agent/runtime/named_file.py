@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.runtime.placeholder import Placeholder
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -45,7 +46,8 @@ class NamedFile:
         """
         if self._state is None or self._state != self._state_now():
             places = file_places(self._config, self._workspace)
-            self._text, index, stamp = read_named_file(self._placeholder, places)
+            grant = self._config.grant
+            self._text, index, stamp = read_named_file(self._placeholder, places, grant)
             inside = "/".join(confined_parts(self._placeholder.argument))
             self._paths = [f"{place}/{inside}" for place in places]
             self._state = (index, stamp)
@@ -80,13 +82,14 @@ def file_places(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:
 
 
 def read_named_file(
-    placeholder: Placeholder, places: Sequence[Path]
+    placeholder: Placeholder, places: Sequence[Path], grant: CardGrant | None = None
 ) -> tuple[str, int, FileStamp | None]:
     """Read the file a `{{file:}}` or `{{file_silent:}}` placeholder names.
 
     Args:
         placeholder: The placeholder.
         places: The directories to look in, in order.
+        grant: What the card's found set may read; None where a person named the card.
 
     Returns:
         The text, the index of the place it was found in, and the file's stamp; no text, -1 and None
@@ -97,6 +100,8 @@ def read_named_file(
     """
     for index, place in enumerate(places):
         try:
+            if grant is not None and os.path.lexists(place / placeholder.argument):
+                grant.check_read(place / placeholder.argument)
             found = read_confined(place, placeholder.argument, MAX_FILE_BYTES)
             return decode(found.data), index, found.stamp
         except RefusedFileError as error:

@@ -398,6 +398,12 @@ class Runtime:
             cwd=around.workspace,
             flag=self.wanted_model(config.name),
         )
+        if config.grant is not None and selection.source == "card":
+            from fast_agent.models.access import check_model_files
+            from fast_agent.models.spec import parse_model_spec
+
+            spec = parse_model_spec(selection.text, self._settings.model_aliases)
+            check_model_files(spec, selection.directory, config.grant)
         if around.tape is None or selection.source not in {"environment", "fallback"}:
             return selection
         from fast_agent.runtime.tape import taped_selection

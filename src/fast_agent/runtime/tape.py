@@ -85,13 +85,13 @@ class TapedUrls(UrlTexts):
         """Give nothing, so that every turn's reading is on the tape."""
         del url
 
-    async def get(self, url: str) -> str:
+    async def get(self, url: str, check: Callable[[str], None] | None = None) -> str:
         """Give the text of a URL; see `UrlTexts.get`."""
         fetched = super().get
         tape = self._tape
 
         async def work() -> str:
-            return await fetched(url)
+            return await fetched(url, check)
 
         form: Codec[str] = Codec(tape.parts.digest, lambda value: str(tape.part(str(value))))
         return await tape.ask("read", url, None, work, form)

@@ -11,19 +11,24 @@ if TYPE_CHECKING:
 
     from anyio import Lock
 
+    Judge = Callable[[str], None]
+
 _REDIRECTS = 5
 
 
 class Fetch(Protocol):
     """Gets the text at a URL."""
 
-    async def __call__(self, url: str, *, max_bytes: int, timeout: float) -> str:
+    async def __call__(
+        self, url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
+    ) -> str:
         """Fetch a text.
 
         Args:
             url: An `http` or `https` URL.
             max_bytes: Most bytes the answer may hold.
             timeout: Most seconds the whole fetch may take.
+            check: Asked before each connection, redirects included; None asks nobody.
 
         Raises:
             ResourceError: There is no such page, or it is too large, too slow or no text.
@@ -65,11 +70,12 @@ class UrlTexts:
         found = self._kept.get(url)
         return found[1] if found is not None and self._monotonic() < found[0] else None
 
-    async def get(self, url: str) -> str:
+    async def get(self, url: str, check: Judge | None = None) -> str:
         """Give the text of a URL, fetching it when it is not kept.
 
         Args:
             url: An `http` or `https` URL.
+            check: Asked before each connection, where the card that names the URL was found.
 
         Returns:
             The text.
@@ -88,7 +94,9 @@ class UrlTexts:
             if failed is not None and asked < failed[0]:
                 raise ResourceError(failed[1].message, hint=failed[1].hint)
             try:
-                text = await self._fetch(url, max_bytes=self._max_bytes, timeout=self._timeout)
+                text = await self._fetch(
+                    url, max_bytes=self._max_bytes, timeout=self._timeout, check=check
+                )
             except ResourceError as error:
                 self._failed[url] = (self._monotonic(), error)
                 raise
@@ -101,13 +109,16 @@ def is_web_address(url: str) -> bool:
     return url.lower().startswith(("http://", "https://"))
 
 
-async def fetch_text(url: str, *, max_bytes: int, timeout: float) -> str:
+async def fetch_text(
+    url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
+) -> str:
     """Fetch a text over HTTP, following a few redirects.
 
     Args:
         url: An `http` or `https` URL.
         max_bytes: Most bytes the answer may hold.
         timeout: Most seconds the whole fetch may take.
+        check: Asked before each connection, redirects included; None asks nobody.
 
     Returns:
         The text, in the charset the server names, else UTF-8.
@@ -118,11 +129,20 @@ async def fetch_text(url: str, *, max_bytes: int, timeout: float) -> str:
     import httpx2
     from anyio import fail_after
 
+    guard: httpx2.AsyncBaseTransport | None = None
+    if check is not None:
+        from fast_agent.mcp.guarded_http import GuardedTransport
+
+        guard = GuardedTransport(check)
     try:
         with fail_after(timeout):
             async with (
                 httpx2.AsyncClient(
-                    follow_redirects=True, max_redirects=_REDIRECTS, timeout=timeout
+                    follow_redirects=True,
+                    max_redirects=_REDIRECTS,
+                    timeout=timeout,
+                    transport=guard,
+                    trust_env=guard is None,
                 ) as client,
                 client.stream("GET", url) as response,
             ):

@@ -11,6 +11,7 @@ from fast_agent.errors import FastAgentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 class VariableNames(Mapping[str, str]):
     """An environment of which only the names are known: each variable stays `${NAME}`.
 
