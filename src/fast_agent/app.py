@@ -17,6 +17,7 @@ from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import ConfigError
+from fast_agent.registry.admission import Admission
 from fast_agent.registry.approvals import CardApprovals
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
@@ -24,6 +25,7 @@ from fast_agent.registry.reload import Reloader
 from fast_agent.registry.trust import CardTrust
 from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
+from fast_agent.trust.grant import Grant, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -184,6 +186,7 @@ class FastAgent:
         receiver: str | None = None,
         multi_card: bool = False,
         found: Iterable[str | Path] = (),
+        root: Path | None = None,
         optional: Iterable[str | Path] = (),
     ) -> tuple[str, ...]:
         """Load cards in one step, and give one agent more tools and servers.
@@ -196,6 +199,7 @@ class FastAgent:
             multi_card: Whether a file may hold several cards.
             found: Those of the paths that were found, not named by a person. What cards from there
                 bring runs only once a person approved it: `fast-agent trust`.
+            root: The root of the set they belong to; None for the project each is in.
             optional: Those of the paths that may be directories without a card.
 
         Returns:
@@ -206,7 +210,10 @@ class FastAgent:
             ConfigError: With every problem of the configuration.
         """
         cards, tools = tuple(cards), tuple(tools)
-        known = {self._reader.key(path) for path in found}
+        strange = {
+            self._reader.key(path): Grant(root or root_of(self._cwd / path)) for path in found
+        }
+        known = set(strange)
         given = {self._reader.key(path) for path in (*cards, *tools)}
         self._trust.note(given - known, known)
         roots = read_roots(
@@ -214,6 +221,7 @@ class FastAgent:
             (*cards, *tools),
             multi_card=multi_card,
             optional={self._reader.key(path) for path in optional},
+            found={key: one for key, one in strange.items() if key not in given or key in known},
         )
         try:
             reloader = self._reloader
@@ -439,7 +447,8 @@ class FastAgent:
     def _reloader(self) -> Reloader:
         if self._live_roots is None:
             inputs = partial(card_inputs, workspace=self._cwd)
-            self._live_roots = Reloader(self._agents, inputs, self._trust)
+            admission = Admission(self._environ)
+            self._live_roots = Reloader(self._agents, inputs, self._trust, admission)
         return self._live_roots
 
     @property

@@ -29,7 +29,7 @@ from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import card_file_rules as rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.source_line import diagnostic
-from fast_agent.errors import FastAgentError
+from fast_agent.errors import FastAgentError, TrustError
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
@@ -37,8 +37,8 @@ from fast_agent.text.suggestion import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from fast_agent.diagnostics.diagnostic import Severity
     from fast_agent.cards.grant import CardGrant
+    from fast_agent.diagnostics.diagnostic import Severity
     from fast_agent.text.source import Signature, SourceReason
 
 __all__ = ["Card", "CardLoad", "Skipped", "load_cards"]
@@ -262,6 +262,11 @@ class _Gathering:
         name = os.path.basename(path)  # noqa: PTH119 - fast
         origin = Origin(stem(name), source=Path(path), grant=self._grant)
         source = problem = signature = None
+        if self._grant is not None:
+            problem = _leaves_the_set(candidate, self._grant)
+            if problem is not None:
+                self.found.append(_Found(name, origin, candidate, None, problem, None))
+                return
         if not candidate.named and is_skill(name):
             signature = signature_at(path)
             problem = _passed_over(candidate.shown, "a skill, not a card")
@@ -336,6 +341,16 @@ def _read_again(candidate: Candidate) -> tuple[Source | None, Diagnostic | None]
         return read_source(candidate.path, shown=candidate.shown), None
     except SourceError as error:
         return None, _source_problem(error, candidate)
+
+
+def _leaves_the_set(candidate: Candidate, grant: CardGrant) -> Diagnostic | None:
+    """Judge a file of a found set by where it ends, before it is opened."""
+    try:
+        grant.check_read(Path(candidate.path))
+    except TrustError:
+        message = f"passed over: it leads out of `{grant.root}`, through a link or by its name"
+        return Diagnostic(rules.SKIPPED_FILE, message, candidate.shown, severity="warning")
+    return None
 
 
 def _passed_over(shown: str, reason: str) -> Diagnostic:

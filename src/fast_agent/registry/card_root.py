@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
@@ -10,12 +11,14 @@ from fast_agent.cards.card_load import CardLoad, FileLoad
 from fast_agent.cards.load import load_cards
 from fast_agent.diagnostics.card_file_rules import NO_FRONTMATTER
 from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.text.environment import VariableNames
 from fast_agent.text.source import signature_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
     from pathlib import Path
 
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.text.source import Signature
 
 _State: TypeAlias = tuple[bytes, int, int, int]
@@ -38,7 +41,7 @@ class CardReader:
 
     def __init__(self, cwd: Path, environ: Mapping[str, str], fetch: Callable[[str], str]) -> None:
         self.cwd = cwd
-        self._environ = environ
+        self.environ = environ
         self._fetch = fetch
 
     def key(self, path: str | os.PathLike[str]) -> str:
@@ -52,22 +55,25 @@ class CardReader:
         *,
         multi_card: bool,
         optional: bool = True,
+        grant: CardGrant | None = None,
     ) -> CardLoad:
-        """Load cards; see `load_cards`.
+        """Load cards; see `load_cards`. Cards of a found set see only the names of variables.
 
         Args:
             paths: Files, directories, addresses and candidates.
             multi_card: Whether a file may hold several cards.
             optional: Whether directories may hold no card.
+            grant: What their found set may do; None where a person named them.
         """
         shown = [one if isinstance(one, Candidate) else os.fspath(one) for one in paths]
         return load_cards(
             shown,
-            environ=self._environ,
+            environ=self.environ if grant is None else VariableNames(self.environ),
             cwd=self.cwd,
             multi_card=multi_card,
             fetch=self._fetch,
             optional=[one for one in shown if isinstance(one, str)] if optional else (),
+            grant=grant,
         )
 
 
@@ -80,6 +86,8 @@ class CardRoot:
         multi_card: Whether a file of it may hold several cards.
         optional: Whether a directory may hold no card the first time; later it always may, since
             the last card of a directory can be removed.
+        grant: What may be read before anything is decided about its found set; None where a person
+            named it.
     """
 
     def __init__(
@@ -89,14 +97,18 @@ class CardRoot:
         *,
         multi_card: bool,
         optional: bool = False,
+        grant: CardGrant | None = None,
     ) -> None:
         self._reader = reader
+        self.grant = grant
         self._shown = os.fspath(shown)
-        self._multi_card = multi_card
+        self.multi_card = multi_card
         self.remote = "://" in self._shown
         self.path = self._shown if self.remote else os.path.join(reader.cwd, self._shown)  # noqa: PTH118
         self._listing: list[str] | None = None
-        self.load = reader.read([self._shown], multi_card=multi_card, optional=optional)
+        self.load = reader.read(
+            [self._shown], multi_card=multi_card, optional=optional, grant=grant
+        )
         self._names = _names_in_directory(self.load.files)
         self._states = [_state(name, self.load.files[at]) for name, at in self._names.items()]
 
@@ -124,7 +136,7 @@ class CardRoot:
         except NotADirectoryError:
             return self._look_at_file()
         except OSError:
-            load = self._reader.read([self._shown], multi_card=self._multi_card)
+            load = self._read_all()
         return self._take(load)
 
     def _changed_files(self) -> list[Candidate] | None:
@@ -177,11 +189,16 @@ class CardRoot:
         known = files[0] if len(files) == 1 else None
         if known and known.candidate and signature_at(self.path) == known.signature:
             return False
-        return self._take(self._reader.read([self._shown], multi_card=self._multi_card))
+        return self._take(
+            self._reader.read([self._shown], multi_card=self.multi_card, grant=self.grant)
+        )
+
+    def _read_all(self) -> CardLoad:
+        return self._reader.read([self._shown], multi_card=self.multi_card, grant=self.grant)
 
     def _read_changed(self, candidates: list[Candidate]) -> CardLoad:
         if not candidates:
-            return self._reader.read([self._shown], multi_card=self._multi_card)
+            return self._read_all()
         files = self.load.files
         before = {name: files[at] for name, at in self._names.items()}
         kept: dict[str, FileLoad] = {}
@@ -206,7 +223,9 @@ class CardRoot:
 
     def _read(self, candidates: list[Candidate]) -> dict[str, FileLoad]:
         files: dict[str, FileLoad] = {}
-        for file in self._reader.read(candidates, multi_card=self._multi_card).files:
+        for file in self._reader.read(
+            candidates, multi_card=self.multi_card, grant=self.grant
+        ).files:
             if file.candidate is not None:
                 had = self._had_cards(file.candidate.path)
                 files[file.candidate.path] = _half_written(file) if had else file
@@ -269,6 +288,7 @@ def read_roots(
     *,
     multi_card: bool,
     optional: Container[str] = (),
+    found: Mapping[str, CardGrant] = MappingProxyType({}),
 ) -> dict[str, CardRoot]:
     """Read the cards of some paths, each once.
 
@@ -277,6 +297,7 @@ def read_roots(
         paths: Files, directories and addresses, in load order.
         multi_card: Whether a file may hold several cards.
         optional: Those of them that may be directories without a card, by what they are known by.
+        found: Those of them that no person named, with what may be read of them.
 
     Returns:
         The roots, by what they are known by.
@@ -285,5 +306,11 @@ def read_roots(
     for path in paths:
         key = reader.key(path)
         if key not in roots:
-            roots[key] = CardRoot(reader, path, multi_card=multi_card, optional=key in optional)
+            roots[key] = CardRoot(
+                reader,
+                path,
+                multi_card=multi_card,
+                optional=key in optional,
+                grant=found.get(key),
+            )
     return roots

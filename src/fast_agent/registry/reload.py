@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.card_load import CardLoad
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.registry.admission import Admission
     from fast_agent.registry.card_inputs import InputsOf
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Registry, Snapshot
@@ -80,12 +81,18 @@ class Reloader:
         registry: Where the agents go.
         inputs_of: Names the files an agent is made from besides its card.
         permits: What decides of cards too; refused ones are tried again when it moved.
+        admission: What of found sets gets in; None lets all in as it was read.
     """
 
     def __init__(
-        self, registry: Registry, inputs_of: InputsOf, permits: Permits | None = None
+        self,
+        registry: Registry,
+        inputs_of: InputsOf,
+        permits: Permits | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self._registry = registry
+        self._admission = admission
         self._permits = permits
         self._inputs = CardInputs(inputs_of)
         self._roots: dict[str, CardRoot] = {}
@@ -129,12 +136,11 @@ class Reloader:
             CardError: With every problem there is; nothing is taken in.
         """
         with self._lock:
-            loads = {key: root.load for key, root in roots.items()}
             names = self._registry.load(
-                loads, tools=tools, servers=servers, receiver=receiver, both=both
+                self._admitted(roots), tools=tools, servers=servers, receiver=receiver, both=both
             )
             self._roots.update(roots)
-            self._taken.update(loads)
+            self._taken.update({key: root.load for key, root in roots.items()})
             self._inputs.take(self._registry.snapshot.load_set.cards.values())
             return names
 
@@ -152,22 +158,27 @@ class Reloader:
             if not any(moved) and not touched and not again:
                 return Reload(before.version)
             self._waiting |= touched
-            loads = {
-                key: root.load
+            changed = {
+                key: root
                 for key, root in self._roots.items()
                 if root.load is not self._taken.get(key)
             }
-            if again and not loads and not self._waiting:
+            if again and not changed and not self._waiting:
                 return Reload(before.version)
             try:
-                self._registry.update(loads, self._waiting)
+                self._registry.update(self._admitted(changed), self._waiting)
             except CardError as error:
                 return Reload(before.version, refused=True, problems=error.diagnostics)
             after = self._registry.snapshot
-            self._taken.update(loads)
+            self._taken.update({key: root.load for key, root in changed.items()})
             self._waiting.clear()
             self._inputs.take(after.load_set.cards.values())
             return _difference(before, after)
+
+    def _admitted(self, roots: Mapping[str, CardRoot]) -> Mapping[str, CardLoad]:
+        if self._admission is None:
+            return {key: root.load for key, root in roots.items()}
+        return self._admission.admit(roots)
 
 
 def _difference(before: Snapshot, after: Snapshot) -> Reload:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from fast_agent.errors import CardError
+from fast_agent.errors import CardError, TrustError
 from fast_agent.resources.provider import ServedTool, ToolAnswer
 from fast_agent.serve.agent_tools import answer_of_problem, without_paths
 
@@ -80,11 +80,11 @@ class AdminTools:
         if not isinstance(path, str) or not path or len(arguments) != 1:
             return ToolAnswer.of_text("the one argument is `path`, a text", is_error=True)
         try:
-            found = self._within(path)
+            found, root = self._within(path)
             # What code they bring runs only where the operator approved it.
             unread = () if self._trust else (found,)
-            names = list(self._program.load(cards=(found,), found=unread))
-        except CardError as error:
+            names = list(self._program.load(cards=(found,), found=unread, root=root))
+        except (CardError, TrustError) as error:
             return answer_of_problem(error)
         text = "loaded " + ", ".join(f"`{name}`" for name in names)
         return ToolAnswer(({"type": "text", "text": text},), structured={"agents": names})
@@ -104,13 +104,13 @@ class AdminTools:
         block: JsonObject = {"type": "text", "text": text}
         return ToolAnswer((block,), is_error=done.refused, structured=structured)
 
-    def _within(self, path: str) -> Path:
-        """Find a path below a root, whatever links and dots are in it."""
+    def _within(self, path: str) -> tuple[Path, Path]:
+        """Find a path below a root, whatever links and dots are in it; and the root."""
         if "://" not in path and "\0" not in path:
             for root in self._roots:
                 found = Path(realpath(root / path))
                 if found.is_relative_to(root) and found.exists():
-                    return found
+                    return found, root
         raise CardError(
             f"there are no cards at `{path}` that may be loaded",
             hint="give a path below a directory that the server allows",

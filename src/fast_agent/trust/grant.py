@@ -100,11 +100,10 @@ class Grant:
         Raises:
             TrustError: It, or a file it runs, is not what was allowed.
         """
-        if self.everything:
+        if self.everything or self.examine is None:
             return
         holder = Holder(kind, name)
-        now = () if self.examine is None else self.examine(holder)
-        runs = [effect for effect in now if effect.kind == "run"]
+        runs = [effect for effect in self.examine(holder) if effect.kind == "run"]
         if not runs or not all(effect in self.effects for effect in runs):
             raise TrustError(
                 f"{holder} is not started: what it runs changed since it was approved",
@@ -134,6 +133,20 @@ class Grant:
         if not real.is_relative_to(self.root):
             return False
         return not looks_secret(real.relative_to(self.root))
+
+
+def root_of(path: Path) -> Path:
+    """Return the root of the set a path belongs to that no person named.
+
+    Args:
+        path: A card or a directory of cards, absolute.
+    """
+    real = Path(os.path.realpath(path))
+    folder = real if real.is_dir() else real.parent
+    for one in (folder, *folder.parents):
+        if one.name in _OWN_FOLDERS:
+            return one.parent
+    return folder
 
 
 def origin_of(url: str) -> tuple[str, str, str]:

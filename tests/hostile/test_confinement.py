@@ -1,0 +1,173 @@
+"""Found sets stay inside their root, whatever their cards name and whoever loads them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.card_writer import card_writer
+from tests.hostile.canary import CANARY
+
+from fast_agent.app import FastAgent
+from fast_agent.errors import CardError, TrustError
+from fast_agent.mcp.guarded_http import judged
+from fast_agent.registry.remote_card import fetch_card
+from fast_agent.runtime.url_text import fetch_text
+from fast_agent.serve.agent_admin import AdminTools
+from fast_agent.trust.effect import Effect, Holder
+from fast_agent.trust.grant import Grant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.hostile.canary import Canary
+
+pytestmark = pytest.mark.anyio
+
+FOUND = ".fast-agent/agent-cards"
+READ = ("messages: [{}]", "model: scripted?file={}", "model: playback?file={}")
+
+
+def program_in(directory: Path) -> FastAgent:
+    return FastAgent(cwd=directory, environ={"FAST_AGENT_HOME": str(directory.parent / "home")})
+
+
+@pytest.fixture(name="desk")
+def _desk(tmp_path: Path) -> Path:
+    """A project, and beside it a file of the person."""
+    desk = tmp_path / "desk"
+    (desk / FOUND).mkdir(parents=True)
+    (tmp_path / "private.md").write_text(f"---USER\n{CANARY}\n")
+    (desk / ".env").write_text(f"KEY={CANARY}\n")
+    (desk / "linked.md").symlink_to(tmp_path / "private.md")
+    return desk
+
+
+@pytest.mark.spec("TR-G5.1", "TR-G2.1")
+@pytest.mark.parametrize("field", READ)
+@pytest.mark.parametrize("name", ["../../../private.md", "../../linked.md", "../../.env", "{}"])
+async def test_a_found_card_reads_nothing_outside_its_root_and_no_secret(
+    desk: Path, field: str, name: str
+) -> None:
+    name = name.format(desk.parent / "private.md")
+    card_writer(desk)(f"{FOUND}/ann.md", field.format(name))
+    program = program_in(desk)
+    with pytest.raises(CardError) as caught:
+        program.load(cards=[FOUND], found=[FOUND])
+    told = f"{caught.value} {[one.message for one in caught.value.diagnostics]}"
+    assert "may not be read" in told
+    assert CANARY not in told
+    # What a person named may be read.
+    if "messages" in field and ".env" not in name:
+        named = program_in(desk)
+        named.load(cards=[FOUND])
+        async with named.run(model="passthrough") as app:
+            assert CANARY in str(app["ann"].history[0])
+
+
+@pytest.mark.spec("TR-G2.1")
+@pytest.mark.parametrize("link", [False, True])
+async def test_a_found_card_writes_nothing_outside_its_root(desk: Path, link: bool) -> None:
+    target = desk.parent / "rc"
+    name = "../../rc" if link else "../../../rc"
+    if link:
+        (desk / "rc").symlink_to(target)
+    write = card_writer(desk)
+    write(f"{FOUND}/kid.md", f"messages: [{name}]", "model: passthrough")
+    write(f"{FOUND}/mum.md", "agents: [kid]", "child_history: {kid: {merge_target: messages}}")
+    program = program_in(desk)
+    with pytest.raises(CardError, match="may not be read"):
+        program.load(cards=[FOUND], found=[FOUND])
+    assert not target.exists()
+    grant = Grant(desk)
+    with pytest.raises(TrustError, match="outside the project"):
+        grant.check_write(desk / FOUND / name)
+    with pytest.raises(TrustError, match="outside the project"):
+        Grant(desk, everything=True).check_write(desk / FOUND / name)
+
+
+@pytest.mark.spec("TR-G5.1", "TR-F2.1")
+@pytest.mark.parametrize("path", [".", "linked.md", "sub", "sub/linked.md"])
+async def test_load_agents_of_a_client_follows_no_link_out_of_its_directory(
+    tmp_path: Path, path: str
+) -> None:
+    outside = card_writer(tmp_path)("elsewhere/eve.md", "model: passthrough", body=CANARY)
+    allowed = tmp_path / "allowed"
+    card_writer(allowed)("ann.md", "model: passthrough")
+    (allowed / "linked.md").symlink_to(outside)
+    (allowed / "sub").symlink_to(outside.parent)
+    program = program_in(allowed)
+    answer = AdminTools(program, [allowed]).load({"path": path})
+    assert ("ann" in program.names()) == (path == ".")
+    assert "eve" not in program.names()
+    assert "linked" not in program.names()
+    assert answer.is_error == (path != ".")
+    assert CANARY not in str(answer)
+
+
+@pytest.mark.spec("TR-G6.1", "TR-E3.3")
+async def test_a_found_connection_is_asked_about_again_at_each_redirect(canary: Canary) -> None:
+    asked: list[str] = []
+
+    def check(url: str) -> None:
+        asked.append(url)
+        grant.check_connect(url)
+
+    other = f"http://localhost:{canary.port}/other"
+    canary.answers |= {"/page": f"{canary.url}/next", "/next": other, "/other": "reached"}
+    terms = ("http", "127.0.0.1", str(canary.port))
+    here = Effect("connect", canary.url, Holder("card", "ann"), "ann.md", terms=terms)
+    grant = Grant(root_of(canary), frozenset({here}))
+    fetch = partial(fetch_text, max_bytes=1000, timeout=30, check=check)
+    for get in (fetch, partial(fetch_card, check=check)):
+        asked.clear()
+        canary.heard.clear()
+        with pytest.raises(TrustError, match="localhost"):
+            text = get(f"{canary.url}/page")
+            await text if not isinstance(text, str) else None
+        assert asked == [f"{canary.url}/page", f"{canary.url}/next", other]
+        assert len(canary.heard) == 2
+        assert not any("strange=1" in one for one in canary.heard), "no cookies"
+        assert await fetch(f"{canary.url}/other") == "reached"
+
+
+def root_of(canary: Canary) -> Path:
+    from pathlib import Path
+
+    return Path("/nowhere", str(canary.port))
+
+
+@pytest.mark.spec("TR-G6.1")
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("evil.example", "127.0.0.1"),
+        ("evil.example", "10.1.2.3"),
+        ("evil.example", "169.254.169.254"),
+        ("evil.example", "::1"),
+        ("evil.example", "::ffff:127.0.0.1"),
+        ("evil.example", "fe80::1%eth0"),
+        ("evil.example", "0.0.0.0"),
+        ("metadata.google.example", "100.64.0.1"),
+        ("localhost", "93.184.216.34"),
+    ],
+)
+def test_a_name_that_leads_somewhere_else_is_refused(host: str, address: str) -> None:
+    with pytest.raises(TrustError, match="no connection"):
+        judged(host, ["93.184.216.34", address] if host != "localhost" else [address])
+
+
+@pytest.mark.spec("TR-G6.1")
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("docs.example", "93.184.216.34"),
+        ("localhost", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("10.1.2.3", "10.1.2.3"),
+        ("printer.local", "192.168.1.9"),
+    ],
+)
+def test_a_name_that_says_where_it_leads_may_be_approved(host: str, address: str) -> None:
+    assert judged(host, [address]) == address
