@@ -107,7 +107,9 @@ async def test_load_agents_of_a_client_follows_no_link_out_of_its_directory(
 
 
 @pytest.mark.spec("TR-G6.1", "TR-E3.3")
-async def test_a_found_connection_is_asked_about_again_at_each_redirect(canary: Canary) -> None:
+async def test_a_found_connection_is_asked_about_again_at_each_redirect(
+    canary: Canary, tmp_path: Path
+) -> None:
     asked: list[str] = []
 
     def check(url: str) -> None:
@@ -118,24 +120,20 @@ async def test_a_found_connection_is_asked_about_again_at_each_redirect(canary: 
     canary.answers |= {"/page": f"{canary.url}/next", "/next": other, "/other": "reached"}
     terms = ("http", "127.0.0.1", str(canary.port))
     here = Effect("connect", canary.url, Holder("card", "ann"), "ann.md", terms=terms)
-    grant = Grant(root_of(canary), frozenset({here}))
-    fetch = partial(fetch_text, max_bytes=1000, timeout=30, check=check)
-    for get in (fetch, partial(fetch_card, check=check)):
+    grant = Grant(tmp_path, frozenset({here}))
+
+    async def card(address: str) -> str:
+        return fetch_card(address, check)
+
+    for fetch in (partial(fetch_text, max_bytes=1000, timeout=30, check=check), card):
         asked.clear()
         canary.heard.clear()
         with pytest.raises(TrustError, match="localhost"):
-            text = get(f"{canary.url}/page")
-            await text if not isinstance(text, str) else None
+            await fetch(f"{canary.url}/page")
         assert asked == [f"{canary.url}/page", f"{canary.url}/next", other]
         assert len(canary.heard) == 2
         assert not any("strange=1" in one for one in canary.heard), "no cookies"
         assert await fetch(f"{canary.url}/other") == "reached"
-
-
-def root_of(canary: Canary) -> Path:
-    from pathlib import Path
-
-    return Path("/nowhere", str(canary.port))
 
 
 @pytest.mark.spec("TR-G6.1")
