@@ -1,4 +1,4 @@
-"""A server and values nobody may ever reach: what it hears of, and where they turn up, is a leak."""
+"""A server and values that nobody may reach: whatever gets there has leaked."""
 
 from __future__ import annotations
 
