@@ -11,17 +11,11 @@ import anyio
 import pytest
 from tests.patience import PATIENCE, until
 
-from fast_agent.tools.worker_threads import Pace, WorkerThreads
+from fast_agent.tools.worker_threads import WorkerThreads
 
 pytestmark = pytest.mark.anyio
 
 word: ContextVar[str] = ContextVar("word", default="unset")
-
-
-@pytest.fixture(params=["told", "waited for"])
-def pace(request: pytest.FixtureRequest) -> Pace | None:
-    """Whether the caller waits a moment for what is quick."""
-    return Pace() if request.param == "waited for" else None
 
 
 @pytest.fixture
@@ -33,19 +27,17 @@ async def threads() -> WorkerThreads:
 
 
 async def test_work_runs_in_another_thread_within_the_callers_context(
-    threads: WorkerThreads, pace: Pace | None
+    threads: WorkerThreads,
 ) -> None:
     word.set("said")
     for _ in range(20):
-        thread, heard = await threads.run(lambda: (current_thread(), word.get()), pace)
+        thread, heard = await threads.run(lambda: (current_thread(), word.get()))
         assert thread is not main_thread()
         assert heard == "said"
     assert threads.threads == 1
 
 
-async def test_what_it_raises_is_raised_and_held_by_nothing(
-    threads: WorkerThreads, pace: Pace | None
-) -> None:
+async def test_what_it_raises_is_raised_and_held_by_nothing(threads: WorkerThreads) -> None:
     class HereError(LookupError):
         pass
 
@@ -54,7 +46,7 @@ async def test_what_it_raises_is_raised_and_held_by_nothing(
 
     async def run() -> ref[HereError] | None:
         try:
-            await threads.run(fail, pace)
+            await threads.run(fail)
         except HereError as error:
             return ref(error)
         return None
@@ -69,38 +61,22 @@ async def test_what_it_raises_is_raised_and_held_by_nothing(
         gc.enable()
 
 
-async def test_stop_iteration_does_not_hang(threads: WorkerThreads, pace: Pace | None) -> None:
+async def test_stop_iteration_does_not_hang(threads: WorkerThreads) -> None:
     for _ in range(20):
         with pytest.raises(RuntimeError, match="StopIteration"):
-            await threads.run(lambda: next(iter(())), pace)
+            await threads.run(lambda: next(iter(())))
 
 
-async def test_the_loop_goes_on_while_a_function_waits_that_was_quick(
+async def test_the_loop_goes_on_while_a_function_waits(
     threads: WorkerThreads,
 ) -> None:
-    pace = Pace()
     for number in range(20):
         asked = Event()
         async with anyio.create_task_group() as group:
             # Set by the loop, while the function waits for it.
             group.start_soon(until, lambda asked=asked: asked.set() or True)
-            assert await threads.run(lambda asked=asked: asked.wait(PATIENCE), pace)
-        assert await threads.run(lambda number=number: number, pace) == number
-
-
-def test_a_function_that_is_slow_is_hardly_waited_for() -> None:
-    pace = Pace()
-    waited = 0
-    for _ in range(1_600):
-        if pace.waits():
-            waited += 1
-            pace.note(quick=False)
-    assert waited == pytest.approx(100, abs=5)
-    while not pace.waits():
-        pass
-    pace.note(quick=True)
-    assert pace.waits()
-    assert pace.waits()
+            assert await threads.run(lambda asked=asked: asked.wait(PATIENCE))
+        assert await threads.run(lambda number=number: number) == number
 
 
 async def test_one_thread_serves_calls_that_follow_each_other() -> None:
@@ -131,9 +107,7 @@ async def test_calls_wait_their_turn_beyond_the_limit() -> None:
     assert threads.threads == 3
 
 
-async def test_a_cancelled_call_is_abandoned_and_leaves_its_place_to_others(
-    pace: Pace | None,
-) -> None:
+async def test_a_cancelled_call_is_abandoned_and_leaves_its_place_to_others() -> None:
     threads = WorkerThreads(limit=1)
     await threads.run(lambda: None)
     begun, free = Event(), Event()
@@ -143,7 +117,7 @@ async def test_a_cancelled_call_is_abandoned_and_leaves_its_place_to_others(
         free.wait()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(threads.run, work, pace)
+        group.start_soon(threads.run, work)
         await until(begun.is_set)
         group.cancel_scope.cancel()
     assert await threads.run(lambda: "next") == "next"

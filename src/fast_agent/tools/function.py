@@ -14,7 +14,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.tools.docstring import parse_docstring
 from fast_agent.tools.result import error_result, result_of, said
 from fast_agent.tools.tool_name import function_tool_name
-from fast_agent.tools.worker_threads import Pace, WorkerThreads
+from fast_agent.tools.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
@@ -109,7 +109,6 @@ class FunctionTool:
         "_context_name",
         "_function",
         "_keep",
-        "_pace",
         "_parameters",
         "_repeatable",
         "_spec",
@@ -137,7 +136,6 @@ class FunctionTool:
         )
         self._repeatable = options.repeatable
         self._threads = threads or WorkerThreads()
-        self._pace = Pace()
         self._keep = keep
         self._spec = ToolSpec(
             function_tool_name(name),
@@ -191,7 +189,7 @@ class FunctionTool:
             if self._asynchronous:
                 value = await cast("Awaitable[object]", self._function(**given))
                 return result_of(call.id, value)
-            outcome = await self._threads.run(partial(self._run, call.id, given), self._pace)
+            outcome = await self._threads.run(partial(self._run, call.id, given))
             if isinstance(outcome, _Pending):
                 return result_of(call.id, await outcome.value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the boundary of a tool call)

@@ -1,8 +1,7 @@
 """Worker threads for synchronous functions, so that one that waits stops nobody else.
 
-The threads of anyio and of the standard library are not used here for two reasons. They are waited
-for when the program ends, so that a function that was given up on would hold it; and a call through
-them takes longer, which a turn of a fast model notices.
+The pools of anyio and of the standard library join their threads when the program ends, so that a
+cancelled function that never returns would keep it from ending. These threads are daemons.
 """
 
 from __future__ import annotations
@@ -21,62 +20,17 @@ T = TypeVar("T")
 DEFAULT_LIMIT = 40
 IDLE_SECONDS = 10.0
 
-MOMENT = 0.000_2
-"""Seconds for which a function that was quick before is waited for.
-
-It is about what a call costs that the loop has to be told of, so that waiting in vain costs no more
-than twice of that, and waiting with success spares it.
-"""
-
-
-class Pace:
-    """Whether a function is waited for a moment: it is, as long as its calls take no longer.
-
-    After a call that took longer, some are not waited for: more each time, up to 15.
-    """
-
-    __slots__ = ("_left", "_passed")
-
-    def __init__(self) -> None:
-        self._passed = 0
-        self._left = 0
-
-    def waits(self) -> bool:
-        """Whether the next call is waited for; asked once for each."""
-        if self._left == 0:
-            return True
-        self._left -= 1
-        return False
-
-    def note(self, *, quick: bool) -> None:
-        """Note how a call went that was waited for."""
-        self._passed = 0 if quick else min(2 * self._passed + 1, 15)
-        self._left = self._passed
-
 
 class _Job:
-    __slots__ = (
-        "_context",
-        "_error",
-        "_value",
-        "_work",
-        "abandoned",
-        "answered",
-        "done",
-        "future",
-        "started",
-    )
+    __slots__ = ("_context", "_error", "_value", "_work", "abandoned", "future", "started")
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
         self._context = copy_context()
         self._value: object = None
         self._error: BaseException | None = None
-        self.answered = Lock()
-        self.answered.acquire()
-        self.future: asyncio.Future[None] | None = None
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.started = False
-        self.done = False
         self.abandoned = False
 
     def run(self) -> None:
@@ -90,11 +44,8 @@ class _Job:
         except BaseException as error:  # noqa: BLE001 (carried to the caller, who raises it)
             self._error = error
 
-    def tell(self) -> None:
-        """Let the caller know that it is done."""
-        if self.future is None:
-            self.answered.release()
-            return
+    def notify(self) -> None:
+        """Notify the caller that it is done."""
         loop = self.future.get_loop()
         try:
             loop.call_soon_threadsafe(_settle, self.future)
@@ -148,13 +99,11 @@ class WorkerThreads:
         """How many threads there are, those with abandoned functions included."""
         return self._threads
 
-    async def run(self, work: Callable[[], T], pace: Pace | None = None) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
         """Run a function in a thread, within a copy of the caller's context variables.
 
         Args:
             work: The function.
-            pace: How its calls went before. One that was quick is waited for a moment, in which
-                the loop does nothing else; None waits for none.
 
         Returns:
             What it returned.
@@ -165,24 +114,14 @@ class WorkerThreads:
         job = _Job(work)
         with self._lock:
             self._spare -= 1
-            taken = self._spare >= 0
             self._jobs.put(job)
             self._grow()
         try:
-            if not (taken and pace is not None and _is_quick(job, pace)):
-                await self._told(job)
+            await job.future
         except BaseException:
             self._abandon(job)
             raise
         return cast("T", job.outcome())
-
-    async def _told(self, job: _Job) -> None:
-        """Wait until the loop is told that a job is done."""
-        with self._lock:
-            if job.done:
-                return
-            job.future = asyncio.get_running_loop().create_future()
-        await job.future
 
     def _abandon(self, job: _Job) -> None:
         with self._lock:
@@ -215,8 +154,7 @@ class WorkerThreads:
             if job.started and job.abandoned:
                 self._abandoned -= 1
             job.started = False
-            job.done = True
-        job.tell()
+        job.notify()
         return True
 
     def _next(self) -> _Job | None:
@@ -230,12 +168,3 @@ class WorkerThreads:
                         self._spare -= 1
                         self._threads -= 1
                         return None
-
-
-def _is_quick(job: _Job, pace: Pace) -> bool:
-    """Wait a moment for a job, if its pace says so; say whether it is done."""
-    if not pace.waits():
-        return False
-    quick = job.answered.acquire(timeout=MOMENT)
-    pace.note(quick=quick)
-    return quick
