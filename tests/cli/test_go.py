@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -240,6 +241,25 @@ class TestServers:
                    f'***CALL_TOOL {name}__add {{"a": 1, "b": 2}}')  # fmt: skip
         assert (done.code, done.out) == (0, "3\n"), done.err
 
+    @pytest.mark.spec("BOUND-3")
+    def test_a_wait_is_shown_and_ends(
+        self, spawn: Run, write_card: WriteCard, project: Path
+    ) -> None:
+        """A server that never lists its tools holds a run for as long as the setting says."""
+        server = Path(__file__).parents[1] / "mcp/servers/hostile.py"
+        (project / "fastagent.config.yaml").write_text(
+            f"mcp: {{servers: {{mute: {{command: {sys.executable}, args: [{server}, mute],"
+            " list_timeout_seconds: 4}}}"
+        )
+        write_card("ann.md", "servers: [mute]")
+        done = spawn("go", "--card", "ann.md", *PASS, "-m", "hi")
+        assert done.code == 1
+        assert done.err.endswith(
+            "warning: still waiting for server `mute`: `tools/list`, 4 s at most\n"
+            "error: server `mute` did not answer `tools/list` within 4 s\n"
+            "hint: raise the server's `list_timeout_seconds` if it needs longer\n"
+        )
+
     @pytest.mark.spec("TOOL-12")
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -440,7 +460,6 @@ def test_it_streams_to_a_terminal(project: Path) -> None:
     """A terminal sees the answer come piece by piece, once."""
     import pty
     import subprocess
-    import sys
 
     script = project / "script.yaml"
     script.write_text("steps: [{pieces: [one, ' two', ' three']}]")

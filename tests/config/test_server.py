@@ -59,13 +59,22 @@ mcp:
 
 
 @pytest.mark.parametrize(
-    ("value", "allowed", "model"),
-    [("true", True, None), ("false", False, None), ("{model: haiku}", True, "haiku")],
+    ("value", "allowed", "model", "limit"),
+    [
+        ("true", True, None, None),
+        ("false", False, None, None),
+        ("{model: haiku}", True, "haiku", None),
+        ("{max_answers: 3}", True, None, 3),
+        ("{model: haiku, max_answers: 3}", True, "haiku", 3),
+    ],
 )
-def test_sampling(place: Place, value: str, allowed: bool, model: str | None) -> None:
+def test_sampling(
+    place: Place, value: str, allowed: bool, model: str | None, limit: int | None
+) -> None:
     place.write(f"mcp: {{servers: {{t: {{command: x, sampling: {value}}}}}}}")
     server = place.load().mcp.servers["t"]
     assert (server.sampling, server.sampling_model) == (allowed, model)
+    assert server.sampling_limit == limit
 
 
 @pytest.mark.parametrize(

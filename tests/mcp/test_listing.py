@@ -4,6 +4,7 @@ from math import inf
 
 import anyio
 import pytest
+from tests.patience import pass_seconds
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.listing import ITEM_LIMIT, Listing, Page
@@ -81,7 +82,28 @@ async def test_a_list_is_kept_as_long_as_the_server_says_and_at_least_a_second()
         assert book.reads == 2
 
 
-async def test_too_many_entries_are_an_error() -> None:
-    book = Book(list(range(ITEM_LIMIT + 1)), [])
-    with pytest.raises(ToolError, match="book: over 10,000 entries"):
-        await book.listing.items()
+@pytest.mark.parametrize(
+    "pages", [(ITEM_LIMIT + 1,), (ITEM_LIMIT, 1), (4_000, 4_000, 4_000, 4_000), (200_000,)]
+)
+@pytest.mark.spec("BOUND-2")
+async def test_a_list_is_cut_with_a_warning_whatever_its_pages(
+    caplog: pytest.LogCaptureFixture, pages: tuple[int, ...]
+) -> None:
+    book = Book(*[list(range(count)) for count in pages])
+    assert len(await book.listing.items()) == ITEM_LIMIT
+    book.listing.changed()
+    assert len(await book.listing.items()) == ITEM_LIMIT
+    assert caplog.messages == ["book has over 10,000 entries; the first ones are used"]
+
+
+async def test_pages_that_come_slowly_for_ever_are_an_error() -> None:
+    now = 0
+
+    async def fetch(cursor: str | None) -> Page[int]:
+        pass_seconds(20)
+        await anyio.sleep(0)  # noqa: ASYNC115 - where the time that passed is noticed
+        return Page([1], f"{cursor}+")
+
+    listing = Listing("drip", fetch, lambda: now, seconds=300)
+    with pytest.raises(ToolError, match="drip: its pages did not end within 300 s"):
+        await listing.items()

@@ -108,8 +108,11 @@ def test_the_configuration_becomes_specs() -> None:
         roots=(RootSettings(uri="/srv/space", name="space"), RootSettings(uri="file:///b")),
         sampling=False,
         sampling_model="haiku",
+        sampling_limit=5,
         protocol="legacy",
         connect_timeout_seconds=3,
+        list_timeout_seconds=4,
+        call_timeout_seconds=500,
     )
     web = ServerSettings(name="web", transport="http", url="https://x.dev", read_timeout_seconds=7)
     off = ServerSettings(name="off", transport="http", url="nonsense", enabled=False)
@@ -120,8 +123,11 @@ def test_the_configuration_becomes_specs() -> None:
         roots=(Root(uri="file:///srv/space", name="space"), Root(uri="file:///b")),
         sampling=False,
         sampling_model="haiku",
+        sampling_limit=5,
         protocol="legacy",
         connect_timeout_seconds=3,
+        list_timeout_seconds=4,
+        call_timeout_seconds=500,
         read_timeout_seconds=DEFAULT_READ_TIMEOUT,
         declared="mcp.servers.files",
     )

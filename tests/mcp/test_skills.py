@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import anyio
 import pytest
+from tests.patience import pass_seconds, until
 
 from fast_agent.mcp.pool import ServerPool
 from fast_agent.mcp.server import ServerSpec, StdioTarget
@@ -70,7 +72,7 @@ class Desk:
     def open(self) -> None:
         """Begin anew, as another run of the program would."""
         self.sources = [
-            ServerSkills(self.pool.connection(name), self.allowed, self.pool._clock)
+            ServerSkills(self.pool.connection(name), self.allowed, self.pool.clock)
             for name in self.pool.names
         ]
         self.catalog = SkillCatalog(self.sources)
@@ -297,9 +299,7 @@ async def test_frontmatter_is_held_against_a_listing_of_resources_too(
     assert "`description` differs from what is listed" in await here.refused()
 
 
-@pytest.mark.parametrize(
-    "lie", ["outside", "no-resources", "file-uri", "endless", "repeat", "flood"]
-)
+@pytest.mark.parametrize("lie", ["outside", "no-resources", "file-uri", "endless", "repeat"])
 @pytest.mark.spec("H12")
 async def test_what_is_no_list_of_skills_gives_none_and_stops_nothing(
     desk: NewDesk, lie: str, caplog: pytest.LogCaptureFixture
@@ -311,6 +311,34 @@ async def test_what_is_no_list_of_skills_gives_none_and_stops_nothing(
     assert await here.names() == []
     assert len(here.asked()) == asked
     assert asked < 300
+
+
+@pytest.mark.spec("BOUND-3")
+async def test_skills_that_are_never_listed_are_waited_for_once_by_all_agents(
+    desk: NewDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = await desk("--lie", "mute")
+    await here.pool.open(["web"])
+
+    async def let_time_pass() -> None:
+        await until(lambda: "skills/list " in here.asked())
+        pass_seconds(40)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(let_time_pass)
+        assert await here.names() == []
+    assert "did not answer `skills/list` within 30 s" in caplog.text
+    here.open()  # another agent
+    assert await here.names() == []
+    assert here.asked().count("skills/list ") == 1
+
+
+@pytest.mark.spec("T-18")
+async def test_a_flood_of_skills_is_cut(desk: NewDesk, caplog: pytest.LogCaptureFixture) -> None:
+    here = await desk("--lie", "flood")
+    assert await here.names() == ["refunds"]
+    assert "`skills/list` has over 10,000 entries" in caplog.text
+    assert here.asked().count("skills/list ") == 2
 
 
 async def test_without_an_inventory_only_listed_files_are_read(desk: NewDesk) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from fast_agent.mcp.toolset import is_skill_tool
 from fast_agent.messages.content import (
     AudioContent,
     EmbeddedResource,
@@ -222,3 +223,25 @@ async def test_servers_get_a_small_environment_and_their_directory(
     added_by_python = {"LC_CTYPE"}
     assert set(names) <= allowed | added_by_python
     assert (await servers.call(server, "where")).text.endswith("tests/mcp/servers")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "load_skill",
+        "read_skill_file",
+        "getSkill",
+        "list-skills",
+        "Use Skill",
+        "skill",
+        "loadSkills",
+        "skill_list",
+    ],
+)
+def test_tools_that_give_skills_are_known_by_their_names(name: str) -> None:
+    assert is_skill_tool(name)
+
+
+@pytest.mark.parametrize("name", ["create_skill", "skilled", "read_file", "load", "upskill_team"])
+def test_other_tools_are_not_taken_for_them(name: str) -> None:
+    assert not is_skill_tool(name)

@@ -202,6 +202,29 @@ async def test_skills_of_servers_stand_beside_those_of_directories(
     assert (tmp_path / "home" / "skill-approvals.json").exists()
 
 
+@pytest.mark.spec("TR-E3.2")
+@pytest.mark.parametrize("lists", [(), ("--convention", "seed"), ("--lie", "empty")])
+async def test_a_servers_own_tools_for_its_skills_do_not_stand_beside_the_gate(
+    run: Callable[..., Runtime], tmp_path: Path, lists: tuple[str, ...]
+) -> None:
+    settings = with_server("--home", str(tmp_path), "--tools", *lists)
+    async with run(settings=settings, servers=("web",)) as runtime:
+        _, tools = await prompt_of(runtime)
+        assert [name for name in tools if "__" in name] == ["web__refund"]
+        assert tools[-2:] == ["load_skill", "read_skill_file"]
+        guessed = await call(runtime, "web__load_skill", '{"name": "refunds"}')
+        assert "# Refunds" not in guessed
+
+
+async def test_a_server_without_skills_keeps_tools_of_such_names(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    seed = ("--convention", "seed", "--lie", "nothing")
+    settings = with_server("--home", str(tmp_path), "--tools", *seed)
+    async with run(settings=settings, servers=("web",)) as runtime:
+        assert "web__load_skill" in (await prompt_of(runtime))[1]
+
+
 @pytest.mark.spec("H15")
 async def test_the_shell_asks_once_a_skill_of_a_server_was_loaded(
     run: Callable[..., Runtime], tmp_path: Path

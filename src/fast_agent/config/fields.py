@@ -37,7 +37,11 @@ ROOT: Final = Record(
 """One item of `roots`, where it is more than a path."""
 
 SAMPLING: Final = Record(
-    (Entry("model", Text(), "the model that answers", required=True),), build=dict
+    (
+        Entry("model", Text(), "the model that answers; the agent's own without it"),
+        Entry("max_answers", COUNT, "most answers for one call before the person is asked"),
+    ),
+    build=dict,
 )
 ELICITATION: Final = Record(
     (Entry("mode", OneOf(("forms", "none")), "`none` refuses them", required=True),), build=dict
@@ -54,10 +58,12 @@ SERVER: Final = Record(
         Entry("roots", ListOf(AnyOf((PathText(), ROOT))), "what it is told it may work on"),
         Entry("read_timeout_seconds", _SECONDS, "longest wait for an answer, in seconds"),
         Entry("connect_timeout_seconds", _SECONDS, "longest wait for a connection, in seconds"),
+        Entry("list_timeout_seconds", _SECONDS, "longest wait for a page of a list, in seconds"),
+        Entry("call_timeout_seconds", _SECONDS, "longest time of one call in all, in seconds"),
         Entry(
             "sampling",
             AnyOf((Flag(), SAMPLING)),
-            "whether it may ask for model answers, or the model that answers it",
+            "whether it may ask for model answers, or how they are given",
         ),
         Entry(
             "elicitation",

@@ -51,7 +51,9 @@ def make_server(
     plain["roots"] = tuple(map(_root, values.get("roots", ())))
     sampling = values.get("sampling", True)
     if not isinstance(sampling, bool):
-        plain["sampling"], plain["sampling_model"] = True, sampling["model"]
+        plain["sampling"] = True
+        plain["sampling_model"] = sampling.get("model")
+        plain["sampling_limit"] = sampling.get("max_answers")
     elicitation = values.get("elicitation", True)
     if not isinstance(elicitation, bool):
         plain["elicitation"] = elicitation["mode"] != "none"

@@ -56,8 +56,12 @@ class ServerSettings:
         roots: What it is told it may work on.
         read_timeout_seconds: Longest wait for an answer, or None for the default.
         connect_timeout_seconds: Longest wait for a connection, or None for the default.
+        list_timeout_seconds: Longest wait for a page of a list, or None for the default.
+        call_timeout_seconds: Longest time of one request in all, or None for the default.
         sampling: Whether it may ask for model answers.
         sampling_model: The model it is answered by; None is the agent's own.
+        sampling_limit: Most model answers for one call without a question to the person, or None
+            for the default.
         elicitation: Whether it may ask the person questions.
         protocol: Which protocol to speak.
         enabled: Whether it can be used at all.
@@ -75,8 +79,11 @@ class ServerSettings:
     roots: tuple[RootSettings, ...] = ()
     read_timeout_seconds: float | None = None
     connect_timeout_seconds: float | None = None
+    list_timeout_seconds: float | None = None
+    call_timeout_seconds: float | None = None
     sampling: bool = True
     sampling_model: str | None = None
+    sampling_limit: int | None = None
     elicitation: bool = True
     protocol: Protocol = "auto"
     enabled: bool = True

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mcp.types import CacheableResult
 
     from fast_agent.mcp.listed import ListedPrompt, ListedResource, ListedTemplate, ListedTool
+    from fast_agent.mcp.listing import Fetch
     from fast_agent.mcp.live_session import LiveSession
-    from fast_agent.mcp.open_calls import OpenCall
     from fast_agent.mcp.server import ServerSpec
 
 T = TypeVar("T")
@@ -39,14 +39,8 @@ class Asked(Protocol):
         """Give the live session; raises ToolError where there is none to be had."""
         ...
 
-    async def request(
-        self,
-        method: str,
-        send: Callable[[Client, OpenCall], Awaitable[R]],
-        *,
-        repeatable: bool,
-    ) -> R:
-        """Make one request; raises ToolError where it gets no answer."""
+    async def list_page(self, method: str, send: Callable[[Client], Awaitable[R]]) -> R:
+        """Ask for a page of a list; raises ToolError where there is no answer."""
         ...
 
 
@@ -61,11 +55,12 @@ class Catalog:
     def __init__(self, connection: Asked, clock: Callable[[], float]) -> None:
         self._connection = connection
         self._resource_changes = 0
-        name = f"server `{connection.spec.name}`"
-        self._tools = Listing(f"{name}: `tools/list`", self._tool_page, clock)
-        self._resources = Listing(f"{name}: `resources/list`", self._resource_page, clock)
-        self._templates = Listing(f"{name}: `resources/templates/list`", self._template_page, clock)
-        self._prompts = Listing(f"{name}: `prompts/list`", self._prompt_page, clock)
+        self._tools = self._listing("tools/list", self._tool_page, clock)
+        self._resources = self._listing("resources/list", self._resource_page, clock)
+        self._templates = self._listing("resources/templates/list", self._template_page, clock)
+        self._prompts = self._listing("prompts/list", self._prompt_page, clock)
+        self.no_skills_until = -1.0
+        """Until when a list of skills that could not be had counts as empty, for all agents."""
 
     async def tools(self) -> tuple[ListedTool, ...]:
         """Give the tools.
@@ -112,6 +107,11 @@ class Catalog:
         self.resources_changed()
         self.prompts_changed()
 
+    def _listing(self, method: str, fetch: Fetch[T], clock: Callable[[], float]) -> Listing[T]:
+        spec = self._connection.spec
+        what = f"server `{spec.name}`: `{method}`"
+        return Listing(what, fetch, clock, seconds=spec.read_timeout_seconds)
+
     async def _has(self, capability: str) -> bool:
         session = await self._connection.open()
         return getattr(session.client.server_capabilities, capability) is not None
@@ -150,9 +150,7 @@ class Catalog:
         return self._page(items, result.next_cursor, result)
 
     async def _ask(self, method: str, send: Callable[[Client], Awaitable[R]]) -> R:
-        return await self._connection.request(
-            method, lambda client, _call: send(client), repeatable=True
-        )
+        return await self._connection.list_page(method, send)
 
     def _page(self, items: Sequence[T], cursor: str | None, result: CacheableResult) -> Page[T]:
         # 2026-07-28 says how long a list stays fresh. Before that, and where changes are told by a

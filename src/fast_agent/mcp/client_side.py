@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
 
 from fast_agent.mcp.elicitation import answer_elicitation
 from fast_agent.mcp.roots import answer_roots
-from fast_agent.mcp.sampling import SamplingPerson, answer_sampling
+from fast_agent.mcp.sampling import SAMPLING_REFUSED, SamplingPerson, answer_sampling
+from fast_agent.tools.human import HumanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +28,23 @@ if TYPE_CHECKING:
         ListRootsResult,
     )
 
-    from fast_agent.mcp.open_calls import OpenCalls
+    from fast_agent.mcp.open_calls import OpenCall, OpenCalls
     from fast_agent.mcp.sampling import Sampler, SamplingApproval
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
 
 ADDRESS_LIMIT = 5
 """Most addresses a person is asked to open for one request."""
+
+_MORE: Final = "more"
+_MORE_FORM: Final[JsonObject] = {
+    "type": "object",
+    "properties": {_MORE: {"type": "string", "enum": ["yes", "no"]}},
+    "required": [_MORE],
+}
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +69,7 @@ class ServerRequests:
         self._spec = spec
         self._offered = offered
         self._calls = calls
+        self._granting = anyio.Lock()
 
     def options(self) -> dict[str, Any]:
         """Give the SDK client's keyword arguments; what is left out is not declared."""
@@ -83,6 +98,12 @@ class ServerRequests:
             return ErrorData(code=INVALID_REQUEST, message="sampling is not offered")
         person = self._calls.person(None)
         with self._calls.paused():
+            if not await self._grants_answer():
+                from mcp.types import ErrorData
+
+                limit = self._spec.sampling_limit
+                text = f"this call had {limit} model answers, and no person allowed more"
+                return ErrorData(code=SAMPLING_REFUSED, message=text)
             if (
                 isinstance(person, SamplingPerson)
                 and self._spec.sampling_model is None
@@ -97,6 +118,48 @@ class ServerRequests:
                 sampler=sampler,
                 approval=self._offered.approval,
             )
+
+    async def _grants_answer(self) -> bool:
+        """Say whether the server may have another model answer, and count it if so."""
+        limit = self._spec.sampling_limit
+        # One at a time: of requests that come together, one asks the person for all.
+        async with self._granting:
+            call = self._calls.charged(limit)
+            if call is None:
+                return True  # the sampler refuses what no agent's call is open for
+            if call.model_answers >= limit + call.granted_answers and not await self._asks(call):
+                return False
+            call.model_answers += 1
+            return True
+
+    async def _asks(self, call: OpenCall) -> bool:
+        """Ask the person whether a call may have more model answers; a no is not asked again."""
+        if call.refuses_answers:
+            return False
+        limit, name = self._spec.sampling_limit, self._spec.name
+        human = self._calls.person(self._offered.human)
+        if human is not None:
+            request = HumanRequest(
+                message=f"server `{name}` had {call.model_answers} model answers for one call of "
+                f"agent `{call.agent_name}`, at its cost, and wants more\n"
+                f"let it have {limit} more?",
+                agent_name=call.agent_name or "",
+                schema=_MORE_FORM,
+            )
+            answer = await human.ask(request)
+            if answer.action == "accept" and (answer.content or {}).get(_MORE) == "yes":
+                call.granted_answers += limit
+                return True
+        call.refuses_answers = True
+        _log.warning(
+            "server `%s` wanted more than %d model answers for one call of agent `%s`; %s "
+            "(hint: `sampling: {max_answers: N}` of the server allows more)",
+            name,
+            call.model_answers,
+            call.agent_name,
+            "there is nobody to ask" if human is None else "the person did not allow it",
+        )
+        return False
 
     async def elicitation(
         self,

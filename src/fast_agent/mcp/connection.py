@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import anyio
 
 from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.catalog import Catalog
-from fast_agent.mcp.open_calls import OpenCalls
+from fast_agent.mcp.open_calls import OpenCalls, TotalTimeError
 from fast_agent.mcp.untrusted import INSTRUCTIONS_LIMIT, block, one_line
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ RETRY_SECONDS = 5.0
 LOSS_LIMIT = 3
 LOSS_WINDOW_SECONDS = 60.0
 """A server lost so often in this time is given up until the time has passed."""
+
+SHOWN_AFTER_SECONDS = 2.0
+"""How long a server may hold up everything else before people are told what is waited for."""
 
 _SETTLE_SECONDS = 0.5
 _CONNECTION_CLOSED = -32000
@@ -122,7 +126,8 @@ class Connection:
                 await self._bury(session)
             if self._failure is not None and self._clock() - self._failed_at < RETRY_SECONDS:
                 raise ToolError(self._failure.message, hint=self._failure.hint)
-            return await self._start()
+            seconds = self.spec.connect_timeout_seconds
+            return await self._shown("the connection", seconds, self._start)
 
     async def _bury(self, session: LiveSession) -> None:
         await session.done.wait()
@@ -176,7 +181,7 @@ class Connection:
         agent_name: str | None = None,
         human: Human | None = None,
     ) -> T:
-        """Make one request.
+        """Make one request; it may take `read_timeout_seconds`, and longer where progress comes.
 
         Args:
             method: The protocol's method, for messages.
@@ -188,31 +193,87 @@ class Connection:
         Raises:
             ToolError: There is no connection, no answer in time, or an error for an answer.
         """
-        try:
-            return await self._attempt(method, send, agent_name, human)
-        except ConnectionLostError as lost:
-            if not (repeatable or lost.unsent):
-                raise
-        return await self._attempt(method, send, agent_name, human)
+        spec = self.spec
+        limits = _Limits(
+            "read_timeout_seconds",
+            spec.read_timeout_seconds,
+            max(spec.call_timeout_seconds, spec.read_timeout_seconds),
+        )
+
+        async def attempt() -> T:
+            return await self._attempt(method, send, limits, agent_name, human)
+
+        return await _again(attempt, repeatable=repeatable)
+
+    async def list_page(self, method: str, send: Callable[[Client], Awaitable[T]]) -> T:
+        """Ask for a page of a list; it may take `list_timeout_seconds`, and a wait is shown.
+
+        An agent's turn waits for the lists of its servers before it says a word.
+
+        Args:
+            method: The protocol's method, for messages.
+            send: Sends it by the SDK's client and awaits the answer.
+
+        Raises:
+            ToolError: There is no connection, no answer in time, or an error for an answer.
+        """
+        seconds = self.spec.list_timeout_seconds
+        limits = _Limits("list_timeout_seconds", seconds, seconds)
+
+        async def attempt() -> T:
+            return await self._attempt(method, lambda client, _: send(client), limits)
+
+        async def ask() -> T:
+            return await _again(attempt, repeatable=True)
+
+        await self.open()  # its wait is shown as that for the connection
+        return await self._shown(f"`{method}`", seconds, ask)
+
+    async def _shown(self, what: str, seconds: float, act: Callable[[], Awaitable[T]]) -> T:
+        """Do something, and tell people about the wait if it takes a while."""
+        results: list[T] = []
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._report_wait, what, seconds)
+            try:
+                results.append(await act())
+            except Exception as problem:  # noqa: BLE001 - raised below, not as a group
+                failure = problem
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return results[0]
+
+    async def _report_wait(self, what: str, seconds: float) -> None:
+        await anyio.sleep(SHOWN_AFTER_SECONDS)
+        _log.warning("still waiting for server `%s`: %s, %g s at most", self.name, what, seconds)
 
     async def _attempt(
         self,
         method: str,
         send: Callable[[Client, OpenCall], Awaitable[T]],
-        agent_name: str | None,
-        human: Human | None,
+        limits: _Limits,
+        agent_name: str | None = None,
+        human: Human | None = None,
     ) -> T:
         from fast_agent.mcp.refusal import refusal
 
         session = await self.open()
-        seconds = self.spec.read_timeout_seconds
         try:
-            with self.calls.waiting(agent_name, seconds, human) as call:
+            with self.calls.waiting(
+                agent_name, limits.seconds, human, total_seconds=limits.total_seconds
+            ) as call:
                 return await self._send(session, send, call)
+        except TotalTimeError as problem:
+            raise ToolError(
+                f"server `{self.name}` did not end `{method}` within {limits.total_seconds:g} s, "
+                "although it reported progress",
+                hint="raise the server's `call_timeout_seconds` if it needs longer",
+            ) from problem
         except TimeoutError as problem:
             raise ToolError(
-                f"server `{self.name}` did not answer `{method}` within {seconds:g} s",
-                hint="raise the server's `read_timeout_seconds` if it needs longer",
+                f"server `{self.name}` did not answer `{method}` within {limits.seconds:g} s",
+                hint=f"raise the server's `{limits.setting}` if it needs longer",
             ) from problem
         except FastAgentError:
             raise
@@ -274,6 +335,25 @@ class Connection:
         if session is not None:
             session.end()
             await session.done.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How long a request may take: without a sign of the server by `setting`, and in all."""
+
+    setting: str
+    seconds: float
+    total_seconds: float
+
+
+async def _again(attempt: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
+    """Make a request, and once more where the connection was lost and that does no harm."""
+    try:
+        return await attempt()
+    except ConnectionLostError as lost:
+        if not (repeatable or lost.unsent):
+            raise
+    return await attempt()
 
 
 class ConnectionLostError(ToolError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -13,10 +14,14 @@ from fast_agent.errors import ToolError
 
 PAGE_LIMIT = 250
 ITEM_LIMIT = 10_000
+"""Most entries of one list; what comes after them is left out with a warning."""
+
 LEAST_SECONDS = 1.0
 """How long a list is kept at least, whatever the server says of its freshness."""
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +49,21 @@ class Listing(Generic[T]):
         what: The server and what it lists, for messages.
         fetch: Fetches the page at a cursor.
         clock: Seconds that never go back.
+        seconds: Longest wait for all pages together.
     """
 
-    def __init__(self, what: str, fetch: Fetch[T], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, what: str, fetch: Fetch[T], clock: Callable[[], float], *, seconds: float = inf
+    ) -> None:
         self._what = what
+        self._seconds = seconds
         self._fetch = fetch
         self._clock = clock
         self._lock = anyio.Lock()
         self._items: tuple[T, ...] | None = None
         self._fresh_until = -inf
         self._changes = 0
+        self._is_cut = False
 
     def changed(self) -> None:
         """Fetch it anew at the next need."""
@@ -72,13 +82,18 @@ class Listing(Generic[T]):
             if self._items is not None and self._clock() < self._fresh_until:
                 return self._items
             changes = self._changes
-            items, fresh_seconds = await self._all()
+            items, fresh_seconds = await self._in_time()
             if items != self._items:
                 self._items = items
             # A change told while the pages came in makes them old already.
             if changes == self._changes:
                 self._fresh_until = self._clock() + max(fresh_seconds, LEAST_SECONDS)
             return self._items or ()
+
+    async def _in_time(self) -> tuple[tuple[T, ...], float]:
+        with anyio.move_on_after(self._seconds):
+            return await self._all()
+        raise ToolError(f"{self._what}: its pages did not end within {self._seconds:g} s")
 
     async def _all(self) -> tuple[tuple[T, ...], float]:
         items: list[T] = []
@@ -90,11 +105,19 @@ class Listing(Generic[T]):
             items.extend(page.items)
             fresh_seconds = min(fresh_seconds, page.fresh_seconds)
             cursor = page.cursor
+            if len(items) > ITEM_LIMIT:
+                self._warn_of_cut()
+                return tuple(items[:ITEM_LIMIT]), fresh_seconds
             if cursor is None:
                 return tuple(items), fresh_seconds
             if cursor in seen:
                 raise ToolError(f"{self._what}: the pages do not end, a cursor came again")
-            if len(items) > ITEM_LIMIT:
-                raise ToolError(f"{self._what}: over {ITEM_LIMIT:,} entries")
             seen.add(cursor)
         raise ToolError(f"{self._what}: over {PAGE_LIMIT} pages")
+
+    def _warn_of_cut(self) -> None:
+        if not self._is_cut:
+            self._is_cut = True
+            _log.warning(
+                "%s has over %s entries; the first ones are used", self._what, f"{ITEM_LIMIT:,}"
+            )

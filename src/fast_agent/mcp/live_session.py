@@ -35,9 +35,10 @@ from pydantic import ValidationError
 from fast_agent import __version__
 from fast_agent.errors import ToolError, TrustError
 from fast_agent.mcp.client_side import ServerRequests
+from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.server_log import forward
-from fast_agent.mcp.stdio import MESSAGE_LIMIT, ServerProcess
+from fast_agent.mcp.stdio import ServerProcess
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.mcp.watched_stream import WatchedStream
 from fast_agent.resources.skill_client.entry import EXTENSION
@@ -204,10 +205,15 @@ class LiveSession:
     async def _http(self, target: HttpTarget) -> AsyncGenerator[TransportStreams]:
         async with (
             httpx2.AsyncClient(
-                headers=dict(target.headers),
+                headers={"accept-encoding": ENCODINGS} | dict(target.headers),
                 # How long an answer may take is decided for each request, not by the socket.
                 timeout=httpx2.Timeout(30.0, read=None),
-                event_hooks={"response": [self._on_response]},
+                event_hooks={
+                    "response": [
+                        self._on_response,
+                        MessageBounds(self._spec.name).apply_to_response,
+                    ]
+                },
                 transport=self._guard(),
                 trust_env=self._spec.grant is None,
             ) as http,

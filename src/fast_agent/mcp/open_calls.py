@@ -14,10 +14,30 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
 
 
-class OpenCall:
-    """One request that waits for its answer."""
+class TotalTimeError(TimeoutError):
+    """A request took longer than it may in all, although the server showed that it works."""
 
-    __slots__ = ("agent_name", "human", "scope", "seconds")
+
+class OpenCall:
+    """One request that waits for its answer.
+
+    Attributes:
+        model_answers: How many model answers the server got for it.
+        granted_answers: How many a person let it have over the limit of the server.
+        refuses_answers: Whether it gets no more, because a person said so or none can be asked.
+    """
+
+    __slots__ = (
+        "agent_name",
+        "granted_answers",
+        "human",
+        "model_answers",
+        "refuses_answers",
+        "scope",
+        "seconds",
+        "seconds_left",
+        "stops_at",
+    )
 
     def __init__(
         self,
@@ -25,16 +45,35 @@ class OpenCall:
         seconds: float,
         scope: anyio.CancelScope,
         human: Human | None = None,
+        *,
+        total_seconds: float = inf,
     ) -> None:
         self.agent_name = agent_name
         self.human = human
         self.seconds = seconds
         self.scope = scope
+        self.seconds_left = total_seconds
+        self.stops_at = inf
+        self.model_answers = 0
+        self.granted_answers = 0
+        self.refuses_answers = False
 
     def renew(self) -> None:
         """Start the waiting time anew, because the server showed that it works."""
         if self.scope.deadline != inf:
-            self.scope.deadline = anyio.current_time() + self.seconds
+            self.scope.deadline = min(anyio.current_time() + self.seconds, self.stops_at)
+
+    def pause(self) -> None:
+        """Let the deadlines stand still."""
+        if self.scope.deadline != inf:
+            self.seconds_left = self.stops_at - anyio.current_time()
+            self.scope.deadline = self.stops_at = inf
+
+    def resume(self) -> None:
+        """Start the waiting time anew, and let the total time run on."""
+        now = anyio.current_time()
+        self.stops_at = now + self.seconds_left
+        self.scope.deadline = min(now + self.seconds, self.stops_at)
 
 
 class OpenCalls:
@@ -54,6 +93,11 @@ class OpenCalls:
         """The agents that wait, each once, in the order of their calls."""
         return tuple(dict.fromkeys(call.agent_name for call in self._calls if call.agent_name))
 
+    @property
+    def count(self) -> int:
+        """How many requests wait for their answer."""
+        return len(self._calls)
+
     def person(self, usual: Human | None) -> Human | None:
         """Give the way to the person that a question of the server is for.
 
@@ -69,26 +113,58 @@ class OpenCalls:
             return usual
         return ways[0] if all(way is ways[0] for way in ways) else None
 
+    def charged(self, limit: int) -> OpenCall | None:
+        """Return the call that the next model answer for the server is charged to.
+
+        Nobody can tell which of several open calls it is for; each may have its share.
+
+        Args:
+            limit: Most model answers a call may have without a question to a person.
+
+        Returns:
+            One that may have more, else the first; None where no agent's call is open.
+        """
+        calls = [call for call in self._calls if call.agent_name is not None]
+        for call in calls:
+            if call.model_answers < call.granted_answers + limit:
+                return call
+        return calls[0] if calls else None
+
     @contextmanager
     def waiting(
-        self, agent_name: str | None, seconds: float, human: Human | None = None
+        self,
+        agent_name: str | None,
+        seconds: float,
+        human: Human | None = None,
+        *,
+        total_seconds: float = inf,
     ) -> Generator[OpenCall]:
-        """Wait for one answer, at most `seconds` of the server's own time.
+        """Wait for one answer.
+
+        Args:
+            agent_name: The agent it is for, or None.
+            seconds: Longest wait for a sign of the server, in its own time.
+            human: The way to the person it is for, or None for the usual one.
+            total_seconds: Longest wait in all, in the server's own time.
 
         Raises:
+            TotalTimeError: The server gave signs, but the time in all is up.
             TimeoutError: The time is up.
         """
-        with anyio.CancelScope() as scope:
-            call = OpenCall(agent_name, seconds, scope, human)
+        scope = anyio.CancelScope()
+        call = OpenCall(agent_name, seconds, scope, human, total_seconds=total_seconds)
+        with scope:
             self._calls[call] = None
-            scope.deadline = inf if self._pauses else anyio.current_time() + seconds
+            if not self._pauses:
+                call.resume()
             try:
                 yield call
             finally:
                 del self._calls[call]
                 self._ended.set()
         if scope.cancelled_caught:
-            raise TimeoutError
+            is_total = seconds < total_seconds and scope.deadline == call.stops_at
+            raise TotalTimeError if is_total else TimeoutError
 
     async def none_open(self) -> None:
         """Wait until no request waits for its answer."""
@@ -101,12 +177,11 @@ class OpenCalls:
         """Let the deadlines stand still."""
         self._pauses += 1
         for call in self._calls:
-            call.scope.deadline = inf
+            call.pause()
         try:
             yield
         finally:
             self._pauses -= 1
             if not self._pauses:
-                now = anyio.current_time()
                 for call in self._calls:
-                    call.scope.deadline = now + call.seconds
+                    call.resume()

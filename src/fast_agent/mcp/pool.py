@@ -19,7 +19,7 @@ from fast_agent.mcp.toolset import McpToolset
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
     from types import TracebackType
 
     from anyio.abc import TaskGroup
@@ -59,6 +59,9 @@ class ServerPool:
         specs: The servers known at the start; names differ.
         offered: What this client does for servers.
         clock: Seconds that never go back.
+
+    Attributes:
+        clock: The same.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class ServerPool:
     ) -> None:
         self._specs = {spec.name: spec for spec in specs}
         self._offered = offered or ClientSide()
-        self._clock = clock
+        self.clock = clock
         self._connections: dict[str, Connection] = {}
         self._claims: dict[str, frozenset[str]] = {}
         """The agents that brought a server; one that is not here belongs to the whole app."""
@@ -182,7 +185,7 @@ class ServerPool:
             raise ToolError(f"there is no MCP server `{name}`", hint=self._hint(name))
         connection = self._connections.get(name)
         if connection is None:
-            connection = Connection(spec, self._offered, self._begin, self._clock)
+            connection = Connection(spec, self._offered, self._begin, self.clock)
             self._connections[name] = connection
         return connection
 
@@ -194,13 +197,18 @@ class ServerPool:
         """
         return tuple([self.connection(name) for name in names])
 
-    def toolset(self, name: str, allowed: ServerFilter) -> McpToolset:
-        """Give the tools of a server as an agent may use them.
+    def toolset(
+        self,
+        name: str,
+        allowed: ServerFilter,
+        has_skills: Callable[[], Awaitable[bool]] | None = None,
+    ) -> McpToolset:
+        """Give the tools of a server as an agent may use them; see `McpToolset`.
 
         Raises:
             ToolError: There is no such server.
         """
-        return McpToolset(self.connection(name), allowed)
+        return McpToolset(self.connection(name), allowed, has_skills)
 
     def resources(self, name: str, allowed: ServerFilter) -> ServerResources:
         """Give the resources of a server as an agent may use them.

@@ -8,6 +8,7 @@ from mcp import InputRequiredRoundsExceededError
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
+    PARSE_ERROR,
     URL_ELICITATION_REQUIRED,
     ElicitationRequiredErrorData,
     ElicitRequestURLParams,
@@ -15,6 +16,9 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from fast_agent.mcp.untrusted import one_line
+
+_UNREADABLE = "Failed to parse"
+"""How transports report an answer they cannot read, with the code of a parse error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,9 @@ def refusal(problem: Exception) -> Refusal | None:
     match problem:
         case MCPError():
             closed = problem.code == CONNECTION_CLOSED
+            if problem.code == PARSE_ERROR and problem.message.startswith(_UNREADABLE):
+                said = problem.message.partition(": ")[2]
+                return Refusal(f"got an answer that cannot be decoded: {one_line(said)}")
             return Refusal(
                 f"{'got no answer' if closed else 'was refused'}: {one_line(problem.message)}",
                 closed=closed,

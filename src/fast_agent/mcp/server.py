@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 DEFAULT_CONNECT_TIMEOUT = 30.0
 DEFAULT_READ_TIMEOUT = 300.0
+DEFAULT_LIST_TIMEOUT = 30.0
+DEFAULT_CALL_TIMEOUT = 3600.0
+DEFAULT_SAMPLING_LIMIT = 20
 DEFAULT_RESULT_LIMIT = 1_000_000
 
 _NO_TEXT: Mapping[str, str] = {}
@@ -126,8 +129,12 @@ class ServerSpec:
         read_timeout_seconds: Longest wait for an answer. Progress starts it anew, and it stands
             still while a person or a model is asked on the server's behalf.
         connect_timeout_seconds: Longest wait for a connection.
+        list_timeout_seconds: Longest wait for a page of a list.
+        call_timeout_seconds: Longest time of one request in all, whatever progress the server
+            reports; at least `read_timeout_seconds`.
         sampling: Whether it may ask for model answers.
         sampling_model: The model that answers it; None is the agent's own.
+        sampling_limit: Most model answers for one call without a question to the person.
         elicitation: Whether it may ask the person questions.
         result_limit: Most characters of text kept of one result; base64 may be 16 times as long.
         protocol: Which protocol to speak: `auto` asks the server, `legacy` is the handshake of
@@ -142,8 +149,11 @@ class ServerSpec:
     roots: tuple[Root, ...] = ()
     read_timeout_seconds: float = DEFAULT_READ_TIMEOUT
     connect_timeout_seconds: float = DEFAULT_CONNECT_TIMEOUT
+    list_timeout_seconds: float = DEFAULT_LIST_TIMEOUT
+    call_timeout_seconds: float = DEFAULT_CALL_TIMEOUT
     sampling: bool = True
     sampling_model: str | None = None
+    sampling_limit: int = DEFAULT_SAMPLING_LIMIT
     elicitation: bool = True
     result_limit: int = DEFAULT_RESULT_LIMIT
     protocol: Protocol = "auto"
@@ -217,8 +227,11 @@ def _configured(server: ServerSettings) -> ServerSpec:
         ),
         read_timeout_seconds=server.read_timeout_seconds or DEFAULT_READ_TIMEOUT,
         connect_timeout_seconds=server.connect_timeout_seconds or DEFAULT_CONNECT_TIMEOUT,
+        list_timeout_seconds=server.list_timeout_seconds or DEFAULT_LIST_TIMEOUT,
+        call_timeout_seconds=server.call_timeout_seconds or DEFAULT_CALL_TIMEOUT,
         sampling=server.sampling,
         sampling_model=server.sampling_model,
+        sampling_limit=server.sampling_limit or DEFAULT_SAMPLING_LIMIT,
         elicitation=server.elicitation,
         protocol=server.protocol,
         declared=declared,

@@ -69,12 +69,16 @@ class ServerSkills:
         self._connection = connection
         self._allowed = allowed
         self._clock = clock
-        self._list = Listing(f"server `{connection.name}`: `skills/list`", self._page, clock)
+        self._list = Listing(
+            f"server `{connection.name}`: `skills/list`",
+            self._page,
+            clock,
+            seconds=connection.spec.read_timeout_seconds,
+        )
         self._changes = -1
         self._listed: Sequence[object] | None = None
         self._entries: tuple[SkillEntry, ...] = ()
         self._inventories: dict[str, SkillResource] = {}
-        self._failed_until = -1.0
         self._reported: set[str] = set()
 
     @property
@@ -88,7 +92,7 @@ class ServerSkills:
         A list that cannot be had counts as empty for a while, and is reported in the log: an agent
         has other things to do than skills.
         """
-        if self._clock() < self._failed_until:
+        if self._clock() < self._connection.catalog.no_skills_until:
             return ()
         try:
             extended = await self._extended()
@@ -97,7 +101,7 @@ class ServerSkills:
             else:
                 listed = await self._connection.catalog.resources()
         except ToolError as problem:
-            self._failed_until = self._clock() + RETRY_SECONDS
+            self._connection.catalog.no_skills_until = self._clock() + RETRY_SECONDS
             self._report(f"its skills cannot be listed: {problem.message}")
             return ()
         if listed is not self._listed:
@@ -113,10 +117,17 @@ class ServerSkills:
 
     async def has_unlisted(self) -> bool:
         """Say whether the server may have skills it does not list, as the extension allows."""
-        if self._clock() < self._failed_until:
+        if self._clock() < self._connection.catalog.no_skills_until:
             return False
         try:
             return await self._extended()
+        except ToolError:
+            return False
+
+    async def has_any(self) -> bool:
+        """Say whether the server has skills, or declares that it may: also if it lists none now."""
+        try:
+            return await self._extended() or bool(await self.skills())
         except ToolError:
             return False
 
@@ -196,10 +207,10 @@ class ServerSkills:
 
         request = Request[dict[str, Any], str](method=method, params=params)
 
-        async def send(client: Client, _call: object) -> RootModel[dict[str, Any]]:
+        async def send(client: Client) -> RootModel[dict[str, Any]]:
             return await client.session.send_request(request, RootModel[dict[str, Any]])
 
-        return (await self._connection.request(method, send, repeatable=True)).root
+        return (await self._connection.list_page(method, send)).root
 
     def _of_entries(self, listed: Sequence[JsonValue]) -> tuple[SkillEntry, ...]:
         found: dict[str, SkillEntry] = {}

@@ -8,20 +8,32 @@ so that nothing a server started outlives it.
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
+import re
 import signal
 from collections import deque
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 import anyio.abc
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import (
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
 
 from fast_agent.errors import ToolError
+from fast_agent.mcp.message_bounds import MESSAGE_LIMIT, VALUE_LIMIT, MessageBounds, values_of
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.tools.private_process import make_private
 
@@ -30,11 +42,14 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
+    from mcp.types import JSONRPCMessage, RequestId
 
     from fast_agent.mcp.server import StdioTarget
 
-MESSAGE_LIMIT = 64 * 1024 * 1024
-"""Longest message a server may send, in bytes."""
+_HEAD_ID: Final = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,18}|"[^"\\]{1,200}")'
+)
+"""Where an answer names its request before anything else, as most servers write it."""
 
 _SHOWN_BYTES = 400
 _TAIL_LINES = 20
@@ -56,6 +71,8 @@ class ServerProcess:
         self._target = target
         self._process: anyio.abc.Process | None = None
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._unanswered: dict[RequestId, None] = {}
+        self._bounds = MessageBounds(name)
 
     @property
     def pid(self) -> int | None:
@@ -147,10 +164,35 @@ class ServerProcess:
         with suppress(*over):
             async with incoming:
                 async for line in _lines(stdout, MESSAGE_LIMIT):
-                    await incoming.send(_parse(line))
+                    for item in self._read_line(line):
+                        await incoming.send(item)
         # A server that still writes while it is being closed must not block on a full pipe.
         with suppress(*over):
             async for _ in stdout:
+                pass
+
+    def _read_line(self, line: bytes) -> list[SessionMessage | Exception]:
+        """Read a message; one that cannot be read fails the requests it may have answered."""
+        try:
+            message = _parse(self._bounds.apply(line))
+        except ValueError as problem:
+            failed = failed_requests(line, tuple(self._unanswered))
+            for request_id in failed:
+                self._unanswered.pop(request_id, None)
+            reason = f"Failed to parse the answer: {problem}"
+            return [_failure(request_id, reason) for request_id in failed] or [problem]
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._unanswered.pop(message.id, None)
+        return [SessionMessage(message)]
+
+    def _note(self, message: JSONRPCMessage) -> None:
+        """Remember which requests wait for an answer."""
+        match message:
+            case JSONRPCRequest():
+                self._unanswered[message.id] = None
+            case JSONRPCNotification(method="notifications/cancelled", params=dict() as params):
+                self._unanswered.pop(cast("RequestId", params.get("requestId")), None)
+            case _:
                 pass
 
     async def _write(
@@ -165,6 +207,7 @@ class ServerProcess:
                 return
             async with outgoing:
                 async for message in outgoing:
+                    self._note(message.message)
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await stdin.send(text.encode() + b"\n")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
@@ -210,12 +253,69 @@ async def _lines(
         yield b"".join(pieces)[: limit if cut else None]
 
 
-def _parse(line: bytes) -> SessionMessage | Exception:
+def _parse(line: bytes) -> JSONRPCMessage:
+    """Read a message.
+
+    Raises:
+        ValueError: It cannot be read; the text says why, with its beginning.
+    """
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError as problem:
         shown = one_line(line[:_SHOWN_BYTES].decode("utf-8", "replace"), 80)
-        return ValueError(f"not a protocol message: `{shown}`")
+        reason = _reason(problem)
+        raise ValueError(f"not a protocol message{reason}: `{shown}`") from None
+
+
+def _reason(problem: ValueError) -> str:
+    """Say where a line is no JSON; empty where it is."""
+    if isinstance(problem, ValidationError):
+        first = problem.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            return f" ({one_line(first['msg'].removeprefix('Invalid JSON: '), 100)})"
+    return ""
+
+
+def failed_requests(line: bytes, unanswered: tuple[RequestId, ...]) -> tuple[RequestId, ...]:
+    """Find the requests that a line which cannot be read may have answered.
+
+    Args:
+        line: The line.
+        unanswered: The requests that wait.
+
+    Returns:
+        The one the line names; all of them where it is a message that names none; none where it
+        is no answer at all, as with programs that print to their standard output.
+    """
+    if not line.lstrip().startswith(b"{"):
+        return ()
+    named: object = None
+    # What Python reads is more than the protocol allows: lone surrogates, `NaN`, wrong bytes.
+    parsed = _loads(line) if values_of(line) <= VALUE_LIMIT else None
+    if isinstance(parsed, dict):
+        fields = cast("dict[str, object]", parsed)
+        if "method" in fields or not fields.keys() & {"jsonrpc", "id"}:
+            return ()
+        named = fields.get("id")
+    elif (head := _HEAD_ID.match(line)) is not None:
+        named = _loads(head[1])
+    elif b'"jsonrpc"' not in line:
+        return ()
+    if named is None:
+        return unanswered
+    return tuple([one for one in unanswered if str(one) == str(named)])
+
+
+def _loads(data: bytes) -> object:
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _failure(request_id: RequestId, reason: str) -> SessionMessage:
+    error = ErrorData(code=PARSE_ERROR, message=reason)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
 async def _end(process: anyio.abc.Process, heard: anyio.Event) -> None:

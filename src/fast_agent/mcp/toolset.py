@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.content import error_result, tool_result
@@ -13,6 +14,8 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.tools.tool_name import server_tool_name
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from mcp.client import Client
     from mcp.types import CallToolResult
 
@@ -24,6 +27,18 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import ToolContext, ToolSource
 
 _log = logging.getLogger(__name__)
+
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_VERBS: Final = (
+    "(?:load|read|get|use|activate|open|view|show|invoke|fetch|run|execute|list|search|find)"
+)
+_FILES: Final = "(?:_(?:file|files|resource|resources|content|contents|instructions|md))?"
+_SKILL_TOOL: Final = re.compile(f"(?:{_VERBS}_)?skills?{_FILES}|skills?_{_VERBS}{_FILES}")
+
+
+def is_skill_tool(name: str) -> bool:
+    """Whether a server's tool gives the text of its skills, by its name, such as `load_skill`."""
+    return _SKILL_TOOL.fullmatch(_WORD_START.sub("_", name).strip("_").lower()) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +83,23 @@ class McpToolset:
     Args:
         connection: The server, shared with other agents.
         allowed: The agent's filters. They hold when a tool is called as much as when it is listed.
+        has_skills: Says whether the agent loads skills of the server through the gate; then the
+            server's own tools for skills, which would go around it, are left out. None if it
+            never does.
     """
 
-    def __init__(self, connection: Connection, allowed: ServerFilter) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        allowed: ServerFilter,
+        has_skills: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         self._connection = connection
         self._allowed = allowed
+        self._has_skills = has_skills
         self._listed: tuple[ListedTool, ...] | None = None
         self._tools: tuple[McpTool, ...] = ()
+        self._tools_without_skills: tuple[McpTool, ...] = ()
 
     @property
     def server_name(self) -> str:
@@ -90,8 +115,12 @@ class McpToolset:
         listed = await self._connection.catalog.tools()
         if listed is not self._listed:
             self._tools = tuple(self._usable(listed))
+            kept = tuple([tool for tool in self._tools if not is_skill_tool(tool.listed.name)])
+            self._tools_without_skills = self._tools if len(kept) == len(self._tools) else kept
             self._listed = listed
-        return self._tools
+        if self._tools_without_skills is self._tools or self._has_skills is None:
+            return self._tools
+        return self._tools_without_skills if await self._has_skills() else self._tools
 
     async def call_tool(
         self, name: str, call: ToolCall, context: ToolContext, *, repeatable: bool = False

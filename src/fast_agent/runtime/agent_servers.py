@@ -56,11 +56,13 @@ class AgentServers:
         self.toolsets: tuple[Toolset, ...] = ()
         # Held, not looked up again: after a reload, other servers may have the names.
         self._connections: tuple[Connection, ...] = ()
+        self._pool = pool
         if pool is not None:
             self.names = _names(config, pool, directory)
             self._connections = pool.connections(self.names)
             self.toolsets = tuple([self._toolset(name, pool) for name in self.names])
         self._instructions: tuple[ServerInstructions, ...] = ()
+        self._skills: tuple[ServerSkills, ...] | None = None
         self._open = False
 
     async def open(self) -> None:
@@ -91,17 +93,18 @@ class AgentServers:
         """Give what the servers say about their use; nothing before they are open."""
         return self._instructions
 
-    def skills(self, clock: Callable[[], float]) -> list[ServerSkills]:
-        """Give the skills of each server; none is listed yet.
+    def skills(self) -> tuple[ServerSkills, ...]:
+        """Give the skills of each server, the same at every call; none is listed yet."""
+        if self._skills is None:
+            self._skills = ()
+            if self._pool is not None:
+                from fast_agent.mcp.skills import ServerSkills
 
-        Args:
-            clock: Seconds that never go back.
-        """
-        if not self._connections:
-            return []
-        from fast_agent.mcp.skills import ServerSkills
-
-        return [ServerSkills(one, self._allowed, clock) for one in self._connections]
+                allowed, clock = self._allowed, self._pool.clock
+                self._skills = tuple(
+                    [ServerSkills(one, allowed, clock) for one in self._connections]
+                )
+        return self._skills
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
         """Read a resource of one of the servers.
@@ -127,7 +130,10 @@ class AgentServers:
         return await ask_contents(f"{server} {uri}", read, self._tape)
 
     def _toolset(self, server: str, pool: ServerPool) -> Toolset:
-        toolset: Toolset = pool.toolset(server, self._allowed)
+        async def has_skills() -> bool:
+            return await self.skills()[self.names.index(server)].has_any()
+
+        toolset: Toolset = pool.toolset(server, self._allowed, has_skills)
         if self._gate is not None:
             from fast_agent.tools.skill_gate import gated_toolset
 

@@ -70,7 +70,6 @@ class AgentSkills:
     ) -> None:
         self._directories, self._optional = directories_of(config, settings, around.workspace)
         self._servers = servers
-        self._clock = around.monotonic
         self._in_prompt = template.uses("agentSkills")
         self._gate = gate
         self._catalog: SkillCatalog | None = None
@@ -127,7 +126,7 @@ class AgentSkills:
         sources: list[SkillSource] = []
         if self._directories:
             sources.append(LocalSkills(self._directories, optional=self._optional))
-        sources += self._servers.skills(self._clock)
+        sources += self._servers.skills()
         self._catalog = SkillCatalog(sources)
         gate = self._gate() if self._gate else None
         return SkillTools(self._catalog, gate, describe=not self._in_prompt)
