@@ -144,6 +144,7 @@ class ServerRequests:
                 f"agent `{call.agent_name}`, at its cost, and wants more\n"
                 f"let it have {limit} more?",
                 agent_name=call.agent_name or "",
+                server_name=name,
                 schema=_MORE_FORM,
             )
             answer = await human.ask(request)
