@@ -31,6 +31,8 @@ class FoundSet:
         texts: Texts of those files, kept with an approval to show what changed later.
         models: The models its cards talk to with the person's keys, by agent.
         owner: The user its files belong to, by name, where that is not the person; else None.
+        is_open: Whether everyone may write to it. With an owner, or where it is open, the set gives
+            nothing until it is approved, not even plain cards.
     """
 
     root: Path
@@ -39,6 +41,12 @@ class FoundSet:
     texts: Mapping[str, str] = field(default_factory=_empty, repr=False, hash=False)
     models: Mapping[str, str] = field(default_factory=_empty, hash=False)
     owner: str | None = None
+    is_open: bool = False
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether it gives nothing until it is approved, not even plain cards (TR-F4)."""
+        return self.owner is not None or self.is_open
 
     @cached_property
     def digest(self) -> str:

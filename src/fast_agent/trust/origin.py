@@ -1,0 +1,321 @@
+"""Origin: where the parts of a found set come from, whose they are, and what is inside its root."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Final
+from unicodedata import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+OWN_FOLDERS: Final = frozenset({".fast-agent", ".claude", ".agents"})
+"""Hidden directories of a project that hold cards and skills; what is in them is not hidden."""
+
+_SECRET_NAMES: Final = (
+    "id_*",
+    "*secrets*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.kdbx",
+    "*.keystore",
+    "credentials*",
+)
+_TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - never written to
+
+FileKey = tuple[int, int]
+"""Device and inode: what a file is, however its path is spelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The directory of a found set, and what counts as inside it.
+
+    Args:
+        path: The directory, absolute and without links.
+        is_wide: Whether it is a home, a directory above one, `/`, or one for temporary files or
+            downloads. Only the files of the set itself count as inside then.
+        own: The files of the set, by device and inode.
+    """
+
+    path: Path
+    is_wide: bool = False
+    own: frozenset[FileKey] = frozenset()
+
+    @classmethod
+    def of(cls, path: Path, environ: Mapping[str, str], own: Iterable[Path] = ()) -> Root:
+        """Examine a root.
+
+        Args:
+            path: A directory.
+            environ: The environment, for the places of homes, temporary files and downloads.
+            own: The files of the set.
+        """
+        real = Path(os.path.realpath(path))
+        keys = (key_of(file) for file in own)
+        return cls(real, is_wide(real, environ), frozenset(key for key in keys if key is not None))
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a path ends inside the root, hidden or not.
+
+        Args:
+            path: Absolute; it need not exist, and links in it are followed.
+        """
+        real = end_of(path)
+        if self.is_wide:
+            return key_of(real) in self.own
+        return real.is_relative_to(self.path) or self._holds_by_key(real)
+
+    def is_free(self, path: Path) -> bool:
+        """Return whether a file may be read without approval.
+
+        That is a file of the set, or one inside the root that is neither hidden nor looks secret.
+
+        Args:
+            path: Absolute; links in it are followed.
+        """
+        real = end_of(path)
+        key = key_of(real)
+        if key is not None and key in self.own:
+            return True
+        return self.holds(real) and not looks_secret(PurePath(self.name(real)))
+
+    def name(self, path: Path) -> str:
+        """Return how approvals name a path: relative to the root inside it, else absolute.
+
+        Args:
+            path: Absolute; links in it are followed.
+        """
+        real = end_of(path)
+        if real.is_relative_to(self.path):
+            return real.relative_to(self.path).as_posix()
+        if not self.is_wide and self._holds_by_key(real):
+            return self._relative_by_key(real)
+        return str(real)
+
+    def _holds_by_key(self, real: Path) -> bool:
+        """Return whether a directory above a path is the root in another spelling.
+
+        File systems may ignore case or Unicode's composition, which `realpath` leaves as written.
+        """
+        return self._at(real) is not None
+
+    def _relative_by_key(self, real: Path) -> str:
+        above = self._at(real)
+        return str(real) if above is None else real.relative_to(above).as_posix()
+
+    def _at(self, real: Path) -> Path | None:
+        if real.anchor != self.path.anchor:
+            return None
+        # Only a path as deep as the root can go through it; spelling alone cannot differ in depth.
+        depth = len(self.path.parts)
+        if len(real.parts) < depth:
+            return None
+        above = Path(*real.parts[:depth])
+        if _folded(str(above)) != _folded(str(self.path)):
+            return None
+        key = key_of(self.path)
+        return above if key is not None and key_of(above) == key else None
+
+
+def root_of(path: Path) -> Path:
+    """Return the root of the set that a file or directory belongs to.
+
+    It is the directory that brings it in `.fast-agent/…`, else the directory it is in.
+
+    Args:
+        path: A card, a configuration, a skill, or a directory of them; absolute.
+    """
+    real = Path(os.path.realpath(path))
+    folder = real if real.is_dir() else real.parent
+    for one in (folder, *folder.parents):
+        if one.name in OWN_FOLDERS:
+            return one.parent
+    return folder
+
+
+def is_wide(real: Path, environ: Mapping[str, str]) -> bool:
+    """Return whether a root is too wide for its other files to belong to the set.
+
+    Args:
+        real: The root, absolute and without links.
+        environ: The environment.
+    """
+    homes = [*_homes(environ)]
+    if any(home.is_relative_to(real) for home in homes):
+        return True
+    shared = [*_TEMPORARY, *_folders(environ, "TMPDIR", "TEMP", "TMP", "XDG_DOWNLOAD_DIR")]
+    downloads = [home / "Downloads" for home in homes]
+    return any(Path(os.path.realpath(one)) == real for one in (*shared, *downloads))
+
+
+def looks_secret(place: PurePath) -> bool:
+    """Return whether a path below a root is hidden, or named as secrets are.
+
+    Args:
+        place: The path relative to the root. `.fast-agent`, `.claude` and `.agents` are not hidden.
+    """
+    for part in place.parts:
+        name = _folded(part)
+        if name.startswith(".") and name not in OWN_FOLDERS:
+            return True
+        if any(fnmatchcase(name, one) for one in _SECRET_NAMES):
+            return True
+    return False
+
+
+def end_of(path: Path) -> Path:
+    """Return where a path ends, with every link followed; it need not exist."""
+    return Path(os.path.realpath(path))
+
+
+def key_of(path: Path) -> FileKey | None:
+    """Return the device and inode of a file, links followed; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - fast
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whose the files of a set are.
+
+    Args:
+        owner: The other user some of them belong to, by name; None where there is none.
+        open_path: One that everyone may write to, absolute; None where there is none.
+    """
+
+    owner: str | None = None
+    open_path: str | None = None
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether the set gives nothing until it is approved, not even plain cards."""
+        return self.owner is not None or self.open_path is not None
+
+
+def ownership_of(files: Iterable[str], root: Path, *, user: int | None = None) -> Ownership:
+    """Look whose files are, and the directories from the root down to them.
+
+    Files of root count as the person's: root could change anything anyway.
+
+    Args:
+        files: Absolute paths, which need not exist.
+        root: The root of the set, without links.
+        user: The person's user id; None is that of the process.
+    """
+    if os.name != "posix":
+        return Ownership()
+    me = os.geteuid() if user is None else user
+    owner: int | None = None
+    open_path: str | None = None
+    for path in _with_folders(files, str(root)):
+        try:
+            found = os.stat(path)  # noqa: PTH116 - fast
+        except OSError:
+            continue
+        if found.st_uid not in (me, 0) and owner is None:
+            owner = found.st_uid
+        if found.st_mode & stat.S_IWOTH and open_path is None:
+            open_path = path
+    return Ownership(None if owner is None else _user_name(owner), open_path)
+
+
+def home_fault(
+    home: Path, *, cwd: Path, roots: Iterable[Path] = (), account: Path | None = None
+) -> str | None:
+    """Return why the home of the program is not the person's own (TR-F3).
+
+    Its configuration counts as found then, and its approvals are not read.
+
+    Args:
+        home: The home of the program; it need not exist.
+        cwd: The working directory.
+        roots: The roots of the sets that were found.
+        account: The account's home; None asks the user database.
+
+    Returns:
+        Words that follow its path, such as "lies in the project"; None where it is their own.
+    """
+    real = end_of(home)
+    if os.name == "posix":
+        try:
+            found = real.stat()
+        except OSError:
+            found = None
+        if found is not None and found.st_uid != os.geteuid():
+            return f"belongs to the user `{_user_name(found.st_uid)}`"
+        if found is not None and found.st_mode & stat.S_IWOTH:
+            return "may be written to by everyone"
+    own = account_home() if account is None else end_of(account)
+    repository = repository_above(end_of(cwd))
+    for place in (*map(end_of, roots), *(() if repository is None else (repository,))):
+        if real.is_relative_to(place) and place != own:
+            return f"lies in the project `{place}`"
+    return None
+
+
+def repository_above(folder: Path) -> Path | None:
+    """Return the directory of the repository a directory is in; None where it is in none."""
+    for one in (folder, *folder.parents):
+        if os.path.lexists(one / ".git"):
+            return one
+    return None
+
+
+@lru_cache(maxsize=1)
+def account_home() -> Path | None:
+    """Return the home of the account by the user database; None where there is none."""
+    try:
+        import pwd
+
+        return end_of(Path(pwd.getpwuid(os.geteuid()).pw_dir))
+    except (ImportError, KeyError):
+        return None
+
+
+def _homes(environ: Mapping[str, str]) -> Iterable[Path]:
+    yield from map(end_of, map(Path, _folders(environ, "HOME", "USERPROFILE")))
+    account = account_home()
+    if account is not None:
+        yield account
+
+
+def _folders(environ: Mapping[str, str], *names: str) -> Iterable[str]:
+    return [environ[name] for name in names if environ.get(name)]
+
+
+def _with_folders(files: Iterable[str], root: str) -> Iterable[str]:
+    """Yield files, and each directory between them and the root once."""
+    seen: set[str] = {root}
+    yield root
+    for file in files:
+        yield file
+        folder = os.path.dirname(file)  # noqa: PTH120 - fast
+        while folder not in seen and folder.startswith(root):
+            seen.add(folder)
+            yield folder
+            folder = os.path.dirname(folder)  # noqa: PTH120 - fast
+
+
+def _user_name(user: int) -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(user).pw_name
+    except (ImportError, KeyError):
+        return str(user)
+
+
+def _folded(name: str) -> str:
+    """Return a name as a file system that ignores case and composition compares it."""
+    return name.casefold() if name.isascii() else normalize("NFC", name).casefold()
