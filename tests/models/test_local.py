@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from bench.local_eval.first_questions import FIRST_QUESTIONS, ask_first, write_starter_set
 
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError
@@ -128,6 +129,72 @@ async def test_a_call_written_as_text_is_a_call(pool: EnginePool) -> None:
     assert response.message.stop_reason == "toolUse"
     assert response.message.text == "Well:"
     assert "".join(delta.text for delta in deltas).rstrip() == "Well:"
+
+
+@pytest.mark.spec("MODEL-16")
+async def test_the_default_is_the_likeliest_answer_and_a_temperature_is_obeyed(
+    pool: EnginePool,
+) -> None:
+    async def texts(temperature: float | None) -> set[str]:
+        found: set[str] = set()
+        for seed in range(4):
+            params = RequestParams(max_tokens=12, seed=seed, temperature=temperature)
+            model = model_of(pool)
+            question = [Message.user("Name an animal and its colour.")]
+            found.add((await model.request(ModelRequest("", question, params=params))).message.text)
+            await model.aclose()
+        return found
+
+    assert len(await texts(None)) == 1
+    assert len(await texts(1.8)) > 1
+
+
+@pytest.mark.spec("MODEL-16")
+@pytest.mark.parametrize("temperature", [None, 1.0])
+async def test_an_answer_that_loops_ends_after_its_first_round(
+    pool: EnginePool, temperature: float | None
+) -> None:
+    """A grammar makes the model loop; the model, its runtime and the way out of it are real."""
+    loop = 'root ::= "We sail. " ("Practice is key. ")+'
+    params = RequestParams(
+        max_tokens=300, temperature=temperature, seed=1, extra_body={"grammar": loop}
+    )
+    request = ModelRequest("", [Message.user("How do I sail?")], [WEATHER], params)
+    model = model_of(pool)
+    deltas: list[Delta] = []
+    response = await model.request(request, deltas.append)
+    short = RequestParams(max_tokens=1)
+    prompt = (await model.request(ModelRequest("", request.messages, [WEATHER], short))).usage
+    await model.aclose()
+    assert response.message.text == "We sail. Practice is key."
+    assert response.message.stop_reason == "repetition"
+    assert "".join(delta.text for delta in deltas) == response.message.text
+    assert 10 < response.usage.output_tokens < 100
+    assert response.usage.input_tokens == prompt.input_tokens
+
+
+@pytest.mark.spec("MODEL-16")
+async def test_a_structured_answer_may_repeat_itself(pool: EnginePool) -> None:
+    word = {"const": "practice is key and practice is key"}
+    schema = {"type": "array", "items": word, "minItems": 6, "maxItems": 6}
+    params = RequestParams(max_tokens=200)
+    shape = OutputSchema("Words", schema)
+    model = model_of(pool)
+    request = ModelRequest("", [Message.user("Say it.")], (), params, shape)
+    response = await model.request(request)
+    await model.aclose()
+    assert json.loads(response.message.text) == [word["const"]] * 6
+    assert response.message.stop_reason == "endTurn"
+
+
+@pytest.mark.spec("MODEL-16")
+async def test_first_questions_are_answered_on_their_subject(weights: Path, tmp_path: Path) -> None:
+    """Some of those that `python -m bench.local_eval.first_questions` asks, the README's first."""
+    asked = [FIRST_QUESTIONS[at] for at in (0, 3, 13, 18)]
+    spec = f"local?path={weights}&threads=1"
+    judged = await ask_first(asked, write_starter_set(tmp_path), spec)
+    assert asked[0].text == "Why is the sky blue?"
+    assert {one.question.text: one.faults for one in judged} == {one.text: () for one in asked}
 
 
 async def test_tools_are_described_and_withheld_after_a_result(pool: EnginePool) -> None:

@@ -20,7 +20,7 @@ function_tools:
 # model: sonnet            # without one, the small local model answers
 # servers: [time]          # MCP servers of fastagent.config.yaml
 ---
-You are a helpful assistant. Today is {{currentDate}}.
+You are a helpful assistant. Answer in two or three sentences. Today is {{currentDate}}.
 
 Count words with the tool instead of guessing, and let `summarizer` shorten long texts.
 """,

@@ -21,6 +21,7 @@ StopReason: TypeAlias = Literal[
     "maxTokens",
     "maxIterations",
     "stopSequence",
+    "repetition",
     "refusal",
     "cancelled",
     "timeout",

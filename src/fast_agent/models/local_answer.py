@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fast_agent.models.model import Delta
+    from fast_agent.models.repetition import RepetitionStop
 
 
 class _Function(TypedDict, total=False):
@@ -58,15 +59,26 @@ class _Counts(TypedDict, total=False):
     prompt_tokens_details: _Details
 
 
+class _Timings(TypedDict, total=False):
+    cache_n: int
+    prompt_n: int
+    predicted_n: int
+
+
 class Chunk(TypedDict, total=False):
     """One piece of an answer, as the OpenAI chat API streams it."""
 
     choices: list[_Choice]
     usage: _Counts | None
+    timings: _Timings
     error: _Refused
 
 
-_STOP_REASONS: Final = {"length": "maxTokens", "tool_calls": "toolUse"}
+_STOP_REASONS: Final = {
+    "length": "maxTokens",
+    "tool_calls": "toolUse",
+    "repetition": "repetition",
+}
 
 
 class Answer:
@@ -78,11 +90,18 @@ class Answer:
     Args:
         offered: Tools whose calls may be written as text; empty to take all text as it is.
         new_id: Makes the id of a call that has none.
+        repetition: Ends an answer that repeats itself, at its last good place; None lets it go on.
     """
 
-    def __init__(self, offered: frozenset[str], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        offered: frozenset[str],
+        new_id: Callable[[], str],
+        repetition: RepetitionStop | None = None,
+    ) -> None:
         self._offered = offered
         self._new_id = new_id
+        self._repetition = repetition
         self._text = ""
         self._sent = 0
         self._thoughts: list[str] = []
@@ -95,11 +114,13 @@ class Answer:
         self._written: tuple[ToolCall, ...] = ()
 
     def add(self, chunk: Chunk) -> None:
-        """Take one piece."""
+        """Take one piece; those after `repeats` is set are ignored."""
+        if self.repeats:
+            return
         if "error" in chunk:
             self._error = chunk["error"]
             return
-        self._usage = chunk.get("usage") or self._usage
+        self._usage = chunk.get("usage") or _counts(chunk.get("timings")) or self._usage
         for choice in chunk.get("choices", []):
             self._finish = choice.get("finish_reason") or self._finish
             self._add_said(choice.get("delta", {}))
@@ -111,12 +132,24 @@ class Answer:
             self._give(ThinkingDelta(thought))
         text = said.get("content")
         if text:
-            self._text += text
-            self._send(
-                where_a_call_may_begin(self._text, self._sent) if self._offered else len(self._text)
-            )
+            self._add_text(text)
         for piece in said.get("tool_calls", []):
             self._add_call(piece)
+
+    def _add_text(self, text: str) -> None:
+        self._text += text
+        sure = len(self._text)
+        if self._offered:
+            sure = where_a_call_may_begin(self._text, self._sent)
+        if self._repetition is not None:
+            self._repetition.add(text, in_call=sure < len(self._text))
+            sure = min(sure, self._repetition.sure)
+        self._send(sure)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it repeats itself, so that the model can be stopped."""
+        return self._repetition is not None and self._repetition.cut is not None
 
     def _add_call(self, piece: _CallPiece) -> None:
         call = self._calls.setdefault(
@@ -150,6 +183,9 @@ class Answer:
         """
         if self._error is not None:
             raise _refusal(self._error)
+        if self._repetition is not None and self._repetition.cut is not None:
+            self._text = self._text[: self._repetition.cut]
+            self._finish = "repetition"
         if self._finish is None:
             raise ModelError("the answer of the local model broke off before its end")
         if self._offered and not self._calls:
@@ -193,6 +229,18 @@ class Answer:
             arguments = {"INVALID_JSON": call["arguments"]}
         named = cast("dict[str, Any]", arguments)
         return ToolCall(call["id"] or self._new_id(), call["name"], named)
+
+
+def _counts(timings: _Timings | None) -> _Counts | None:
+    """Return what was counted so far; an answer that is stopped has no counts at its end."""
+    if not timings:
+        return None
+    cached = timings.get("cache_n", 0)
+    return {
+        "prompt_tokens": cached + timings.get("prompt_n", 0),
+        "completion_tokens": timings.get("predicted_n", 0),
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
 
 
 def _refusal(error: _Refused) -> ModelError:

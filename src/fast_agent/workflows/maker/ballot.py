@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 Match: TypeAlias = Literal["exact", "normalized", "structured"]
 """When two answers count as the same."""
 
-_CUT_SHORT = frozenset({"maxTokens", "maxIterations", "timeout", "cancelled", "error"})
+_CUT_SHORT = frozenset(
+    {"maxTokens", "maxIterations", "repetition", "timeout", "cancelled", "error"}
+)
 """Why an answer ends before it is whole."""
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,6 +1,6 @@
 """Measure local models: right tool calls, structured answers and routes.
 
-    python bench/local_eval/run.py smollm2 /models/another.gguf
+    python -m bench.local_eval smollm2 /models/another.gguf
 
 Prints one row for each model. With the same seed, threads and weights the rows are the same.
 """
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-from prompts import AGENTS, ROUTE_PROMPTS, SHAPE_PROMPTS, TOOL_PROMPTS, TOOLS
 
+from bench.local_eval.prompts import AGENTS, ROUTE_PROMPTS, SHAPE_PROMPTS, TOOL_PROMPTS, TOOLS
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.messages.message import Message
 from fast_agent.models.local import LocalModel
@@ -27,8 +27,7 @@ from fast_agent.models.weights import find_weights
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from prompts import ToolPrompt
-
+    from bench.local_eval.prompts import ToolPrompt
     from fast_agent.text.json_value import JsonValue
 
 

@@ -1,0 +1,1 @@
+"""Measurements of what local models answer."""
