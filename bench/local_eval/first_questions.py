@@ -1,11 +1,11 @@
 """Ask a local model what people ask first, and judge what it says.
 
-    python -m bench.local_eval.first_questions [MODEL]
+    python -m bench.local_eval.first_questions [MODEL] [--date DATE]
 
 The agent is that of `fast-agent new`, with its tools, as in the README. An answer is good when it
 keeps to its subject (it has words of it), says no line twice and was not used up by `max_tokens`.
-Answers are the same on every run: the default of local models is temperature 0. The exit status is
-1 when an answer is not good.
+Answers are the same on every run: the default of local models is temperature 0, and the date that
+the agent is told is fixed. The exit status is 1 when an answer is not good.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from fast_agent import FastAgent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+DATE = "22 November 2026"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +141,19 @@ async def ask_first(
     return judged
 
 
-def write_starter_set(directory: Path) -> Path:
-    """Write the cards of `fast-agent new` into a directory, and return theirs."""
+def write_starter_set(directory: Path, date: str = DATE) -> Path:
+    """Write the cards of `fast-agent new` below a directory, with a fixed date.
+
+    Returns:
+        The directory of the cards.
+    """
     cards = directory / "cards"
     command = (Path(sys.executable).with_name("fast-agent"), "new", cards)
     subprocess.run(command, check=True, capture_output=True)
+    card = cards / "assistant.md"
+    text = card.read_text("utf-8")
+    assert "{{currentDate}}" in text
+    card.write_text(text.replace("{{currentDate}}", date), "utf-8")
     return cards
 
 
@@ -171,9 +181,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", nargs="?", default="local", help="a model as in a card")
     parser.add_argument("--answers", action="store_true", help="print the answers too")
+    parser.add_argument("--date", default=DATE, help="the date the agent is told")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        cards = write_starter_set(Path(directory))
+        cards = write_starter_set(Path(directory), given.date)
         judged = anyio.run(ask_first, FIRST_QUESTIONS, cards, given.model)
     if given.answers:
         for one in judged:
