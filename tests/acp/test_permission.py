@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,65 @@ async def test_always_writing_stops_where_programs_keep_what_they_run(tmp_path: 
             await there.prompt(session, call("write_text_file", path=path, content="x"))
         assert len(editor.asked) == 5
         assert set(editor.written) == {str(there.cwd / "a.txt"), str(there.cwd / "b/c.txt")}
+
+
+@pytest.mark.spec("TR-A7.3")
+async def test_always_writing_covers_nothing_that_is_run_or_loaded_unasked(tmp_path: Path) -> None:
+    (tmp_path / "cards").mkdir()
+    (tmp_path / "cards/tools.py").write_text("def add(a: int) -> int:\n    return a\n")
+    card = write_card(tmp_path, "a.md", "name: a", "function_tools: ['tools.py:add']")
+    editor = Editor("allow_always")
+    async with connected(tmp_path, card, capabilities=EVERYTHING, editor=editor) as there:
+        session = (await there.open()).session_id
+        os.link(tmp_path / "cards/tools.py", there.cwd / "innocent.txt")
+
+        async def write(path: str) -> None:
+            await there.prompt(session, call("write_text_file", path=path, content="x"))
+
+        await write("a.txt")
+        assert len(editor.asked) == 1
+        protected = (
+            "Makefile", "sub/makefile", "PACKAGE.JSON", "sub/package.json", "pyproject.toml",
+            "node_modules/.bin/x", "mise.toml", "compose.yaml", "sitecustomize.py",
+            "fastagent.config.yaml", "sub/fastagent.secrets.yaml", "cards/new.test.yaml",
+            "innocent.txt", ".fast-agent/agent-cards/x.md", ".git/hooks/pre-commit",
+        )  # fmt: skip
+        outside = ("cards/a.md", "cards/b.md", "cards/tools.py", "cards/sub/any.txt",
+                   "home/agent-cards/x.md", "home/permissions.json")  # fmt: skip
+        paths = (*protected, *(str(tmp_path / one) for one in outside))
+        for path in paths:
+            editor.choose = "allow_always"  # which is not offered
+            await write(path)
+            before = len(editor.asked)
+            editor.choose = "allow_once"
+            await write(path)
+            assert len(editor.asked) == before + 1, path
+            kinds = [one.split(":")[0] for one in editor.asked[-1]["options"]]
+            assert kinds == ["Allow", "Reject"], path
+        for path in ("b.txt", "src/main.py", "docs/notes.md"):
+            before = len(editor.asked)
+            await write(path)
+            assert len(editor.asked) == before, path
+
+
+@pytest.mark.spec("TR-A7.3")
+async def test_always_calling_a_tool_covers_no_such_file(tmp_path: Path) -> None:
+    (tmp_path / "cards").mkdir()
+    code = "def put(files: list[str]) -> str:\n    return 'done'\n"
+    (tmp_path / "cards/tools.py").write_text(code)
+    card = write_card(
+        tmp_path, "a.md", "name: a", "function_tools: ['tools.py:put']", "confirm: [put]"
+    )
+    editor = Editor("allow_always")
+    async with connected(tmp_path, card, editor=editor) as there:
+        session = (await there.open()).session_id
+        for files, asked in (
+            (["a"], 1), (["b"], 1), (["a", "sub/Makefile"], 2), (["Makefile"], 3), (["c"], 3),
+            ([f"file://{tmp_path}/cards/a.md"], 4),
+        ):  # fmt: skip
+            editor.choose = "allow_always" if asked == 1 else "allow_once"
+            await there.prompt(session, call("put", files=files))
+            assert len(editor.asked) == asked, files
 
 
 @pytest.mark.spec("ACP-15")

@@ -95,3 +95,20 @@ def test_a_stranger_s_file_in_a_directory_open_to_all_is_passed_over(
     assert warning.code == "FA309"
     assert warning.path == str(planted)
     assert find_files(place.cwd, place.home, planted).config == planted, "it was named"
+
+
+@pytest.mark.spec("SECRETS-1")
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602, 0o660, 0o600, 0o400])
+def test_secrets_that_others_may_read_or_write_are_told(place: Place, mode: int) -> None:
+    path = place.write("openai: {api_key: s}", "fastagent.secrets.yaml")
+    path.chmod(mode)
+    settings = place.load()
+    assert settings.provider("openai").api_key == "s"
+    if mode & 0o077 == 0:
+        assert settings.warnings == ()
+        return
+    (warning,) = settings.warnings
+    assert (warning.code, warning.severity, warning.path) == ("FA311", "warning", str(path))
+    assert f"{mode:04o}" in warning.message
+    assert warning.hint == f"`chmod 600 {path}`"

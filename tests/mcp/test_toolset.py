@@ -201,7 +201,7 @@ async def test_log_messages_of_servers_are_logged(
         with anyio.fail_after(60):
             while not caplog.records:  # noqa: ASYNC110
                 await anyio.sleep(0.01)
-    assert [record.getMessage() for record in caplog.records] == [f"`{each}`: one line[31m"]
+    assert [record.getMessage() for record in caplog.records] == [f"server `{each}`: one line[31m"]
     assert caplog.records[0].levelno == logging.WARNING
 
 

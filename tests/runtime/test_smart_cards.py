@@ -9,12 +9,14 @@ import pytest
 
 from fast_agent import FastAgent
 from fast_agent.cards.load import load_cards
+from fast_agent.tools.human import HumanAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from fast_agent.messages.message import ToolResult
+    from fast_agent.tools.human import HumanRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -22,10 +24,23 @@ ECHO = "---\nmodel: passthrough\n---\nRepeat."
 SECRET = "swordfish"
 
 
+class Agreeing:
+    """A person who allows what is asked, and remembers the questions."""
+
+    def __init__(self, answer: str = "yes") -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    async def ask(self, request: HumanRequest) -> HumanAnswer:
+        self.asked.append(request.message)
+        return HumanAnswer(action="accept", content={"call": self.answer})
+
+
 class Room:
     """A workspace and a home beside it, with a secret outside of both."""
 
     def __init__(self, directory: Path) -> None:
+        self.human: Agreeing | None = Agreeing()
         self.work = directory / "work"
         self.work.mkdir()
         self.home = directory / "home"
@@ -53,7 +68,7 @@ class Room:
     ) -> ToolResult:
         program = FastAgent(cwd=self.work, environ=self.environ)
         program.smart("desk", model="passthrough")
-        async with program.run(trust_cards=trust) as app:
+        async with program.run(trust_cards=trust, human=self.human) as app:
             await app.desk.send(f"***CALL_TOOL {tool} {json.dumps(arguments)}")
             (result,) = [one for message in app.desk.history for one in message.tool_results]
         return result
@@ -340,3 +355,19 @@ async def test_variables_stay_as_they_are_written(room: Room) -> None:
     text = (room.home / "agent-cards/keyed.md").read_text()
     assert "${MY_TOKEN}" in text
     assert SECRET not in text
+
+
+@pytest.mark.spec("TR-A7.3")
+async def test_a_card_is_written_only_where_a_person_allowed_this_one(room: Room) -> None:
+    card: dict[str, object] = {
+        "name": "made", "instruction": "Hi.", "fields": {"model": "passthrough"}
+    }  # fmt: skip
+    room.human = None
+    assert "there is nobody to ask" in (await room.call("create_agent_card", **card)).text
+    room.human = Agreeing("no")
+    assert (await room.call("create_agent_card", **card)).is_error
+    assert "create_agent_card" in room.human.asked[0]
+    assert room.cards() == []
+    room.human = None
+    assert not (await room.call_trusting("create_agent_card", card)).is_error
+    assert room.cards() == ["made.md"]

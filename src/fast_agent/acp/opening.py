@@ -157,14 +157,16 @@ class SessionOpening:
         from fast_agent.acp.human import ClientHuman
         from fast_agent.acp.kit import ClientKit
         from fast_agent.acp.permission import ClientPermission
+        from fast_agent.acp.protected_files import ProtectedFiles
 
         peer, client, cwd = wanted.peer, wanted.client, wanted.cwd
         files = ClientFiles(peer, session_id, cwd, client)
         timeout = self.program.settings.shell.timeout_seconds
         kit = ClientKit(peer, session_id, cwd, client, files, updates, timeout)
         origins = _SessionOrigins(self.program, wanted.servers)
+        protected = ProtectedFiles(self.program, self.remembered.home, cwd)
         permission = ClientPermission(
-            peer, session_id, cwd, updates, self.remembered, files, origins
+            peer, session_id, cwd, updates, self.remembered, files, origins, protected
         )
 
         def around(given: Surroundings) -> Surroundings:

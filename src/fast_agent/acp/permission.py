@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,17 +17,19 @@ from fast_agent.acp.updates import call_id
 from fast_agent.tools.human import HumanRequest, asker, named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fast_agent.acp.files import ClientFiles
     from fast_agent.acp.peer import Peer
+    from fast_agent.acp.protected_files import ProtectedFiles
     from fast_agent.acp.remembered import RememberedPermissions, Verdict
     from fast_agent.acp.updates import Updates
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Origins
     from fast_agent.tools.permission import PermissionRequest
 
+_LONGEST_PATH = 4096
 _KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 
@@ -37,10 +40,17 @@ class Subject:
     Args:
         key: What it is remembered by.
         said: What the person is told that `always` is about.
+        lasts: Whether it may be decided for good.
     """
 
     key: str
     said: str
+    lasts: bool = True
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of answers the person may choose from."""
+        return _KINDS if self.lasts else _KINDS[::2]
 
 
 class ClientPermission:
@@ -54,6 +64,7 @@ class ClientPermission:
         remembered: What was decided for good.
         files: The client's files, for what a write changes.
         origins: Knows where agents and servers come from.
+        protected: Which files have a question of their own at every write.
     """
 
     def __init__(
@@ -65,7 +76,9 @@ class ClientPermission:
         remembered: RememberedPermissions,
         files: ClientFiles,
         origins: Origins,
+        protected: ProtectedFiles,
     ) -> None:
+        self._protected = protected
         self._origins = origins
         self._peer = peer
         self._session_id = session_id
@@ -84,7 +97,9 @@ class ClientPermission:
         subject = self._subject(request)
         place = str(self._cwd)
         async with self._asking:
-            verdict = await run_sync(self._remembered.verdict, place, subject.key)
+            verdict = None
+            if subject.lasts:
+                verdict = await run_sync(self._remembered.verdict, place, subject.key)
             if verdict is None:
                 chosen = await self._choice(request, subject)
                 if chosen is None:
@@ -106,7 +121,8 @@ class ClientPermission:
     async def _choice(self, request: PermissionRequest, subject: Subject) -> str | None:
         """Ask; gives the kind of the option the person chose, or None."""
         options: list[JsonValue] = [
-            {"optionId": kind, "name": self._option(kind, subject), "kind": kind} for kind in _KINDS
+            {"optionId": kind, "name": self._option(kind, subject), "kind": kind}
+            for kind in subject.kinds
         ]
         params: JsonObject = {
             "sessionId": self._session_id,
@@ -118,7 +134,7 @@ class ClientPermission:
         except ClientRefused:
             return None
         outcome = answer.get("outcome")
-        return chosen_option(outcome if isinstance(outcome, dict) else {}, _KINDS)
+        return chosen_option(outcome if isinstance(outcome, dict) else {}, subject.kinds)
 
     def _option(self, kind: str, subject: Subject) -> str:
         verb, _, how = kind.partition("_")
@@ -154,6 +170,8 @@ class ClientPermission:
     def _subject(self, request: PermissionRequest) -> Subject:
         name, arguments = request.call.name, request.call.arguments
         where = f"in {self._cwd}"
+        if self._needs_its_own(request):
+            return Subject(f"{request.source} {name}", one_line(name), lasts=False)
         if request.source != "runtime":
             key = f"{request.source} {name}"
             return Subject(key, f"every call of `{one_line(name)}` {where}")
@@ -167,6 +185,19 @@ class ClientPermission:
             return Subject(f"{name} {path}", one_line(path))
         return Subject(f"runtime {name}", f"every call of `{one_line(name)}` {where}")
 
+    def _needs_its_own(self, request: PermissionRequest) -> bool:
+        """Whether a call may change what is run or loaded without being asked for."""
+        name, arguments = request.call.name, request.call.arguments
+        if request.source == "runtime":
+            if name != "write_text_file":
+                return name == "create_agent_card"
+            path = self._files.resolve(arguments.get("path"))
+            return path is None or self._protected.holds(path)
+        if tool_kind(name, request.source) in {"read", "search", "fetch"}:
+            return False
+        paths = map(self._files.resolve, _paths_in(arguments))
+        return any(path is not None and self._protected.holds(path) for path in paths)
+
     def _inside(self, arguments: Mapping[str, JsonValue]) -> bool:
         path = self._files.resolve(arguments.get("path"))
         return path is not None and path.is_relative_to(os.path.realpath(self._cwd))
@@ -178,6 +209,19 @@ class ClientPermission:
             return True
         inner = path.relative_to(os.path.realpath(self._cwd))
         return any(part.startswith(".") for part in inner.parts)
+
+
+def _paths_in(value: JsonValue) -> Iterator[str]:
+    """Find the texts in arguments that may be paths."""
+    if isinstance(value, str):
+        if len(value) <= _LONGEST_PATH and "\n" not in value:
+            yield value.removeprefix("file://")
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _paths_in(inner)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _paths_in(inner)
 
 
 def chosen_option(outcome: Mapping[str, JsonValue], offered: tuple[str, ...]) -> str | None:

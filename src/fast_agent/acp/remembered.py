@@ -30,6 +30,11 @@ class RememberedPermissions:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def home(self) -> Path:
+        """The home directory of the program, where the file is."""
+        return self._path.parent
+
     def verdict(self, place: str, subject: str) -> Verdict | None:
         """Give a verdict, or None where there is none.
 

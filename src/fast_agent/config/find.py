@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fast_agent.config.file_names import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.config.layer import Place
-from fast_agent.diagnostics.config_rules import SHADOWED_CONFIG, UNSAFE_CONFIG
+from fast_agent.diagnostics.config_rules import OPEN_SECRETS, SHADOWED_CONFIG, UNSAFE_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +53,8 @@ def find_files(cwd: Path, home: Path, config_path: Path | None = None) -> Found:
     )
     if secrets is None or not _safe(secrets, home):
         secrets = _nearest(SECRETS_NAMES, _upwards(cwd), home, warnings)
+    if secrets is not None and (found := _open_to_others(secrets)) is not None:
+        warnings.append(found)
     return Found(config, secrets, tuple(warnings))
 
 
@@ -103,6 +107,20 @@ def _safe(path: Path, home: Path) -> bool:
         return not open_to_all or path.lstat().st_uid in (os.geteuid(), 0)
     except OSError:
         return False
+
+
+def _open_to_others(secrets: Path) -> Diagnostic | None:
+    """Return a warning where other users may read or write the secrets."""
+    if os.name != "posix":
+        return None
+    try:
+        mode = stat.S_IMODE(secrets.stat().st_mode)
+    except OSError:
+        return None
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return None
+    message = f"other users may read or write these secrets: the permissions are {mode:04o}"
+    return Place(str(secrets)).problem(OPEN_SECRETS, message, f"`chmod 600 {quote(str(secrets))}`")
 
 
 def _passed_over(path: Path) -> Diagnostic:

@@ -202,6 +202,19 @@ Right: keep `fastagent.config.yaml`.
 """,
 )
 
+OPEN_SECRETS: Final = Rule(
+    "FA311",
+    "open-secrets",
+    "warning",
+    """\
+A secrets file may be read or written by other users of the machine.
+
+Wrong: a `fastagent.secrets.yaml` with the permissions `-rw-r--r--` (0644).
+
+Right: `chmod 600 fastagent.secrets.yaml`.
+""",
+)
+
 RULES: Final = (
     UNREADABLE_CONFIG,
     INVALID_CONFIG_YAML,
@@ -213,4 +226,5 @@ RULES: Final = (
     WRONG_OVERRIDE,
     UNSAFE_CONFIG,
     SHADOWED_CONFIG,
+    OPEN_SECRETS,
 )

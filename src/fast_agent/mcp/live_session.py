@@ -37,7 +37,7 @@ from fast_agent.errors import ToolError, TrustError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
 from fast_agent.mcp.server import HttpTarget, StdioTarget
-from fast_agent.mcp.server_log import forward
+from fast_agent.mcp.server_log import ServerLog
 from fast_agent.mcp.stdio import ServerProcess
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.mcp.watched_stream import WatchedStream
@@ -96,6 +96,7 @@ class LiveSession:
         self._spec = spec
         self.requests = ServerRequests(spec, offered, calls)
         self._changes = changes
+        self._server_log = ServerLog(spec.name)
         self._client: Client | None = None
         self._process: ServerProcess | None = None
         self._ending = anyio.Event()
@@ -164,6 +165,7 @@ class LiveSession:
                     "server `%s`: the connection ended: %s", self._spec.name, self.why_ended
                 )
             finally:
+                self._server_log.close()
                 self._ending.set()
                 self.done.set()
         if scope.cancelled_caught and not started:
@@ -179,7 +181,7 @@ class LiveSession:
             self._transport(),
             client_info=Implementation(name="fast-agent", version=__version__),
             message_handler=self._on_message,
-            logging_callback=forward(self._spec.name),
+            logging_callback=self._server_log.receive,
             log_level="info",
             mode=self._spec.protocol,
             cache=None,
@@ -194,7 +196,7 @@ class LiveSession:
         self._spec.check_start()
         match self._spec.target:
             case StdioTarget() as target:
-                self._process = ServerProcess(self._spec.name, target)
+                self._process = ServerProcess(self._spec.name, target, self._server_log)
                 transport = self._process.transport()
             case HttpTarget() as target:
                 transport = self._http(target)
@@ -298,7 +300,7 @@ class LiveSession:
             case PromptListChangedNotification():
                 self._changes.prompts_changed()
             case Exception():
-                _log.warning("server `%s`: %s", self._spec.name, one_line(str(message)))
+                self._server_log.write(logging.WARNING, str(message))
             case _:
                 pass
 

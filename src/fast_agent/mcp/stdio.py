@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mcp.types import JSONRPCMessage, RequestId
 
     from fast_agent.mcp.server import StdioTarget
+    from fast_agent.mcp.server_log import ServerLog
 
 _HEAD_ID: Final = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,18}|"[^"\\]{1,200}")'
@@ -66,8 +67,9 @@ _log = logging.getLogger("fast_agent.mcp.server")
 class ServerProcess:
     """The process behind a connection: how it ended and what it wrote on its standard error."""
 
-    def __init__(self, name: str, target: StdioTarget) -> None:
+    def __init__(self, name: str, target: StdioTarget, server_log: ServerLog) -> None:
         self._name = name
+        self._log = server_log
         self._target = target
         self._process: anyio.abc.Process | None = None
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
@@ -221,7 +223,7 @@ class ServerProcess:
                 text = one_line(line.decode("utf-8", "replace"))
                 if text:
                     self._tail.append(text)
-                    _log.debug("`%s` wrote: %s", self._name, text)
+                    self._log.write(logging.DEBUG, text)
         heard.set()
 
 

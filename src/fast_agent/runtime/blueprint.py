@@ -319,13 +319,15 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
 
 def asking_of(config: AgentConfig, around: Surroundings) -> Asking | None:
     """Say which calls of an agent need permission; None where none does."""
-    if not config.confirm and around.permission is None:
+    permission, confirm = around.permission, config.confirm
+    if config.type == "smart" and not around.trust_cards:
+        confirm = (*confirm, "create_agent_card")  # it writes what later runs load by themselves
+    if not confirm and permission is None:
         return None
     from fast_agent.tools.permission import Asking, HumanPermission
 
-    permission = around.permission
     if permission is None:
-        return Asking(HumanPermission(around.human), config.confirm)
+        return Asking(HumanPermission(around.human), confirm)
     return Asking(permission, config.confirm, always=True)
 
 

@@ -1,0 +1,112 @@
+"""Files no permission for good covers: what is run or loaded without being asked for."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.cards.card_files import CARD_SUFFIXES, TEST_SUFFIXES
+from fast_agent.config.file_names import CONFIG_NAMES, SECRETS_NAMES
+from fast_agent.trust.launchers import is_launcher_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fast_agent.app import FastAgent
+
+_NAMES: Final = frozenset((*CONFIG_NAMES, *SECRETS_NAMES))
+
+_DIRECTORIES: Final = frozenset({".fast-agent", ".git"})
+
+
+class ProtectedFiles:
+    """Which files have a question of their own at every write.
+
+    They are those of the home, of configurations, of cards, their functions and tests, of skills
+    and guides, and the files that launchers read, such as `Makefile` and `package.json`: a model
+    that may write one of them chooses what runs or is loaded later.
+
+    Args:
+        program: The agents.
+        home: The home directory of the program.
+        cwd: The directory of the session.
+    """
+
+    def __init__(self, program: FastAgent, home: Path, cwd: Path) -> None:
+        self._program = program
+        self._home = _folded(home)
+        self._cwd = cwd
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a file is protected.
+
+        Args:
+            path: An absolute path without links.
+        """
+        place = _folded(path)
+        if place.name in _NAMES or place.name.endswith(TEST_SUFFIXES):
+            return True
+        if not _DIRECTORIES.isdisjoint(place.parts):
+            return True
+        if is_launcher_file(place.as_posix()) or place.is_relative_to(self._home):
+            return True
+        return self._is_loaded(place) or self._is_same_file(path)
+
+    def _is_loaded(self, place: Path) -> bool:
+        """Whether it lies where cards, skills or guides are loaded from."""
+        here = _folded(self._cwd)
+        for directory in map(_folded, self._directories()):
+            if here.is_relative_to(directory):
+                # The whole project lies there too, so that only what may be a card counts.
+                if place.parent == directory and place.suffix in CARD_SUFFIXES:
+                    return True
+            elif place.is_relative_to(directory):
+                return True
+        return any(place == _folded(Path(file)) for file in self._files())
+
+    def _is_same_file(self, path: Path) -> bool:
+        """Whether it is a loaded file under another name, such as a hard link."""
+        try:
+            own = os.stat(path)  # noqa: PTH116
+        except OSError:
+            return False
+        return own.st_nlink > 1 and any(_is_file(file, own) for file in self._files())
+
+    def _directories(self) -> Iterator[Path]:
+        from fast_agent.runtime.agent_skills import directories_of
+
+        program = self._program
+        settings = program.settings
+        for card in program.load_set.cards.values():
+            if card.config.directory is not None:
+                yield card.config.directory
+            names, _ = directories_of(card.config, settings.skills, program.workspace)
+            yield from map(Path, names)
+        if settings.guide.docroot is not None:
+            yield Path(settings.guide.docroot)
+
+    def _files(self) -> Iterator[str]:
+        from fast_agent.runtime.card_inputs import card_inputs
+
+        program = self._program
+        for card in program.load_set.cards.values():
+            if card.config.source is not None:
+                yield os.fspath(card.config.source)
+            yield from card_inputs(card.config, workspace=program.workspace)
+        for source in program.settings.sources:
+            yield os.path.abspath(source)  # noqa: PTH100
+
+
+def _is_file(file: str, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(file), status)  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def _folded(path: Path) -> Path:
+    """Return a path as a file system sees it that knows no case and no forms of letters."""
+    real = os.path.realpath(path)
+    return Path(unicodedata.normalize("NFC", real).casefold())
