@@ -320,3 +320,18 @@ def test_a_machine_is_told_apart_without_naming_it() -> None:
     assert len(this_machine()) == 16
     machine = Path("/etc/machine-id")
     assert not machine.exists() or machine.read_text().strip() not in this_machine()
+
+
+@pytest.mark.spec("TR-F4.1")
+def test_any_change_of_a_set_that_others_may_write_to_asks_again(
+    approvals: Approvals, root: Path
+) -> None:
+    for strange in (replace(found(root), owner="eve"), replace(found(root), is_open=True)):
+        assert approvals.standing(strange).state in {"new", "changed"}
+        approvals.approve(strange)
+        assert approvals.standing(strange).state == "approved"
+        other = replace(strange, files={**strange.files, CARD: digest("other")})
+        assert approvals.standing(other).rewritten == (CARD,)
+        fewer = replace(strange, files={CARD: strange.files[CARD]})
+        assert approvals.standing(fewer).state == "changed"
+        approvals.revoke([str(root)])

@@ -363,11 +363,15 @@ def _compare(found: FoundSet, approval: Approval) -> Standing:
 
 
 def _rewritten(found: FoundSet, approval: Approval) -> tuple[str, ...]:
-    """Return the files with effects whose text changed in a way that asks again.
+    """Return the files whose text changed in a way that asks again.
 
+    Of a set that somebody else may write to that is any of them; else those with effects.
     Fewer effects never ask, and text alone does not where the person said so; but the words of a
     file that hands out a shell, a write or something given decide what happens with it.
     """
+    if found.is_strange:
+        names = {**approval.files, **found.files}
+        return tuple(one for one in names if found.files.get(one) != approval.files.get(one))
     before: dict[str, int] = {}
     for effect in approval.effects:
         before[effect.path] = before.get(effect.path, 0) + 1

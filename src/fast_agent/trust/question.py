@@ -64,6 +64,7 @@ def render_question(found: FoundSet, standing: Standing) -> str:
     shown = shown_root(found.root)
     if standing.since is None:
         owner = "" if found.owner is None else f" Its files belong to the user `{found.owner}`."
+        owner += " Everyone may write to its files." if found.is_open else ""
         lines = [
             (
                 f"`{shown}` wants to act on this machine. "
@@ -245,7 +246,7 @@ def _difference(found: FoundSet, standing: Standing) -> Iterator[str]:
     yield from effect_lines(standing.gone, "-")
     for path in standing.rewritten:
         names = dict.fromkeys(str(one.holder) for one in found.effects if one.path == path)
-        yield f"~ {'text':<8} {path:<{_NARROW}} {', '.join(names)}"
+        yield f"~ {'text':<8} {path:<{_NARROW}} {', '.join(names)}".rstrip()
 
 
 def _talking(found: FoundSet) -> str | None:
