@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_VENV := .venvs/demo
+AUDIT_VENV := .venvs/audit
 DEMO_BIN := $(DEMO_VENV)/bin
 # Weights and caches of tests and demo stay inside the checkout.
 export FAST_AGENT_HOME ?= $(CURDIR)/.demo/home
@@ -10,7 +11,7 @@ PIP := -m pip --disable-pip-version-check install --quiet --require-hashes
 EXTRAS := core local openai anthropic google all dev build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-workflows test fuzz soak check format lint types imports bench bench-peers lock docs clean setup weights
+.PHONY: help demo demo-workflows test fuzz soak check format lint types imports bench bench-peers lock audit docs clean setup weights
 
 help:  ## Say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -88,6 +89,14 @@ conformance: setup  ## Run the official MCP scenarios and the Inspector; fetches
 
 lock: setup  ## Pin every dependency anew, with hashes and without addresses
 	$(BIN)/python requirements/lock.py
+
+$(AUDIT_VENV)/.ready: requirements/audit.txt
+	$(PYTHON) -m venv $(AUDIT_VENV)
+	$(AUDIT_VENV)/bin/python $(PIP) -r requirements/audit.txt
+	@touch $@
+
+audit: $(AUDIT_VENV)/.ready  ## Look up known vulnerabilities of every pinned package
+	$(AUDIT_VENV)/bin/python requirements/audit.py
 
 clean:  ## Remove what make made
 	rm -rf .venv .venvs .demo build dist .pytest_cache .ruff_cache .hypothesis

@@ -21,6 +21,7 @@ SETS: dict[str, list[str]] = {
     "demo": ["--extra", "local", "--extra", "openai", "--extra", "anthropic", "--group", "demo"],
     "dev": ["--extra", "all", "--group", "dev"],
     "build": ["--group", "build"],
+    "audit": ["--group", "audit"],
 }
 OPTIONS = [
     "--universal",
@@ -37,7 +38,7 @@ OPTIONS = [
 def compile_set(name: str, selection: list[str]) -> None:
     """Resolve one set; versions already pinned are kept unless they no longer fit."""
     target = HERE / f"{name}.txt"
-    sources = [] if name == "build" else ["pyproject.toml"]
+    sources = [] if name in {"audit", "build"} else ["pyproject.toml"]
     command = [sys.executable, "-m", "uv", "pip", "compile", *sources, *selection, *OPTIONS]
     command += ["--output-file", str(target)]
     subprocess.run(command, cwd=ROOT, check=True)
