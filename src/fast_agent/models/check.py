@@ -184,8 +184,6 @@ def model_probe(
         except TrustError as error:
             yield Diagnostic(WRONG_MODEL_FILE.code, error.message, card.path, hint=error.hint)
             return
-        span = card.span_of("model")
-        line = None if span is None else card.source_line(span.start.line)
         for problem in check_selection(
             selection,
             settings,
@@ -194,14 +192,17 @@ def model_probe(
             agent=card.config.name,
             ready=ready,
         ):
-            at_card = not problem.path
-            yield (
-                replace(problem, path=card.path, span=span, source_line=line)
-                if at_card
-                else problem
-            )
+            yield problem if problem.path else _at_card(problem, card)
 
     return probe
+
+
+def _at_card(problem: Diagnostic, card: Card) -> Diagnostic:
+    # Finding a place parses the card again, with the slow parser that knows places: only once there
+    # is a problem to place.
+    span = card.span_of("model")
+    line = None if span is None else card.source_line(span.start.line)
+    return replace(problem, path=card.path, span=span, source_line=line)
 
 
 def _moved(problem: Diagnostic, place: Place) -> Diagnostic:
