@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
 from fast_agent.diagnostics import set_rules
-from fast_agent.diagnostics.rule import Rule
+from fast_agent.diagnostics.rule import PAGES, Rule
 from fast_agent.diagnostics.rulebook import docs_page, explain, find_rule, index_rules, rules
 from fast_agent.errors import ConfigError
 
@@ -16,11 +18,11 @@ def test_codes_and_names_are_unique_and_in_order() -> None:
     assert list(known) == sorted(known)
     assert all(code == rule.code for code, rule in known.items())
     assert {rule.code for rule in set_rules.RULES} <= set(known)
-    one = Rule("FA901", "one", "error", "x")
+    one = Rule("FA901", "one", "error")
     with pytest.raises(ValueError, match="FA901"):
-        index_rules([one, Rule("FA901", "two", "error", "x")])
+        index_rules([one, Rule("FA901", "two", "error")])
     with pytest.raises(ValueError, match="one"):
-        index_rules([one, Rule("FA902", "one", "error", "x")])
+        index_rules([one, Rule("FA902", "one", "error")])
 
 
 @pytest.mark.spec("CHECK-5")
@@ -32,6 +34,31 @@ def test_every_rule_has_a_page_with_a_wrong_and_a_right_example(rule: Rule) -> N
     if rule.severity != "info":  # a note says that nothing is wrong
         assert re.search(r"\bwrong\b", rule.page, re.IGNORECASE)
         assert re.search(r"\bright\b", rule.page, re.IGNORECASE)
+
+
+@pytest.mark.spec("CHECK-5")
+def test_every_page_is_that_of_a_rule() -> None:
+    assert {file.name for file in PAGES.iterdir()} == {f"{code}.md" for code in rules()}
+
+
+def test_explaining_a_rule_reads_its_page_alone() -> None:
+    script = """if True:
+        import sys
+        opened = []
+        def note(event, args):
+            if event == "open" and str(args[0]).endswith(".md"):
+                opened.append(str(args[0]).rpartition("/")[2])
+        sys.addaudithook(note)
+        from fast_agent.cli.main import main
+        try:
+            main(["explain", "FA201"])
+        except SystemExit:
+            pass
+        print(opened)
+    """
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{explain('FA201')}['FA201.md']\n"
 
 
 def test_explain_takes_a_code_or_a_name_in_any_case() -> None:

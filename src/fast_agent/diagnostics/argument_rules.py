@@ -6,25 +6,4 @@ from fast_agent.diagnostics.rule import Rule
 
 BAD_JSON_SCHEMA = "FA901"
 
-RULES = (
-    Rule(
-        BAD_JSON_SCHEMA,
-        "bad-json-schema",
-        "error",
-        """\
-The file given with `--json-schema` is not JSON, or not a JSON Schema.
-
-Wrong:
-
-```json
-{"type": "object", "properties": {"size": {"type": "numbr"}}}
-```
-
-Right:
-
-```json
-{"type": "object", "properties": {"size": {"type": "number"}}}
-```
-""",
-    ),
-)
+RULES = (Rule(BAD_JSON_SCHEMA, "bad-json-schema", "error"),)

@@ -71,11 +71,12 @@ def artifact_uri(path: str) -> str:
 
 
 def _rule(rule: Rule) -> JsonObject:
+    page = rule.page.strip()
     return {
         "id": rule.code,
         "name": rule.name,
         "shortDescription": {"text": rule.name.replace("-", " ")},
-        "help": {"text": rule.page.strip(), "markdown": rule.page.strip()},
+        "help": {"text": page, "markdown": page},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 

@@ -116,7 +116,7 @@ def docs_page() -> str:
 
 def _page(rule: Rule, heading: str) -> str:
     severity = "" if rule.severity == "error" else f"Severity: {rule.severity}.\n\n"
-    return f"{heading} {rule.code} {rule.name}\n\n{severity}{rule.page.strip()}\n"
+    return f"{heading} {rule.code} {rule.name}\n\n{severity}{rule.page}"
 
 
 def _range(known: Mapping[str, Rule]) -> str:
