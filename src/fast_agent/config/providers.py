@@ -27,6 +27,7 @@ class Provider:
         base_url_required: Whether there is no address to fall back to.
         modules: Modules that must be importable to use it.
         requirement: What to install when one of `modules` is missing.
+        hosts: Its own hosts, exact or `*.name`; a key goes to no other unasked.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Provider:
     base_url_required: bool = False
     modules: tuple[str, ...] = ("pydantic_ai", "openai")
     requirement: str = "fast-agent[openai]"
+    hosts: tuple[str, ...] = ()
 
     @property
     def api_key_setting(self) -> str:
@@ -50,12 +52,14 @@ _ALL = (
         label="OpenAI",
         key_variables=("OPENAI_API_KEY",),
         base_url_variable="OPENAI_BASE_URL",
+        hosts=("api.openai.com",),
     ),
     Provider(
         name="anthropic",
         label="Anthropic",
         key_variables=("ANTHROPIC_API_KEY",),
         base_url_variable="ANTHROPIC_BASE_URL",
+        hosts=("api.anthropic.com",),
         modules=("pydantic_ai", "anthropic"),
         requirement="fast-agent[anthropic]",
     ),
@@ -64,6 +68,7 @@ _ALL = (
         label="Google Gemini",
         key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         base_url_variable="GOOGLE_BASE_URL",
+        hosts=("generativelanguage.googleapis.com",),
         modules=("pydantic_ai", "google.genai"),
         requirement="fast-agent[google]",
     ),
@@ -80,18 +85,21 @@ _ALL = (
         label="OpenRouter",
         key_variables=("OPENROUTER_API_KEY",),
         base_url_variable="OPENROUTER_BASE_URL",
+        hosts=("openrouter.ai",),
     ),
     Provider(
         name="deepseek",
         label="DeepSeek",
         key_variables=("DEEPSEEK_API_KEY",),
         base_url_variable="DEEPSEEK_BASE_URL",
+        hosts=("api.deepseek.com",),
     ),
     Provider(
         name="azure",
         label="Azure OpenAI",
         key_variables=("AZURE_OPENAI_API_KEY",),
         base_url_variable="AZURE_OPENAI_ENDPOINT",
+        hosts=("*.openai.azure.com", "*.cognitiveservices.azure.com"),
         base_url_required=True,
     ),
     Provider(
@@ -99,6 +107,7 @@ _ALL = (
         label="Groq",
         key_variables=("GROQ_API_KEY",),
         base_url_variable="GROQ_BASE_URL",
+        hosts=("api.groq.com",),
         modules=("pydantic_ai", "groq"),
         requirement="pydantic-ai-slim[groq]",
     ),
@@ -107,6 +116,7 @@ _ALL = (
         label="Mistral",
         key_variables=("MISTRAL_API_KEY",),
         base_url_variable="MISTRAL_BASE_URL",
+        hosts=("api.mistral.ai",),
         modules=("pydantic_ai", "mistralai"),
         requirement="pydantic-ai-slim[mistral]",
     ),
@@ -115,6 +125,7 @@ _ALL = (
         label="xAI",
         key_variables=("XAI_API_KEY",),
         base_url_variable="XAI_BASE_URL",
+        hosts=("api.x.ai",),
         modules=("pydantic_ai", "xai_sdk"),
         requirement="pydantic-ai-slim[xai]",
     ),
@@ -123,6 +134,7 @@ _ALL = (
         label="Amazon Bedrock",
         key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
         base_url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        hosts=("*.amazonaws.com",),
         key_required=False,
         modules=("pydantic_ai", "boto3"),
         requirement="pydantic-ai-slim[bedrock]",

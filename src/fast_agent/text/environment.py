@@ -98,6 +98,14 @@ def has_variable(text: str) -> bool:
     return "${" in text and _VARIABLE.search(text) is not None
 
 
+def variables_in(text: str) -> tuple[str, ...]:
+    """Return the names of the variables `expand` would replace in a text, each once."""
+    if "${" not in text:
+        return ()
+    names = (match[1] for match in _VARIABLE.finditer(text) if match.lastindex is not None)
+    return tuple(dict.fromkeys(names))
+
+
 def escape(text: str) -> str:
     """Write a text so that `expand` gives it back unchanged."""
     return text.replace("${", "$${")

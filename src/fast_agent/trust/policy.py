@@ -13,6 +13,7 @@ from fast_agent.config.reading import Reader, built
 from fast_agent.config.trust import NO_TRUST, TRUST
 from fast_agent.errors import ConfigError
 from fast_agent.text.span import Span
+from fast_agent.trust.reach import fits_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -275,10 +276,10 @@ def _allows(settings: TrustSettings, effect: Effect) -> bool:
         case "run", terms:
             return any(_words(line) == terms for line in settings.commands)
         case "connect", ("https", host, _):
-            return any(_fits(one, host) for one in settings.hosts)
+            return any(fits_host(one, host) for one in settings.hosts)
         case "send", (name, host):
             allowed = settings.variables.get(name)
-            return allowed is not None and _fits(allowed, host)
+            return allowed is not None and fits_host(allowed, host)
         case _:
             return False
 
@@ -289,9 +290,9 @@ def _denies(settings: TrustSettings, effect: Effect) -> bool:
         case "run", terms:
             return any(_words(line) == _without_variables(terms) for line in deny.commands)
         case "connect", (_, host, _):
-            return any(_fits(one, host) for one in deny.hosts)
+            return any(fits_host(one, host) for one in deny.hosts)
         case "send", (name, host):
-            return name in deny.variables or any(_fits(one, host) for one in deny.hosts)
+            return name in deny.variables or any(fits_host(one, host) for one in deny.hosts)
         case _:
             return False
 
@@ -309,10 +310,3 @@ def _words(line: str) -> tuple[str, ...]:
         return tuple(shlex.split(line))
     except ValueError:
         return (line,)
-
-
-def _fits(pattern: str, host: str) -> bool:
-    pattern, host = pattern.lower().rstrip("."), host.lower().rstrip(".")
-    if pattern.startswith("*."):
-        return host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
-    return host == pattern

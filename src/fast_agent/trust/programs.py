@@ -162,7 +162,7 @@ def changed_files(files: Mapping[str, str], root: Path) -> list[str]:
     Returns:
         The paths whose file is different now, in the order given.
     """
-    return [name for name, digest in files.items() if _digest_of(root / name) != digest]
+    return [name for name, digest in files.items() if digest_of(root / name) != digest]
 
 
 def python_files(folder: Path) -> Iterator[Path]:
@@ -207,7 +207,7 @@ class _Cover:
             return
         if self._left < 0:
             raise _TooMuch
-        self.files[name] = _digest_of(file)
+        self.files[name] = digest_of(file)
 
     def add_all(self, files: Iterable[Path]) -> None:
         """Cover several files."""
@@ -370,7 +370,7 @@ def _shown_directory(cwd: Path, root: Path) -> str:
     return f"./{place.relative_to(root).as_posix()}" if place.is_relative_to(root) else str(place)
 
 
-def _digest_of(file: Path) -> str:
+def digest_of(file: Path) -> str:
     """Return the digest of a file's contents; of one that cannot be read, the reason."""
     whole = sha256()
     try:
