@@ -42,8 +42,13 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import CardType
     from fast_agent.cards.fields import Field
+    from fast_agent.cards.kinds import Effects
 
 HERE = Path(__file__).parent / "reference"
+EFFECTS = (
+    "`effects` are what a field can make a [found](../trust.md) file do; a `${NAME}` in any field "
+    "is a `send` besides."
+)
 NOTE = "<!-- Made by docs/generate.py; change the code it is made from. -->\n\n"
 
 
@@ -104,12 +109,19 @@ def _default(field: Field, card_type: CardType | None = None) -> str:
 
 def cards_page() -> str:
     """Write the table of card fields."""
-    lines = ["# Card fields", "", "One row a field; a dot marks the types that have it.", ""]
-    lines.append("| field | value | default | meaning |")
-    lines.append("|---|---|---|---|")
+    lines = [
+        "# Card fields",
+        "",
+        "One row a field; a dot marks the types that have it.",
+        EFFECTS,
+        "",
+    ]
+    lines.append("| field | value | default | effects | meaning |")
+    lines.append("|---|---|---|---|---|")
     for field in FIELDS:
         doc = field.doc + (f" (deprecated: {field.deprecated})" if field.deprecated else "")
-        lines.append(f"| `{field.name}` | {kind_words(field.kind)} | {_default(field)} | {doc} |")
+        facts = (kind_words(field.kind), _default(field), _effects(field.effects), doc)
+        lines.append(f"| `{field.name}` | {' | '.join(facts)} |")
     lines += ["", "## Which type has which field", ""]
     lines.append("| field | " + " | ".join(f"`{one}`" for one in CARD_TYPES) + " |")
     lines.append("|---|" + "---|" * len(CARD_TYPES))
@@ -118,10 +130,20 @@ def cards_page() -> str:
         lines.append(f"| `{field.name}` | {marks} |")
     for field in FIELDS:
         for title, record in _records(field.kind, field.name):
-            lines += ["", f"## `{title}`", "", "| key | value | meaning |", "|---|---|---|"]
-            for entry in record.entries:
-                lines.append(f"| `{entry.name}` | {kind_words(entry.kind)} | {entry.doc} |")
+            lines += ["", f"## `{title}`", "", *_entries(record)]
     return "\n".join(lines) + "\n"
+
+
+def _entries(record: Record) -> Iterator[str]:
+    yield "| key | value | effects | meaning |"
+    yield "|---|---|---|---|"
+    for entry in record.entries:
+        facts = (kind_words(entry.kind), _effects(entry.effects), entry.doc)
+        yield f"| `{entry.name}` | {' | '.join(facts)} |"
+
+
+def _effects(effects: Effects) -> str:
+    return ", ".join(f"`{one}`" for one in effects)
 
 
 def _records(kind: object, name: str) -> Iterator[tuple[str, Record]]:
@@ -143,13 +165,10 @@ def _records(kind: object, name: str) -> Iterator[tuple[str, Record]]:
 
 def config_page() -> str:
     """Write the tables of the configuration."""
-    lines = ["# Configuration keys", ""]
+    lines = ["# Configuration keys", "", EFFECTS, ""]
     for title, record in _records(SETTINGS, ""):
         heading = title.removeprefix(".") or "top level"
-        lines += [f"## `{heading}`", "", "| key | value | meaning |", "|---|---|---|"]
-        for entry in record.entries:
-            lines.append(f"| `{entry.name}` | {kind_words(entry.kind)} | {entry.doc} |")
-        lines.append("")
+        lines += [f"## `{heading}`", "", *_entries(record), ""]
     return "\n".join(lines)
 
 

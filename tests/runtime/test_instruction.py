@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.cards.agent_config import AgentConfig
+from fast_agent.cards.placeholder import parse_template
 from fast_agent.errors import CardError, ResourceError
 from fast_agent.runtime.instruction import (
     Instruction,
@@ -15,7 +16,6 @@ from fast_agent.runtime.instruction import (
     host_platform,
     python_version,
 )
-from fast_agent.runtime.placeholder import parse_template
 from fast_agent.runtime.prompt_block import AgentListing, ServerInstructions
 from fast_agent.runtime.url_text import UrlTexts
 

@@ -7,12 +7,12 @@ import pytest
 
 from fast_agent.errors import CardError
 from fast_agent.tools.function_outline import MOST_KEPT, Outlines, check_outline, outline_of
-from fast_agent.tools.function_path import FunctionPath
+from fast_agent.trust.function_path import FunctionPath
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.tools.function_path import Role
+    from fast_agent.trust.function_path import Role
 
 
 def codes(tmp_path: Path, text: str, name: str, role: Role = "tool") -> list[str]:

@@ -6,7 +6,7 @@ Add a field here, and to `AgentConfig`, and it exists everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -28,7 +28,7 @@ from fast_agent.cards.records import CHILD_HISTORY, COUNT, MCP_SERVER, REQUEST_P
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.cards.kinds import Kind
+    from fast_agent.cards.kinds import Effects, Kind
     from fast_agent.text.json_value import JsonValue
 
 CARD_TYPES: tuple[CardType, ...] = get_args(CardType)
@@ -54,6 +54,8 @@ class Field:
         kind: What it may hold.
         types: The card types that have it.
         doc: One line about it.
+        effects: What it can make a found card do; `()` is nothing. There is no default, so that a
+            field that declares nothing does not get past the build.
         default: Its value where it is not given; None is unset.
         default_of: Defaults that differ by type.
         required: Types on which it must be given; a list must then have an item.
@@ -66,6 +68,8 @@ class Field:
     kind: Kind
     types: frozenset[CardType]
     doc: str
+    _: KW_ONLY
+    effects: Effects
     default: JsonValue = None
     default_of: tuple[tuple[CardType, JsonValue], ...] = ()
     required: frozenset[CardType] = frozenset()
@@ -103,20 +107,26 @@ _FUNCTIONS = ListOf(FunctionName(), single=True)
 _HOOKS = AnyOf((_FUNCTIONS, MapOf(_FUNCTIONS, keys=get_args(HookPoint))))
 
 FIELDS: tuple[Field, ...] = (
-    Field("type", OneOf(CARD_TYPES), _ALL, "what the card makes", default="agent"),
-    Field("name", Text(), _ALL, "the agent's name; without it, the file's name"),
+    Field(
+        "type", OneOf(CARD_TYPES), _ALL, "what the card makes", effects=("write",), default="agent"
+    ),
+    Field("name", Text(), _ALL, "the agent's name; without it, the file's name", effects=()),
     Field(
         "description",
         Text(blank=True),
         _ALL,
         "what the agent is for, shown where it is offered as a tool",
+        effects=(),
     ),
-    Field("default", Flag(), _ALL, "whether this agent is talked to first", default=False),
+    Field(
+        "default", Flag(), _ALL, "whether this agent is talked to first", effects=(), default=False
+    ),
     Field(
         "tool_only",
         Flag(),
         _ALL,
         "whether the agent is only a tool of others: not listed, never the default",
+        effects=(),
         default=False,
     ),
     Field(
@@ -124,45 +134,82 @@ FIELDS: tuple[Field, ...] = (
         Whole(minimum=1, maximum=HIGHEST_SCHEMA_VERSION),
         _ALL,
         "version of the card format",
+        effects=(),
         default=1,
     ),
-    Field("model", Text(), _WITH_MODEL, "the model, as `provider.name`, an alias or `local`"),
+    Field(
+        "model",
+        Text(),
+        _WITH_MODEL,
+        "the model, as `provider.name`, an alias or `local`",
+        effects=("run", "read"),
+    ),
     Field(
         "use_history",
         Flag(),
         _WITH_HISTORY,
         "whether a turn sees the turns before it",
+        effects=(),
         default=True,
         default_of=(("router", False), ("orchestrator", False)),
     ),
-    Field("request_params", REQUEST_PARAMS, _WITH_MODEL, "parameters of model requests"),
     Field(
-        "human_input", Flag(), _WITH_HISTORY, "whether the agent may ask a person", default=False
+        "request_params", REQUEST_PARAMS, _WITH_MODEL, "parameters of model requests", effects=()
     ),
-    Field("api_key", Text(), _WITH_MODEL, "key for the model's provider; better a `${VARIABLE}`"),
+    Field(
+        "human_input",
+        Flag(),
+        _WITH_HISTORY,
+        "whether the agent may ask a person",
+        effects=("ease",),
+        default=False,
+    ),
+    Field(
+        "api_key",
+        Text(),
+        _WITH_MODEL,
+        "key for the model's provider; better a `${VARIABLE}`",
+        effects=("send",),
+    ),
     Field(
         "messages",
         ListOf(Text(), single=True),
         _ALL - _types("chain", "parallel"),
         "history files the agent starts with",
+        effects=("read", "write"),
         holds="path",
         remote=False,
     ),
-    Field("servers", _NAMES, _WITH_SERVERS, "MCP servers of the configuration", holds="server"),
-    Field("tools", _PATTERNS, _WITH_SERVERS, "per server, the tools allowed, with `*` and `?`"),
-    Field("resources", _PATTERNS, _WITH_SERVERS, "per server, the resources allowed"),
-    Field("prompts", _PATTERNS, _WITH_SERVERS, "per server, the prompts allowed"),
+    Field(
+        "servers",
+        _NAMES,
+        _WITH_SERVERS,
+        "MCP servers of the configuration",
+        effects=("use",),
+        holds="server",
+    ),
+    Field(
+        "tools",
+        _PATTERNS,
+        _WITH_SERVERS,
+        "per server, the tools allowed, with `*` and `?`",
+        effects=(),
+    ),
+    Field("resources", _PATTERNS, _WITH_SERVERS, "per server, the resources allowed", effects=()),
+    Field("prompts", _PATTERNS, _WITH_SERVERS, "per server, the prompts allowed", effects=()),
     Field(
         "mcp_connect",
         ListOf(AnyOf((Text(), MCP_SERVER))),
         _AGENT,
         "MCP servers the card brings: a URL or a command line, or a mapping with `target`",
+        effects=("run", "connect", "send"),
     ),
     Field(
         "skills",
         ListOf(Text(), single=True),
         _AGENT,
         "skill directories; unset takes the usual ones, an empty list takes none",
+        effects=("read", "run"),
         holds="path",
     ),
     Field(
@@ -170,6 +217,7 @@ FIELDS: tuple[Field, ...] = (
         Flag(),
         _AGENT,
         "whether the agent may list and read the packaged documents",
+        effects=(),
         default=False,
     ),
     Field(
@@ -177,6 +225,7 @@ FIELDS: tuple[Field, ...] = (
         _FUNCTIONS,
         _AGENT,
         "Python functions offered as tools, as `file.py:name`",
+        effects=("run",),
         holds="function",
         remote=False,
     ),
@@ -185,6 +234,7 @@ FIELDS: tuple[Field, ...] = (
         _HOOKS,
         _AGENT,
         "functions around every tool call, or functions per hook point",
+        effects=("run",),
         holds="function",
         remote=False,
     ),
@@ -193,21 +243,24 @@ FIELDS: tuple[Field, ...] = (
         Flag(),
         _AGENT,
         "whether the agent may run shell commands",
+        effects=("run",),
         default=False,
         remote=False,
     ),
-    Field("cwd", Text(), _AGENT, "where its shell commands run", holds="path"),
+    Field("cwd", Text(), _AGENT, "where its shell commands run", effects=("run",), holds="path"),
     Field(
         "tool_input_schema",
         JsonSchema(),
         _AGENT,
         "JSON Schema of the arguments when the agent is a tool; without it, one `message`",
+        effects=(),
     ),
     Field(
         "agents",
         _NAMES,
         _CALLING_CHILDREN | _types("router"),
         "the agents it may call",
+        effects=("use",),
         required=_PLANNERS | _types("router"),
         holds="card",
     ),
@@ -216,6 +269,7 @@ FIELDS: tuple[Field, ...] = (
         OneOf(HISTORIES),
         _CALLING_CHILDREN,
         "what called agents start with",
+        effects=(),
         default="none",
     ),
     Field(
@@ -223,6 +277,7 @@ FIELDS: tuple[Field, ...] = (
         OneOf(HISTORIES),
         _CALLING_CHILDREN,
         "where the new messages of called agents go",
+        effects=("write",),
         default="none",
     ),
     Field(
@@ -230,12 +285,14 @@ FIELDS: tuple[Field, ...] = (
         MapOf(CHILD_HISTORY),
         _CALLING_CHILDREN,
         "per called agent, its own `source` and `merge_target`",
+        effects=(),
     ),
     Field(
         "history_mode",
         OneOf(tuple(HISTORY_MODES)),
         _AGENT,
         "older spelling of `history_source` and `history_merge_target`",
+        effects=(),
         deprecated="`history_source` and `history_merge_target`",
     ),
     Field(
@@ -243,16 +300,22 @@ FIELDS: tuple[Field, ...] = (
         ListOf(Text(), single=True),
         _AGENT,
         "tools a person has to allow each call of, by name, with `*` and `?`",
+        effects=(),
     ),
-    Field("max_parallel", COUNT, _AGENT, "most called agents at work at the same time"),
+    Field("max_parallel", COUNT, _AGENT, "most called agents at work at the same time", effects=()),
     Field(
-        "child_timeout_sec", Number(above=0), _AGENT, "longest run of a called agent, in seconds"
+        "child_timeout_sec",
+        Number(above=0),
+        _AGENT,
+        "longest run of a called agent, in seconds",
+        effects=(),
     ),
     Field(
         "max_display_instances",
         Whole(minimum=0),
         _AGENT,
         "how many runs of called agents are shown in full",
+        effects=(),
         default=20,
     ),
     Field(
@@ -260,6 +323,7 @@ FIELDS: tuple[Field, ...] = (
         _NAMES,
         _types("chain"),
         "the agents, in order",
+        effects=("use",),
         required=_types("chain"),
         holds="card",
     ),
@@ -268,6 +332,7 @@ FIELDS: tuple[Field, ...] = (
         Flag(),
         _types("chain"),
         "whether each agent sees the request and every answer so far",
+        effects=(),
         default=False,
     ),
     Field(
@@ -275,6 +340,7 @@ FIELDS: tuple[Field, ...] = (
         Flag(),
         _types("chain"),
         "whether the conversation goes on with the last agent of the chain",
+        effects=(),
         default=True,
     ),
     Field(
@@ -282,15 +348,24 @@ FIELDS: tuple[Field, ...] = (
         _NAMES,
         _types("parallel"),
         "the agents that work at the same time",
+        effects=("use",),
         required=_types("parallel"),
         holds="card",
     ),
-    Field("fan_in", Text(), _types("parallel"), "the agent that joins the answers", holds="card"),
+    Field(
+        "fan_in",
+        Text(),
+        _types("parallel"),
+        "the agent that joins the answers",
+        effects=("use",),
+        holds="card",
+    ),
     Field(
         "include_request",
         Flag(),
         _types("parallel"),
         "whether `fan_in` is given the request too",
+        effects=(),
         default=True,
     ),
     Field(
@@ -298,6 +373,7 @@ FIELDS: tuple[Field, ...] = (
         Text(),
         _types("evaluator_optimizer"),
         "the agent that writes",
+        effects=("use",),
         required=_types("evaluator_optimizer"),
         holds="card",
     ),
@@ -306,6 +382,7 @@ FIELDS: tuple[Field, ...] = (
         Text(),
         _types("evaluator_optimizer"),
         "the agent that rates",
+        effects=("use",),
         required=_types("evaluator_optimizer"),
         holds="card",
     ),
@@ -314,6 +391,7 @@ FIELDS: tuple[Field, ...] = (
         OneOf(("POOR", "FAIR", "GOOD", "EXCELLENT")),
         _types("evaluator_optimizer"),
         "the rating that is good enough",
+        effects=(),
         default="GOOD",
     ),
     Field(
@@ -321,6 +399,7 @@ FIELDS: tuple[Field, ...] = (
         Whole(minimum=0),
         _types("evaluator_optimizer"),
         "most rounds of rewriting",
+        effects=("ease",),
         default=3,
     ),
     Field(
@@ -328,12 +407,14 @@ FIELDS: tuple[Field, ...] = (
         Text(),
         _types("evaluator_optimizer"),
         "what the generator is told when it rewrites",
+        effects=(),
     ),
     Field(
         "plan_type",
         OneOf(("full", "iterative")),
         _types("orchestrator"),
         "the whole plan first, or step by step",
+        effects=(),
         default="full",
     ),
     Field(
@@ -341,6 +422,7 @@ FIELDS: tuple[Field, ...] = (
         Whole(minimum=1, also=(-1,)),
         _PLANNERS,
         "most plans asked of the model; -1 is no limit",
+        effects=("ease",),
         default_of=(("orchestrator", 5), ("iterative_planner", -1)),
     ),
     Field(
@@ -348,6 +430,7 @@ FIELDS: tuple[Field, ...] = (
         Text(),
         _types("MAKER"),
         "the agent that is asked again and again",
+        effects=("use",),
         required=_types("MAKER"),
         holds="card",
     ),
@@ -356,14 +439,23 @@ FIELDS: tuple[Field, ...] = (
         AnyOf((COUNT, OneOf(("auto",)))),
         _types("MAKER"),
         "how many votes an answer must be ahead by; `auto` measures",
+        effects=(),
         default=3,
     ),
-    Field("max_samples", COUNT, _types("MAKER"), "most answers asked for", default=50),
+    Field(
+        "max_samples",
+        COUNT,
+        _types("MAKER"),
+        "most answers asked for",
+        effects=("ease",),
+        default=50,
+    ),
     Field(
         "match_strategy",
         OneOf(("exact", "normalized", "structured")),
         _types("MAKER"),
         "when two answers count as the same",
+        effects=(),
         default="exact",
     ),
     Field(
@@ -371,12 +463,14 @@ FIELDS: tuple[Field, ...] = (
         COUNT,
         _types("MAKER"),
         "answers longer than this many characters are thrown away",
+        effects=(),
     ),
     Field(
         "steps",
         COUNT,
         _types("MAKER"),
         "how many such steps the whole task has, for `k: auto`",
+        effects=(),
         default=1,
     ),
     Field(
@@ -384,6 +478,7 @@ FIELDS: tuple[Field, ...] = (
         Number(above=0, below=1),
         _types("MAKER"),
         "how likely all of them shall be right, for `k: auto`",
+        effects=(),
         default=0.95,
     ),
     Field(
@@ -391,12 +486,14 @@ FIELDS: tuple[Field, ...] = (
         COUNT,
         _types("MAKER"),
         "answers `k: auto` measures on; without it 20, and up to 100 where steps are many",
+        effects=("ease",),
     ),
     Field(
         "instruction",
         Text(),
         _ALL,
         "the system prompt; or write it as the body of a Markdown card",
+        effects=("read", "connect"),
         required=_WITH_MODEL,
     ),
 )

@@ -6,11 +6,17 @@ A kind is chosen by the JSON type of a value, so the branches of an `AnyOf` neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+EffectKind: TypeAlias = Literal["run", "connect", "send", "read", "write", "use", "ease"]
+"""What a field can make a found file do beyond talking (`fast_agent.trust.effect`)."""
+
+Effects: TypeAlias = tuple[EffectKind, ...]
+"""The effects a field can have by itself; a `${NAME}` in any field is a `send` besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,8 @@ class Entry:
         name: Its name, as it is dumped.
         kind: What it may hold.
         doc: One line about it.
+        effects: What it can make a found file do; `()` is nothing. There is no default, so that a
+            field that declares nothing does not get past the build.
         required: Whether it must be given.
         spelling: Another name it may have (`maxTokens` for `max_tokens`), or None.
     """
@@ -114,6 +122,8 @@ class Entry:
     name: str
     kind: Kind
     doc: str
+    _: KW_ONLY
+    effects: Effects
     required: bool = False
     spelling: str | None = None
 

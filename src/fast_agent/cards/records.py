@@ -22,67 +22,89 @@ COUNT = Whole(minimum=1)
 
 USAGE_LIMITS = Record(
     entries=(
-        Entry("max_requests", COUNT, "most model requests", spelling="maxRequests"),
+        Entry(
+            "max_requests", COUNT, "most model requests", effects=("ease",), spelling="maxRequests"
+        ),
         Entry(
             "max_total_tokens",
             COUNT,
             "most input and output tokens together",
+            effects=("ease",),
             spelling="maxTotalTokens",
         ),
-        Entry("max_tool_calls", Whole(minimum=0), "most tool calls", spelling="maxToolCalls"),
+        Entry(
+            "max_tool_calls",
+            Whole(minimum=0),
+            "most tool calls",
+            effects=("ease",),
+            spelling="maxToolCalls",
+        ),
     ),
     build=UsageLimits,
 )
 REQUEST_PARAMS = Record(
     entries=(
-        Entry("max_tokens", COUNT, "most tokens of one answer", spelling="maxTokens"),
-        Entry("temperature", Number(minimum=0), "sampling temperature"),
-        Entry("top_p", Number(above=0, maximum=1), "nucleus sampling", spelling="topP"),
-        Entry("top_k", COUNT, "most likely tokens to sample from", spelling="topK"),
-        Entry("seed", Whole(), "seed of the sampling"),
+        Entry("max_tokens", COUNT, "most tokens of one answer", effects=(), spelling="maxTokens"),
+        Entry("temperature", Number(minimum=0), "sampling temperature", effects=()),
+        Entry("top_p", Number(above=0, maximum=1), "nucleus sampling", effects=(), spelling="topP"),
+        Entry("top_k", COUNT, "most likely tokens to sample from", effects=(), spelling="topK"),
+        Entry("seed", Whole(), "seed of the sampling", effects=()),
         Entry(
             "stop_sequences",
             ListOf(Text(blank=True)),
             "texts that end an answer",
+            effects=(),
             spelling="stopSequences",
         ),
         Entry(
             "presence_penalty",
             Number(minimum=-2, maximum=2),
             "penalty for words already used",
+            effects=(),
             spelling="presencePenalty",
         ),
         Entry(
             "frequency_penalty",
             Number(minimum=-2, maximum=2),
             "penalty for words used often",
+            effects=(),
             spelling="frequencyPenalty",
         ),
         Entry(
             "max_iterations",
             COUNT,
             "most model requests of one turn; without it 99, and 3 for an agent without any tool",
+            effects=("ease",),
             spelling="maxIterations",
         ),
         Entry(
             "parallel_tool_calls",
             Flag(),
             "run the tool calls of one response at the same time",
+            effects=(),
             spelling="parallelToolCalls",
         ),
         Entry(
             "timeout_seconds",
             Number(above=0),
             "longest wait for one model request, in seconds",
+            effects=(),
             spelling="timeoutSeconds",
         ),
         Entry(
             "usage_limits",
             USAGE_LIMITS,
             "bounds for the agent and everything it starts",
+            effects=(),
             spelling="usageLimits",
         ),
-        Entry("extra_body", AnyMapping(), "sent to the provider as it is", spelling="extraBody"),
+        Entry(
+            "extra_body",
+            AnyMapping(),
+            "sent to the provider as it is",
+            effects=("send",),
+            spelling="extraBody",
+        ),
     ),
     build=RequestParams,
 )
@@ -90,17 +112,26 @@ REQUEST_PARAMS = Record(
 
 CHILD_HISTORY = Record(
     entries=(
-        Entry("source", OneOf(HISTORIES), "what this child starts with"),
-        Entry("merge_target", OneOf(HISTORIES), "where this child's new messages go"),
+        Entry("source", OneOf(HISTORIES), "what this child starts with", effects=()),
+        Entry(
+            "merge_target",
+            OneOf(HISTORIES),
+            "where this child's new messages go",
+            effects=("write",),
+        ),
     ),
     build=ChildHistory,
 )
 MCP_SERVER = Record(
     entries=(
-        Entry("target", Text(), "a URL, or a command line", required=True),
-        Entry("name", Text(), "the server's name"),
-        Entry("headers", MapOf(Text(blank=True)), "HTTP headers, for a URL"),
-        Entry("env", MapOf(Text(blank=True)), "environment variables, for a command"),
+        Entry(
+            "target", Text(), "a URL, or a command line", effects=("run", "connect"), required=True
+        ),
+        Entry("name", Text(), "the server's name", effects=()),
+        Entry("headers", MapOf(Text(blank=True)), "HTTP headers, for a URL", effects=("send",)),
+        Entry(
+            "env", MapOf(Text(blank=True)), "environment variables, for a command", effects=("run",)
+        ),
     ),
     build=McpConnect,
 )

@@ -29,8 +29,8 @@ _SECRETS = MapOf(SecretText(blank=True))
 
 ROOT: Final = Record(
     entries=(
-        Entry("uri", PathText(), "a path, or a `file:` URI", required=True),
-        Entry("name", Text(), "a name for people"),
+        Entry("uri", PathText(), "a path, or a `file:` URI", effects=("read",), required=True),
+        Entry("name", Text(), "a name for people", effects=()),
     ),
     build=RootSettings,
 )
@@ -38,40 +38,77 @@ ROOT: Final = Record(
 
 SAMPLING: Final = Record(
     (
-        Entry("model", Text(), "the model that answers; the agent's own without it"),
-        Entry("max_answers", COUNT, "most answers for one call before the person is asked"),
+        Entry(
+            "model",
+            Text(),
+            "the model that answers; the agent's own without it",
+            effects=("run", "read"),
+        ),
+        Entry(
+            "max_answers",
+            COUNT,
+            "most answers for one call before the person is asked",
+            effects=("ease",),
+        ),
     ),
     build=dict,
 )
 ELICITATION: Final = Record(
-    (Entry("mode", OneOf(("forms", "none")), "`none` refuses them", required=True),), build=dict
+    (Entry("mode", OneOf(("forms", "none")), "`none` refuses them", effects=(), required=True),),
+    build=dict,
 )
 SERVER: Final = Record(
     entries=(
-        Entry("transport", OneOf(get_args(Transport)), "how to reach it; may be left out"),
-        Entry("command", PathText(program=True), "the program, for `stdio`"),
-        Entry("args", ListOf(Text(blank=True)), "arguments of the program"),
-        Entry("env", _SECRETS, "environment variables added for the program"),
-        Entry("cwd", PathText(), "the directory the program runs in"),
-        Entry("url", Text(), "the address, for `http`"),
-        Entry("headers", _SECRETS, "HTTP headers sent to the address"),
-        Entry("roots", ListOf(AnyOf((PathText(), ROOT))), "what it is told it may work on"),
-        Entry("read_timeout_seconds", _SECONDS, "longest wait for an answer, in seconds"),
-        Entry("connect_timeout_seconds", _SECONDS, "longest wait for a connection, in seconds"),
-        Entry("list_timeout_seconds", _SECONDS, "longest wait for a page of a list, in seconds"),
-        Entry("call_timeout_seconds", _SECONDS, "longest time of one call in all, in seconds"),
+        Entry(
+            "transport", OneOf(get_args(Transport)), "how to reach it; may be left out", effects=()
+        ),
+        Entry("command", PathText(program=True), "the program, for `stdio`", effects=("run",)),
+        Entry("args", ListOf(Text(blank=True)), "arguments of the program", effects=("run",)),
+        Entry("env", _SECRETS, "environment variables added for the program", effects=("run",)),
+        Entry("cwd", PathText(), "the directory the program runs in", effects=("run",)),
+        Entry("url", Text(), "the address, for `http`", effects=("connect",)),
+        Entry("headers", _SECRETS, "HTTP headers sent to the address", effects=("send",)),
+        Entry(
+            "roots",
+            ListOf(AnyOf((PathText(), ROOT))),
+            "what it is told it may work on",
+            effects=("read",),
+        ),
+        Entry(
+            "read_timeout_seconds", _SECONDS, "longest wait for an answer, in seconds", effects=()
+        ),
+        Entry(
+            "connect_timeout_seconds",
+            _SECONDS,
+            "longest wait for a connection, in seconds",
+            effects=(),
+        ),
+        Entry(
+            "list_timeout_seconds",
+            _SECONDS,
+            "longest wait for a page of a list, in seconds",
+            effects=(),
+        ),
+        Entry(
+            "call_timeout_seconds",
+            _SECONDS,
+            "longest time of one call in all, in seconds",
+            effects=("ease",),
+        ),
         Entry(
             "sampling",
             AnyOf((Flag(), SAMPLING)),
             "whether it may ask for model answers, or how they are given",
+            effects=(),
         ),
         Entry(
             "elicitation",
             AnyOf((Flag(), ELICITATION)),
             "whether it may ask the person questions",
+            effects=(),
         ),
-        Entry("protocol", OneOf(get_args(Protocol)), "which version of MCP to speak"),
-        Entry("enabled", Flag(), "whether it can be used at all"),
+        Entry("protocol", OneOf(get_args(Protocol)), "which version of MCP to speak", effects=()),
+        Entry("enabled", Flag(), "whether it can be used at all", effects=()),
     ),
     build=dict,
 )
@@ -89,59 +126,85 @@ _PROVIDERS = tuple(
                     "api_key",
                     SecretText(),
                     f"API key; `{provider.key_variables[0]}` is used without it",
+                    effects=("send",),
                 ),
                 Entry(
                     "base_url",
                     Text(),
                     f"address; `{provider.base_url_variable}` is used without it",
+                    effects=("connect", "send"),
                 ),
             ),
             build=ProviderSettings,
         ),
         f"models of {provider.label}",
+        effects=(),
     )
     for provider in PROVIDERS.values()
 )
 
 SETTINGS: Final = Record(
     entries=(
-        Entry("default_model", Text(), "model of cards that name none"),
-        Entry("request_params", REQUEST_PARAMS, "request parameters under those of cards"),
-        Entry("model_aliases", MapOf(Text()), "short names of models"),
+        Entry("default_model", Text(), "model of cards that name none", effects=("run", "read")),
+        Entry(
+            "request_params", REQUEST_PARAMS, "request parameters under those of cards", effects=()
+        ),
+        Entry("model_aliases", MapOf(Text()), "short names of models", effects=("run", "read")),
         Entry(
             "mcp",
-            Record((Entry("servers", SERVERS, "the servers by name"),), build=dict),
+            Record((Entry("servers", SERVERS, "the servers by name", effects=()),), build=dict),
             "MCP servers",
+            effects=(),
         ),
         *_PROVIDERS,
         Entry(
             "local",
             Record(
                 entries=(
-                    Entry("path", PathText(), "the GGUF file of the model `local`"),
-                    Entry("threads", COUNT, "threads to compute with"),
-                    Entry("context", COUNT, "context length in tokens"),
-                    Entry("models", MapOf(PathText()), "GGUF files by name, for `local.NAME`"),
+                    Entry(
+                        "path", PathText(), "the GGUF file of the model `local`", effects=("run",)
+                    ),
+                    Entry("threads", COUNT, "threads to compute with", effects=()),
+                    Entry("context", COUNT, "context length in tokens", effects=()),
+                    Entry(
+                        "models",
+                        MapOf(PathText()),
+                        "GGUF files by name, for `local.NAME`",
+                        effects=("run",),
+                    ),
                 ),
                 build=LocalSettings,
             ),
             "models that run in this process",
+            effects=(),
         ),
         Entry(
             "shell",
             Record(
                 entries=(
-                    Entry("timeout_seconds", _SECONDS, "longest run of one command, in seconds"),
-                    Entry("max_output_bytes", COUNT, "most bytes of output given to the model"),
+                    Entry(
+                        "timeout_seconds",
+                        _SECONDS,
+                        "longest run of one command, in seconds",
+                        effects=("ease",),
+                    ),
+                    Entry(
+                        "max_output_bytes",
+                        COUNT,
+                        "most bytes of output given to the model",
+                        effects=("ease",),
+                    ),
                     Entry(
                         "variables",
                         ListOf(Text()),
                         "variables that commands get although they look like secrets",
+                        effects=("send",),
                     ),
                 ),
                 build=ShellSettings,
             ),
             "bounds of the tool `execute`",
+            effects=(),
         ),
         Entry(
             "sessions",
@@ -151,22 +214,32 @@ SETTINGS: Final = Record(
                         "disk_seconds",
                         Number(minimum=0),
                         "longest time between turns that wait for the disk; 0 for every turn",
+                        effects=("ease",),
                     ),
                 ),
                 build=SessionSettings,
             ),
             "conversations that are kept",
+            effects=(),
         ),
         Entry(
             "skills",
             Record(
-                (Entry("directories", ListOf(PathText()), "directories that hold skills"),),
+                (
+                    Entry(
+                        "directories",
+                        ListOf(PathText()),
+                        "directories that hold skills",
+                        effects=("read", "run"),
+                    ),
+                ),
                 build=SkillsSettings,
             ),
             "skills agents may use",
+            effects=(),
         ),
-        Entry("guide", GUIDE, "documents served as `guide://`"),
-        Entry("trust", TRUST, "what found projects may do; counts in the home only"),
+        Entry("guide", GUIDE, "documents served as `guide://`", effects=()),
+        Entry("trust", TRUST, "what found projects may do; counts in the home only", effects=()),
     ),
     build=dict,
 )

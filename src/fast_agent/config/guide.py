@@ -71,9 +71,9 @@ NO_GUIDE: Final = GuideSettings()
 
 CATEGORY: Final = Record(
     entries=(
-        Entry("dir", Text(), "its directory below the docroot; its name, if left out"),
-        Entry("patterns", ListOf(Text()), "which documents of it; all, if left out"),
-        Entry("description", Text(), "what it is about"),
+        Entry("dir", Text(), "its directory below the docroot; its name, if left out", effects=()),
+        Entry("patterns", ListOf(Text()), "which documents of it; all, if left out", effects=()),
+        Entry("description", Text(), "what it is about", effects=()),
     ),
     build=CategorySettings,
 )
@@ -83,17 +83,18 @@ COLLECTION: Final = Record(
             "members",
             ListOf(Text()),
             "categories, `category/pattern`, and other collections",
+            effects=(),
             required=True,
         ),
-        Entry("description", Text(), "what it is about"),
+        Entry("description", Text(), "what it is about", effects=()),
     ),
     build=CollectionSettings,
 )
 GUIDE: Final = Record(
     entries=(
-        Entry("docroot", PathText(), "the directory all documents are below"),
-        Entry("categories", MapOf(CATEGORY), "directories of documents by name"),
-        Entry("collections", MapOf(COLLECTION), "choices of documents by name"),
+        Entry("docroot", PathText(), "the directory all documents are below", effects=("read",)),
+        Entry("categories", MapOf(CATEGORY), "directories of documents by name", effects=()),
+        Entry("collections", MapOf(COLLECTION), "choices of documents by name", effects=()),
     ),
     build=GuideSettings,
 )

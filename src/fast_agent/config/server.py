@@ -1,12 +1,14 @@
-"""One MCP server of the configuration: its keys seen together."""
+"""One MCP server: its keys seen together, and what a `target` names."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fast_agent.config.settings import RootSettings, ServerSettings
 from fast_agent.diagnostics.config_rules import WRONG_CONFIG_VALUE, WRONG_SERVER
+from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -115,3 +117,28 @@ def _root(value: object) -> RootSettings:
     if isinstance(value, RootSettings):
         return RootSettings(uri=str(value.uri), name=value.name)
     return RootSettings(uri=str(value) if isinstance(value, str | Path) else "")
+
+
+def is_url(target: str) -> bool:
+    """Return whether a target is an address, not a command line."""
+    return "://" in target.strip().partition(" ")[0]
+
+
+def split_command(command_line: str, declared: str) -> tuple[str, tuple[str, ...]]:
+    """Split a command line into program and arguments.
+
+    Raises:
+        ConfigError: The line is empty or its quotes do not match.
+    """
+    try:
+        words = shlex.split(command_line)
+    except ValueError as problem:
+        raise ConfigError(
+            f"`{command_line}` is not a command line: {str(problem).lower()}",
+            hint=f"check the quotes of {declared}",
+        ) from problem
+    if not words:
+        raise ConfigError(
+            f"{declared} names no command", hint="write the program and its arguments as one text"
+        )
+    return words[0], tuple(words[1:])

@@ -63,23 +63,34 @@ NO_TRUST: Final = TrustSettings()
 _NAMES: Final = ListOf(Text())
 TRUST: Final = Record(
     entries=(
-        Entry("own", ListOf(PathText()), "directories whose contents count as given"),
-        Entry("hosts", _NAMES, "hosts found sets may connect to, exact or `*.name`, over https"),
-        Entry("commands", _NAMES, "command lines found sets may run, compared word by word"),
-        Entry("variables", MapOf(Text()), "the host each variable may be sent to"),
+        Entry("own", ListOf(PathText()), "directories whose contents count as given", effects=()),
+        Entry(
+            "hosts",
+            _NAMES,
+            "hosts found sets may connect to, exact or `*.name`, over https",
+            effects=(),
+        ),
+        Entry(
+            "commands",
+            _NAMES,
+            "command lines found sets may run, compared word by word",
+            effects=(),
+        ),
+        Entry("variables", MapOf(Text()), "the host each variable may be sent to", effects=()),
         Entry(
             "deny",
             Record(
                 entries=(
-                    Entry("hosts", _NAMES, "hosts nobody may allow"),
-                    Entry("commands", _NAMES, "command lines nobody may allow"),
-                    Entry("variables", _NAMES, "variables nobody may send"),
+                    Entry("hosts", _NAMES, "hosts nobody may allow", effects=()),
+                    Entry("commands", _NAMES, "command lines nobody may allow", effects=()),
+                    Entry("variables", _NAMES, "variables nobody may send", effects=()),
                 ),
                 build=DenySettings,
             ),
             "what nobody may allow, not by `--trust` either",
+            effects=(),
         ),
-        Entry("ask", Flag(), "whether a person may be asked; false answers no"),
+        Entry("ask", Flag(), "whether a person may be asked; false answers no", effects=()),
     ),
     build=TrustSettings,
 )

@@ -9,6 +9,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from fast_agent.config.bounds import CALL_TIMEOUT_SECONDS, SAMPLING_ANSWERS
+from fast_agent.config.server import is_url, split_command
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 DEFAULT_CONNECT_TIMEOUT = 30.0
 DEFAULT_READ_TIMEOUT = 300.0
 DEFAULT_LIST_TIMEOUT = 30.0
-DEFAULT_CALL_TIMEOUT = 3600.0
-DEFAULT_SAMPLING_LIMIT = 20
 DEFAULT_RESULT_LIMIT = 1_000_000
 
 _NO_TEXT: Mapping[str, str] = {}
@@ -150,10 +150,10 @@ class ServerSpec:
     read_timeout_seconds: float = DEFAULT_READ_TIMEOUT
     connect_timeout_seconds: float = DEFAULT_CONNECT_TIMEOUT
     list_timeout_seconds: float = DEFAULT_LIST_TIMEOUT
-    call_timeout_seconds: float = DEFAULT_CALL_TIMEOUT
+    call_timeout_seconds: float = CALL_TIMEOUT_SECONDS
     sampling: bool = True
     sampling_model: str | None = None
-    sampling_limit: int = DEFAULT_SAMPLING_LIMIT
+    sampling_limit: int = SAMPLING_ANSWERS
     elicitation: bool = True
     result_limit: int = DEFAULT_RESULT_LIMIT
     protocol: Protocol = "auto"
@@ -228,10 +228,10 @@ def _configured(server: ServerSettings) -> ServerSpec:
         read_timeout_seconds=server.read_timeout_seconds or DEFAULT_READ_TIMEOUT,
         connect_timeout_seconds=server.connect_timeout_seconds or DEFAULT_CONNECT_TIMEOUT,
         list_timeout_seconds=server.list_timeout_seconds or DEFAULT_LIST_TIMEOUT,
-        call_timeout_seconds=server.call_timeout_seconds or DEFAULT_CALL_TIMEOUT,
+        call_timeout_seconds=server.call_timeout_seconds or CALL_TIMEOUT_SECONDS,
         sampling=server.sampling,
         sampling_model=server.sampling_model,
-        sampling_limit=server.sampling_limit or DEFAULT_SAMPLING_LIMIT,
+        sampling_limit=server.sampling_limit or SAMPLING_ANSWERS,
         elicitation=server.elicitation,
         protocol=server.protocol,
         declared=declared,
@@ -309,31 +309,6 @@ def from_connect(
             cwd=directory,
         )
     return ServerSpec(name=name, target=target, declared=declared)
-
-
-def is_url(target: str) -> bool:
-    """Whether a target is an address, not a command line."""
-    return "://" in target.strip().partition(" ")[0]
-
-
-def split_command(command_line: str, declared: str) -> tuple[str, tuple[str, ...]]:
-    """Split a command line into program and arguments.
-
-    Raises:
-        ConfigError: The line is empty or its quotes do not match.
-    """
-    try:
-        words = shlex.split(command_line)
-    except ValueError as problem:
-        raise ConfigError(
-            f"`{command_line}` is not a command line: {str(problem).lower()}",
-            hint=f"check the quotes of {declared}",
-        ) from problem
-    if not words:
-        raise ConfigError(
-            f"{declared} names no command", hint="write the program and its arguments as one text"
-        )
-    return words[0], tuple(words[1:])
 
 
 def resolve_command(command: str, directory: Path) -> str:

@@ -39,22 +39,28 @@ if TYPE_CHECKING:
 
 _COUNT = Whole(minimum=0)
 _ANSWER = (
-    Entry("text", Text(blank=True), "the answer"),
-    Entry("pieces", ListOf(Text(blank=True)), "the pieces it is streamed in, instead of `text`"),
-    Entry("thinking", Text(), "reasoning given before it"),
+    Entry("text", Text(blank=True), "the answer", effects=()),
+    Entry(
+        "pieces",
+        ListOf(Text(blank=True)),
+        "the pieces it is streamed in, instead of `text`",
+        effects=(),
+    ),
+    Entry("thinking", Text(), "reasoning given before it", effects=()),
     Entry(
         "calls",
         ListOf(
             Record(
                 (
-                    Entry("name", Text(), "the tool", required=True),
-                    Entry("arguments", AnyMapping(), "its arguments"),
+                    Entry("name", Text(), "the tool", effects=(), required=True),
+                    Entry("arguments", AnyMapping(), "its arguments", effects=()),
                 ),
                 build=Call,
             ),
             single=True,
         ),
         "a tool call, or several in one answer",
+        effects=(),
         spelling="call",
     ),
     Entry(
@@ -64,26 +70,28 @@ _ANSWER = (
                 Text(),
                 Record(
                     (
-                        Entry("message", Text(), "what went wrong", required=True),
-                        Entry("hint", Text(), "what to do"),
+                        Entry("message", Text(), "what went wrong", effects=(), required=True),
+                        Entry("hint", Text(), "what to do", effects=()),
                     ),
                     build=Fail,
                 ),
             )
         ),
         "an error instead of an answer",
+        effects=(),
     ),
-    Entry("stop_reason", OneOf(get_args(StopReason)), "why the answer ended"),
+    Entry("stop_reason", OneOf(get_args(StopReason)), "why the answer ended", effects=()),
     Entry(
         "usage",
         Record(
             (
-                Entry("input_tokens", _COUNT, "tokens sent"),
-                Entry("output_tokens", _COUNT, "tokens generated"),
+                Entry("input_tokens", _COUNT, "tokens sent", effects=()),
+                Entry("output_tokens", _COUNT, "tokens generated", effects=()),
             ),
             build=Usage,
         ),
         "what it used",
+        effects=(),
     ),
 )
 _STEP = Record(
@@ -91,25 +99,42 @@ _STEP = Record(
         *_ANSWER,
         Entry(
             "choose",
-            ListOf(Record((Entry("weight", Number(above=0), "how often"), *_ANSWER), build=dict)),
+            ListOf(
+                Record(
+                    (Entry("weight", Number(above=0), "how often", effects=()), *_ANSWER),
+                    build=dict,
+                )
+            ),
             "answers to draw one of",
+            effects=(),
         ),
         Entry(
             "expect",
-            AnyOf((Text(), Record((Entry("regex", Text(), "a pattern", required=True),), dict))),
+            AnyOf(
+                (
+                    Text(),
+                    Record((Entry("regex", Text(), "a pattern", effects=(), required=True),), dict),
+                )
+            ),
             "what the request must hold",
+            effects=(),
         ),
-        Entry("delay", Number(minimum=0), "wait before the answer, in seconds"),
-        Entry("repeat", AnyOf((Whole(minimum=1), OneOf(("forever",)))), "how often it answers"),
+        Entry("delay", Number(minimum=0), "wait before the answer, in seconds", effects=()),
+        Entry(
+            "repeat",
+            AnyOf((Whole(minimum=1), OneOf(("forever",)))),
+            "how often it answers",
+            effects=(),
+        ),
     ),
     build=dict,
 )
 _STEPS = ListOf(_STEP)
 SCRIPT_FILE: Final = Record(
     (
-        Entry("seed", Whole(), "seed of every choice"),
-        Entry("steps", _STEPS, "steps of agents that have none of their own"),
-        Entry("agents", MapOf(_STEPS), "steps by agent"),
+        Entry("seed", Whole(), "seed of every choice", effects=()),
+        Entry("steps", _STEPS, "steps of agents that have none of their own", effects=()),
+        Entry("agents", MapOf(_STEPS), "steps by agent", effects=()),
     ),
     build=dict,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.providers import PROVIDERS
+from fast_agent.config.model_query import QUERY_KEYS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.model_rules import (
     MALFORMED_MODEL,
@@ -16,8 +16,9 @@ from fast_agent.diagnostics.model_rules import (
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from fast_agent.config.model_query import QueryKey
     from fast_agent.diagnostics.rule import Rule
 
 _Value: TypeAlias = "str | int | float"
@@ -26,55 +27,6 @@ Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh",
 
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 """Levels of reasoning effort, the least first."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryKey:
-    """One key a query may hold.
-
-    Args:
-        kind: What its value is read as.
-        minimum: Least value of a number.
-        maximum: Greatest value of a number.
-        above: The least value itself is not allowed.
-        option: The model is made with it; otherwise it is a parameter of each request.
-    """
-
-    kind: Literal["text", "integer", "number", "effort"]
-    minimum: float | None = None
-    maximum: float | None = None
-    above: bool = False
-    option: bool = True
-
-
-_REQUEST: Final[Mapping[str, QueryKey]] = {
-    "temperature": QueryKey("number", 0, option=False),
-    "top_p": QueryKey("number", 0, 1, above=True, option=False),
-    "top_k": QueryKey("integer", 1, option=False),
-    "seed": QueryKey("integer", option=False),
-    "max_tokens": QueryKey("integer", 1, option=False),
-    "presence_penalty": QueryKey("number", -2, 2, option=False),
-    "frequency_penalty": QueryKey("number", -2, 2, option=False),
-    "timeout_seconds": QueryKey("number", 0, above=True, option=False),
-}
-"""Keys that become request parameters."""
-
-_CLOUD: Final[Mapping[str, QueryKey]] = {"reasoning": QueryKey("effort"), **_REQUEST}
-
-QUERY_KEYS: Final[Mapping[str, Mapping[str, QueryKey]]] = {
-    **dict.fromkeys(PROVIDERS, _CLOUD),
-    "local": {
-        "path": QueryKey("text"),
-        "threads": QueryKey("integer", 1),
-        "context": QueryKey("integer", 64),
-        **_REQUEST,
-    },
-    "passthrough": {},
-    "slow": {"seconds": QueryKey("number", 0)},
-    "playback": {"file": QueryKey("text")},
-    "scripted": {"file": QueryKey("text"), "seed": QueryKey("integer")},
-}
-"""The keys each provider and offline model takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def place_of(source: Path | None) -> str:
 
 def function_folders(config: AgentConfig, workspace: Path) -> Iterator[Path]:
     """Give the directories whose Python files a card's functions and hooks may come from."""
-    from fast_agent.tools.function_path import find_function_file, parse_function_path
+    from fast_agent.trust.function_path import find_function_file, parse_function_path
 
     seen: set[Path] = set()
     for name in _function_names(config):
@@ -171,14 +171,14 @@ def _function_names(config: AgentConfig) -> Iterator[str]:
 
 
 def _commands(config: AgentConfig) -> Iterator[str]:
-    from fast_agent.mcp.server import is_url
+    from fast_agent.config.server import is_url
 
     yield from (one.target for one in config.mcp_connect if not is_url(one.target))
 
 
 def _programs(target: str, directory: Path, workspace: Path) -> Iterator[tuple[str, str]]:
     """Give the files below the card or the workspace that a command line names."""
-    from fast_agent.mcp.server import split_command
+    from fast_agent.config.server import split_command
 
     try:
         command, arguments = split_command(target, "mcp_connect")

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import SkillsSettings
     from fast_agent.resources.skill_client.catalog import SkillCatalog
     from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
     from fast_agent.runtime.agent_servers import AgentServers
-    from fast_agent.runtime.placeholder import Template
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.skill_tools import SkillTools

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.request_params import NO_PARAMS
 from fast_agent.errors import CardError
 from fast_agent.runtime.agent_servers import AgentServers
@@ -21,7 +22,6 @@ from fast_agent.runtime.instruction import (
 from fast_agent.runtime.internal_documents import internal_index, internal_text
 from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.offered_tools import OfferedTools
-from fast_agent.runtime.placeholder import parse_template
 from fast_agent.runtime.prompt_block import AgentListing
 from fast_agent.runtime.turn_setup import TurnSetup
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
+    from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.messages.content import Content
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent_skills import OfferedSkills
     from fast_agent.runtime.agent_tool import AgentTool
     from fast_agent.runtime.child_history import ChildHistories
-    from fast_agent.runtime.placeholder import Template
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.placeholder import parse_template
 from fast_agent.errors import CardError
 from fast_agent.runtime.named_file import file_places
-from fast_agent.runtime.placeholder import parse_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from fast_agent.cards.placeholder import Placeholder
 from fast_agent.errors import ResourceError
 from fast_agent.runtime.named_file import NamedFile
-from fast_agent.runtime.placeholder import Placeholder
 from fast_agent.runtime.prompt_block import agents_block, environment_block, servers_block
 from fast_agent.runtime.url_text import is_web_address
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.grant import CardGrant
-    from fast_agent.runtime.placeholder import Template
+    from fast_agent.cards.placeholder import Template
     from fast_agent.runtime.prompt_block import AgentListing, ServerInstructions
     from fast_agent.runtime.url_text import UrlTexts
 

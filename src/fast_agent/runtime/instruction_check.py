@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT, parse_template
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
 from fast_agent.diagnostics.instruction_rules import (
     INSTRUCTION_FILE,
@@ -12,7 +13,6 @@ from fast_agent.diagnostics.instruction_rules import (
 )
 from fast_agent.errors import CardError, ResourceError, TrustError
 from fast_agent.runtime.named_file import file_places, read_named_file
-from fast_agent.runtime.placeholder import PLAIN, WITH_ARGUMENT, parse_template
 from fast_agent.runtime.url_text import is_web_address
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
+    from fast_agent.cards.placeholder import Placeholder
     from fast_agent.diagnostics.rule import Rule
-    from fast_agent.runtime.placeholder import Placeholder
 
 
 def check_instruction(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.grant import CardGrant
-    from fast_agent.runtime.placeholder import Placeholder
+    from fast_agent.cards.placeholder import Placeholder
 
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file a `{{file:}}` placeholder may name, in bytes."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, cast
 
 from fast_agent.cards.card_files import is_configuration
 from fast_agent.cards.fields import FIELDS
+from fast_agent.cards.placeholder import parse_template
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.reached_rules import REACHED_CODE, REACHED_FILE
 from fast_agent.errors import ModelError
-from fast_agent.runtime.placeholder import parse_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

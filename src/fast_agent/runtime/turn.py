@@ -16,6 +16,7 @@ from __future__ import annotations
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.config.bounds import MAX_ITERATIONS
 from fast_agent.errors import FastAgentError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
@@ -34,7 +35,7 @@ from fast_agent.runtime.events import (
 )
 from fast_agent.runtime.output import correction
 from fast_agent.runtime.tool_calls import ToolCalls, told
-from fast_agent.runtime.turn_setup import MAX_ITERATIONS, MAX_WITHOUT_TOOLS, TurnResult
+from fast_agent.runtime.turn_setup import MAX_WITHOUT_TOOLS, TurnResult
 from fast_agent.sessions.cumulative import Entry
 
 if TYPE_CHECKING:

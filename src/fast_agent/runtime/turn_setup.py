@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.turn_hooks import TurnHooks
 
 
-MAX_ITERATIONS: Final = 99
-"""Most model requests of one turn, where nothing else is said."""
-
 MAX_WITHOUT_TOOLS: Final = 3
 """The same where there are no tools.
 
@@ -48,7 +45,7 @@ class TurnSetup:
         render: Gives the system prompt.
         tools: Its tools.
         params: Request parameters; those of the loop itself are set too.
-        max_iterations: Most model requests of one turn; None is `MAX_ITERATIONS`, and
+        max_iterations: Most model requests of one turn; None is `bounds.MAX_ITERATIONS`, and
             `MAX_WITHOUT_TOOLS` where there are no tools.
         hooks: Functions called on the way, or None.
     """

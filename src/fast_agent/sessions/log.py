@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError
 from fast_agent.sessions.message_text import read
 from fast_agent.sessions.row import COLUMNS
@@ -40,9 +41,6 @@ _PAGES = 2 * 4096  # of a write, for the write-ahead log, besides the text
 _WAIT = 1.0
 _PIECE = 1024
 _QUICK, _SURE = "PRAGMA synchronous = OFF", "PRAGMA synchronous = FULL"
-
-DISK_SECONDS = 1.0
-"""How long turns that ended may stand in the system's memory alone, unless it is told otherwise."""
 
 
 class EventLog:

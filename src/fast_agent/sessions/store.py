@@ -18,9 +18,10 @@ from os import urandom
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Titled
-from fast_agent.sessions.log import DISK_SECONDS, EventLog, remove_files
+from fast_agent.sessions.log import EventLog, remove_files
 from fast_agent.sessions.row import Row, row_of
 from fast_agent.sessions.session import Session, SessionFacts, end_of
 from fast_agent.sessions.state import living, state_of

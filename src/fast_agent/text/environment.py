@@ -109,3 +109,28 @@ def variables_in(text: str) -> tuple[str, ...]:
 def escape(text: str) -> str:
     """Write a text so that `expand` gives it back unchanged."""
     return text.replace("${", "$${")
+
+
+def variables(text: str) -> tuple[str, ...]:
+    """Return the names of the variables in a text, in order, each once."""
+    if "${" not in text:
+        return ()
+    found = (match[1] for match in _VARIABLE.finditer(text) if match.lastindex is not None)
+    return tuple(dict.fromkeys(found))
+
+
+def with_defaults(text: str) -> str:
+    """Replace each variable that has a default by it; the others stay as they are written.
+
+    That is what a text becomes where none of these variables is set.
+    """
+    if "${" not in text:
+        return text
+
+    def default(match: re.Match[str]) -> str:
+        if match.lastindex is None:
+            return "${"
+        given: str | None = match[2]
+        return match[0] if given is None else given
+
+    return _VARIABLE.sub(default, text)

@@ -16,7 +16,7 @@ from fast_agent.diagnostics.tool_rules import (
     function_error,
 )
 from fast_agent.errors import CardError, ToolError
-from fast_agent.tools.function_path import HOOK_PARAMETERS, find_function_file, parse_function_path
+from fast_agent.trust.function_path import HOOK_PARAMETERS, find_function_file, parse_function_path
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig, FunctionRef, HookPoint
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fast_agent.tools.function import FunctionTool
     from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.function_outline import Outlines
-    from fast_agent.tools.function_path import Role
     from fast_agent.tools.hooks import Hook
     from fast_agent.tools.turn_hooks import TurnHooks
+    from fast_agent.trust.function_path import Role
 
 
 class _Use(NamedTuple):

@@ -18,14 +18,14 @@ from fast_agent.errors import CardError
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.span import Span
 from fast_agent.tools.code_directory import CodeDirectory, forget
-from fast_agent.tools.function_path import find_function_file, missing_name, parse_function_path
 from fast_agent.tools.worker_threads import WorkerThreads
+from fast_agent.trust.function_path import find_function_file, missing_name, parse_function_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType, TracebackType
 
-    from fast_agent.tools.function_path import FunctionPath
+    from fast_agent.trust.function_path import FunctionPath
 
 
 class FunctionLoader:

@@ -17,13 +17,13 @@ from fast_agent.diagnostics.tool_rules import (
     syntax_error,
 )
 from fast_agent.text.source import SourceError, read_source
-from fast_agent.tools.function_path import HOOK_PARAMETERS, missing_name
+from fast_agent.trust.function_path import HOOK_PARAMETERS, missing_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from fast_agent.tools.function_path import FunctionPath, Role
+    from fast_agent.trust.function_path import FunctionPath, Role
 
 _Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 _PLAIN_VALUES = (

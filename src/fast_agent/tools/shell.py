@@ -12,6 +12,7 @@ from shutil import which
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from fast_agent.config.bounds import SHELL_OUTPUT_BYTES, SHELL_TIMEOUT_SECONDS
 from fast_agent.errors import ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
@@ -52,10 +53,10 @@ class ShellLimits:
         grace_seconds: How long processes have to end when they are asked to.
     """
 
-    timeout_seconds: float = 120.0
+    timeout_seconds: float = SHELL_TIMEOUT_SECONDS
     max_timeout_seconds: float = 3600.0
-    head_bytes: int = 16 * 1024
-    tail_bytes: int = 16 * 1024
+    head_bytes: int = SHELL_OUTPUT_BYTES // 2
+    tail_bytes: int = SHELL_OUTPUT_BYTES // 2
     grace_seconds: float = 2.0
 
     @property

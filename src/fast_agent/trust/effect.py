@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from fast_agent.cards.kinds import EffectKind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EffectKind: TypeAlias = Literal["run", "connect", "send", "read", "write", "use", "ease"]
-"""What an effect does:
+EFFECT_KINDS: Final[tuple[EffectKind, ...]] = get_args(EffectKind)
+"""The kinds, in the order they are shown to people:
 
 - `run` starts a program, imports code, or hands the model a shell.
 - `connect` opens a connection to an address the set names.
@@ -21,8 +23,8 @@ EffectKind: TypeAlias = Literal["run", "connect", "send", "read", "write", "use"
 - `ease` weakens a bound or a question.
 """
 
-EFFECT_KINDS: Final[tuple[EffectKind, ...]] = get_args(EffectKind)
-"""The kinds, in the order they are shown to people."""
+ANY_COMMAND: Final = "any command the model chooses"
+"""The subject of an agent that has a shell."""
 
 HolderKind: TypeAlias = Literal["card", "server", "setting", "skill", "guide", "test"]
 """What is left out where an effect is not allowed."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from anyio import CancelScope
 
+from fast_agent.cards.placeholder import parse_template
 from fast_agent.errors import RunError
 from fast_agent.runtime.blueprint import LlmBlueprint
-from fast_agent.runtime.placeholder import parse_template
 
 if TYPE_CHECKING:
     from fast_agent.cards.card import Card

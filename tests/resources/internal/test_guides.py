@@ -16,9 +16,9 @@ from fast_agent.cards.agent_config import AgentConfig, HookPoint
 from fast_agent.cards.fields import CARD_TYPES, FIELDS
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
+from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT
 from fast_agent.diagnostics.rulebook import rules
 from fast_agent.resources.internal.provider import InternalProvider
-from fast_agent.runtime.placeholder import PLAIN, WITH_ARGUMENT
 from fast_agent.text.frontmatter import split_frontmatter
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_document import parse_yaml

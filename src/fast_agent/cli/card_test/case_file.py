@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fast_agent.cards.card_files import TEST_SUFFIXES
-from fast_agent.cards.kinds import AnyMapping, Entry, Flag, ListOf, Record, Text, Whole
+from fast_agent.config.case_fields import CASE_FILE, RECORDINGS
 from fast_agent.config.layer import FileLayer, Place
 from fast_agent.config.reading import Reader, ReadingRules, built
 from fast_agent.diagnostics.card_test_rules import (
@@ -23,73 +23,10 @@ from fast_agent.text.yaml_document import YamlError, parse_yaml
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fast_agent.config.case_fields import Case, Expectation
     from fast_agent.config.layer import Keys
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.text.json_value import JsonObject, JsonValue
-
-RECORDINGS: Final = "recordings"
-"""Where recordings are kept beside a test file, unless it says otherwise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageBounds:
-    """Most that a case may use; None is no bound."""
-
-    max_requests: int | None = None
-    max_tool_calls: int | None = None
-    max_total_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
-    """What is expected of a case; None and empty lists expect nothing.
-
-    Args:
-        text: The whole answer.
-        contains: Texts the answer holds.
-        lacks: Texts it does not hold.
-        matches: Patterns found in it.
-        json_schema: JSON Schema of the answer, which is JSON.
-        stop_reason: Why the answer ended.
-        calls: The tool calls made by all agents, in any order.
-        workflow: What the record of the workflow holds, such as the route.
-        usage: Most that is used.
-        error: A part of the error the case ends with.
-    """
-
-    text: str | None = None
-    contains: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
-    matches: tuple[str, ...] = ()
-    json_schema: JsonObject | None = None
-    stop_reason: str | None = None
-    calls: tuple[str, ...] | None = None
-    workflow: JsonObject | None = None
-    usage: UsageBounds | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One case.
-
-    Args:
-        name: Its name, unique in the file.
-        messages: What is sent, one after another.
-        agent: Who is sent it; None is the agent the file is named after, else the default one.
-        live: Whether it is run with its model every time, and not recorded.
-        network: Whether a live case may use the network.
-        recording: Its recording, from the file's directory; None derives one from its name.
-        expect: What is expected of it.
-    """
-
-    name: str
-    messages: tuple[str, ...] = ()
-    agent: str | None = None
-    live: bool = False
-    network: bool = False
-    recording: str | None = None
-    expect: Expectation = Expectation()
+    from fast_agent.text.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,65 +65,6 @@ class CaseFile:
         slug = re.sub(r"[^\w.-]+", "-", case.name).strip("-.") or "case"
         return directory / self.recordings / self.stem / f"{slug}.jsonl"
 
-
-_TEXTS: Final = ListOf(Text(), single=True)
-_COUNT: Final = Whole(minimum=0)
-_USAGE: Final = Record(
-    (
-        Entry("max_requests", _COUNT, "model requests"),
-        Entry("max_tool_calls", _COUNT, "tool calls"),
-        Entry("max_total_tokens", _COUNT, "input and output tokens together"),
-    ),
-    UsageBounds,
-)
-_EXPECT: Final = Record(
-    (
-        Entry("text", Text(blank=True), "the whole answer"),
-        Entry("contains", _TEXTS, "texts the answer holds"),
-        Entry("lacks", _TEXTS, "texts the answer does not hold"),
-        Entry("matches", _TEXTS, "patterns found in the answer"),
-        Entry("json_schema", AnyMapping(), "JSON Schema of the answer, which is then JSON"),
-        Entry("stop_reason", Text(), "why the answer ended, such as `endTurn`"),
-        Entry("calls", _TEXTS, "the tool calls made, by all agents and in any order"),
-        Entry("workflow", AnyMapping(), "a part of the workflow's record, such as its route"),
-        Entry("usage", _USAGE, "most that is used by the whole case"),
-        Entry("error", Text(), "a part of the error the case ends with"),
-    ),
-    Expectation,
-)
-_CASE: Final = Record(
-    (
-        Entry("name", Text(), "its name, unique in the file", required=True),
-        Entry(
-            "messages",
-            ListOf(Text(), single=True),
-            "what is sent, one message after another",
-            required=True,
-            spelling="message",
-        ),
-        Entry(
-            "agent",
-            Text(),
-            "who is sent it; else the agent the file is named after, or the default one",
-        ),
-        Entry("live", Flag(), "whether its model is asked every time, and nothing is recorded"),
-        Entry("network", Flag(), "whether a live case may use the network"),
-        Entry("recording", Text(), "its recording, from this file's directory"),
-        Entry("expect", _EXPECT, "what is expected"),
-    ),
-    Case,
-)
-CASE_FILE: Final = Record(
-    (
-        Entry("cards", _TEXTS, "cards to load, from this file's directory"),
-        Entry("model", Text(), "the model of every agent, over their cards"),
-        Entry("recordings", Text(), "the directory of recordings"),
-        Entry("multi_card", Flag(), "whether a card file may hold several cards"),
-        Entry("cases", ListOf(_CASE), "the cases", required=True),
-    ),
-    dict,
-)
-"""What a test file holds."""
 
 _EMPTY: Final = "write `cases:` and below it a list, each with a `name` and a `message`"
 

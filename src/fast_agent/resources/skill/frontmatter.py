@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from fast_agent.config.skill_fields import SKILL_FIELDS
 from fast_agent.resources.encoding import NOTHING
 from fast_agent.resources.skill.plain_fields import plain_fields
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 MAX_COMPATIBILITY = 500
-FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+FIELDS = tuple(SKILL_FIELDS)
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from anyio import Semaphore, create_task_group
 
+from fast_agent.config.bounds import CALIBRATION_SAMPLES
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.workflows.maker.estimate import Estimate
 from fast_agent.workflows.maker.odds import smallest_k
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 AT_ONCE = 10
 """How many answers are drawn at the same time."""
 
-FEWEST, MOST = 20, 100
+FEWEST, MOST = 20, CALIBRATION_SAMPLES
 """How many answers are drawn where nothing is said: one a step of the task, between these."""
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.runtime.placeholder import PLAIN, WITH_ARGUMENT, Placeholder, parse_template
+from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT, Placeholder, parse_template
 
 
 def shown(text: str) -> list[str]:

@@ -1,0 +1,68 @@
+"""The table of model queries: which keys each model takes after `?` in a model spec."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from fast_agent.config.providers import PROVIDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fast_agent.cards.kinds import Effects
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKey:
+    """One key a query may hold.
+
+    Args:
+        kind: What its value is read as.
+        effects: What it can make a found file do; `()` is nothing.
+        minimum: Least value of a number.
+        maximum: Greatest value of a number.
+        above: The least value itself is not allowed.
+        option: The model is made with it; otherwise it is a parameter of each request.
+    """
+
+    kind: Literal["text", "integer", "number", "effort"]
+    _: KW_ONLY
+    effects: Effects
+    minimum: float | None = None
+    maximum: float | None = None
+    above: bool = False
+    option: bool = True
+
+
+_REQUEST: Final[Mapping[str, QueryKey]] = {
+    "temperature": QueryKey("number", minimum=0, option=False, effects=()),
+    "top_p": QueryKey("number", minimum=0, maximum=1, above=True, option=False, effects=()),
+    "top_k": QueryKey("integer", minimum=1, option=False, effects=()),
+    "seed": QueryKey("integer", option=False, effects=()),
+    "max_tokens": QueryKey("integer", minimum=1, option=False, effects=()),
+    "presence_penalty": QueryKey("number", minimum=-2, maximum=2, option=False, effects=()),
+    "frequency_penalty": QueryKey("number", minimum=-2, maximum=2, option=False, effects=()),
+    "timeout_seconds": QueryKey("number", minimum=0, above=True, option=False, effects=()),
+}
+"""Keys that become request parameters."""
+
+_CLOUD: Final[Mapping[str, QueryKey]] = {"reasoning": QueryKey("effort", effects=()), **_REQUEST}
+
+QUERY_KEYS: Final[Mapping[str, Mapping[str, QueryKey]]] = {
+    **dict.fromkeys(PROVIDERS, _CLOUD),
+    "local": {
+        "path": QueryKey("text", effects=("run",)),
+        "threads": QueryKey("integer", minimum=1, effects=()),
+        "context": QueryKey("integer", minimum=64, effects=()),
+        **_REQUEST,
+    },
+    "passthrough": {},
+    "slow": {"seconds": QueryKey("number", minimum=0, effects=())},
+    "playback": {"file": QueryKey("text", effects=("read",))},
+    "scripted": {
+        "file": QueryKey("text", effects=("read",)),
+        "seed": QueryKey("integer", effects=()),
+    },
+}
+"""The keys each provider and offline model takes."""

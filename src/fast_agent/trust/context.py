@@ -1,0 +1,115 @@
+"""Context: what the effects of a found set are worked out against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from fast_agent.config.settings import NO_SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.card import Card
+    from fast_agent.config.settings import Settings
+    from fast_agent.trust.origin import Root
+
+
+def _none() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+def _no_agents() -> Mapping[str, AgentConfig]:
+    return MappingProxyType({})
+
+
+def _no_options() -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType({})
+
+
+def _no_cards() -> Mapping[str, Card]:
+    return MappingProxyType({})
+
+
+class ModelOptions(Protocol):
+    """The options of a model spec that name files."""
+
+    @property
+    def path(self) -> str | None:
+        """A model file that native code reads."""
+        ...
+
+    @property
+    def file(self) -> str | None:
+        """A script or a history."""
+        ...
+
+
+class ParsedModel(Protocol):
+    """A model spec, taken apart; `fast_agent.models.spec.ModelSpec` is one."""
+
+    @property
+    def provider(self) -> str:
+        """A provider of the table, an offline model, or `local`."""
+        ...
+
+    @property
+    def options(self) -> ModelOptions:
+        """What the model is made with."""
+        ...
+
+
+ParseModel: TypeAlias = "Callable[[str, Mapping[str, str]], ParsedModel]"
+"""Takes a model spec apart, given the aliases of the configuration; raises `ModelError`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the person gave this run: what a found set may reach, and is compared with.
+
+    Args:
+        parse_model: Takes model specs apart.
+        environ: The environment. Of its values only `PATH` and the places of homes are used; of the
+            others nothing but whether they are set.
+        cwd: The working directory, absolute.
+        settings: The configuration without what was found.
+        agents: The given agents by name, those built in too.
+        options: Options that reach single agents, such as `--servers docs`, by agent.
+        shared: Options that reach every agent, such as `--shell`.
+        receiver: The agent that tool cards are offered to; None where there is none.
+    """
+
+    parse_model: ParseModel
+    environ: Mapping[str, str] = field(default_factory=_none, repr=False)
+    cwd: Path = Path()
+    settings: Settings = NO_SETTINGS
+    agents: Mapping[str, AgentConfig] = field(default_factory=_no_agents)
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=_no_options)
+    shared: tuple[str, ...] = ()
+    receiver: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the parts of one set are looked at with.
+
+    Args:
+        root: The root of the set.
+        given: What the person gave.
+        cards: The cards of the set by name.
+        servers: The names of the servers of its configuration.
+        aliases: The model aliases of its configuration, as written.
+        base_urls: The addresses of providers in its configuration, as written.
+        default_model: The model its configuration names for cards without one, as written.
+    """
+
+    root: Root
+    given: Given
+    cards: Mapping[str, Card] = field(default_factory=_no_cards)
+    servers: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = field(default_factory=_none)
+    base_urls: Mapping[str, str] = field(default_factory=_none)
+    default_model: str | None = None
