@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
 from tests.golden.stage import HERE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tests.golden.stage import Answers
 
 RECORDED = HERE / "recorded"
 CHANGED = HERE / "changed.yaml"
+_NONE: Final = object()
+_LONGEST_SHOWN: Final = 1_000
 _HEAD = """\
 # Answers that differ from those of the recorded commit, on purpose: see README.md.
 # `python -m tests.golden.accept --reason "…" STAGE EXCHANGE` writes an entry.
@@ -133,15 +135,40 @@ def _problems_of_step(
 
 def same(one: Any, other: Any) -> bool:
     """Return whether two values are the same JSON: 1 is neither 1.0 nor true."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return _text(one) == _text(other)
+
+
+def _text(value: Any) -> str:
+    return "(nothing)" if value is _NONE else json.dumps(value, sort_keys=True)
 
 
 def difference(before: list[Any], now: list[Any]) -> str:
-    """Show the messages that differ, those of before with `-`."""
+    """Show where messages differ: the path, what was there with `-`, what is there with `+`."""
     lines: list[str] = []
-    for place in range(max(len(before), len(now))):
-        old, new = before[place : place + 1], now[place : place + 1]
-        if not same(old, new):
-            lines += [f"  - {json.dumps(one, ensure_ascii=False)}" for one in old]
-            lines += [f"  + {json.dumps(one, ensure_ascii=False)}" for one in new]
+    for path, old, new in _differences(before, now, ""):
+        lines.append(f"  {path or 'all'}")
+        lines += [f"    {sign} {_shown(one)}" for sign, one in (("-", old), ("+", new))]
     return "\n".join(lines)
+
+
+def _differences(before: Any, now: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if same(before, now):
+        return
+    if isinstance(before, dict) and isinstance(now, dict):
+        old, new = cast("dict[str, Any]", before), cast("dict[str, Any]", now)
+        for key in dict.fromkeys([*old, *new]):
+            yield from _differences(old.get(key, _NONE), new.get(key, _NONE), f"{path}/{key}")
+    elif isinstance(before, list) and isinstance(now, list):
+        olds, news = cast("list[Any]", before), cast("list[Any]", now)
+        if len(olds) != len(news):
+            yield path, olds, news
+            return
+        for place, (one, other) in enumerate(zip(olds, news, strict=True), 1):
+            yield from _differences(one, other, f"{path}/{place}")
+    else:
+        yield path, before, now
+
+
+def _shown(value: Any) -> str:
+    text = "(nothing)" if value is _NONE else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -7,19 +7,36 @@ from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tests.golden.command_talk import CommandTalk
 from tests.golden.http_talk import HttpTalk
 from tests.golden.line_talk import LineTalk
 from tests.golden.stage import OPENING, verb_of
 from tests.golden.values import Values, loose, trimmed
-from tests.golden.world import ServerProcess, make_world
+from tests.golden.world import ServerProcess, make_world, session_ids
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from tests.golden.stage import Answers, Stage, Step
     from tests.golden.world import Program
+
+
+class Talk(Protocol):
+    """A way to talk to a process of the program."""
+
+    def begin(self) -> None:
+        """Begin an exchange."""
+        ...
+
+    def play(self, step: Step, values: Values) -> list[Any]:
+        """Do a step; returns what came."""
+        ...
+
+    def close(self) -> None:
+        """End the process."""
+        ...
 
 
 def play(stage: Stage, program: Program) -> Answers:
@@ -37,7 +54,7 @@ def play(stage: Stage, program: Program) -> Answers:
                 answers[title] = _played(talk, steps, values, title)
     else:
         with _started(stage, program) as (talk, values):
-            once = stage.edge == "lines"
+            once = stage.edge != "http"
             if once:
                 answers[OPENING] = _played(talk, stage.opening, values, OPENING)
             for title, steps in stage.exchanges.items():
@@ -53,26 +70,30 @@ def play(stage: Stage, program: Program) -> Answers:
 
 
 @contextmanager
-def _started(stage: Stage, program: Program) -> Generator[tuple[LineTalk | HttpTalk, Values]]:
+def _started(stage: Stage, program: Program) -> Generator[tuple[Talk, Values]]:
     """Start the process of a stage in a world of its own, and end it."""
     with ExitStack() as stack:
-        world = make_world(Path(stack.enter_context(TemporaryDirectory())), stage.fill)
-        arguments = [one.replace("${dir}", str(world)) for one in stage.command]
-        server = stack.enter_context(ServerProcess(program, arguments, world))
-        version = version_of(program)
-        if stage.edge == "lines":
-            talk: LineTalk | HttpTalk = LineTalk(stage, server)
-            values = Values(world, version)
-        else:
-            port = server.port()
-            talk, values = HttpTalk(stage, server, port), Values(world, version, port)
+        directory = Path(stack.enter_context(TemporaryDirectory()))
+        world = make_world(directory, stage.fill, files=stage.files)
+        commands = stage.edge == "commands"
+        command = program.command_of_commands() if commands else program.command(stage.command)
+        server = stack.enter_context(ServerProcess(program, command, world))
+        port = server.port() if stage.edge == "http" else None
+        values = Values(world, version_of(program), port)
+        if stage.files:
+            values.know(session_ids())
+        talk = _talk(stage, server, port)
         yield talk, values
         talk.close()
 
 
-def _played(
-    talk: LineTalk | HttpTalk, steps: tuple[Step, ...], values: Values, title: str
-) -> list[list[Any]]:
+def _talk(stage: Stage, server: ServerProcess, port: int | None) -> Talk:
+    if stage.edge == "commands":
+        return CommandTalk(server)
+    return LineTalk(stage, server) if port is None else HttpTalk(stage, server, port)
+
+
+def _played(talk: Talk, steps: tuple[Step, ...], values: Values, title: str) -> list[list[Any]]:
     answers: list[list[Any]] = []
     for number, step in enumerate(steps, 1):
         try:

@@ -23,10 +23,12 @@ OPENING = "opening"
 VERBS = frozenset(
     (
         *("answer", "ask", "await", "begin", "exit", "get", "hangup", "hello", "http"),
-        *("leave", "raw", "refuse", "remove", "signal", "tell", "write"),
+        *("leave", "raw", "read", "refuse", "remove", "run", "signal", "tell", "write"),
     )
 )
-_KEYS = frozenset({"command", "edge", "process", "era", "can", "fill", OPENING, "exchanges"})
+_KEYS = frozenset(
+    {"command", "edge", "process", "era", "can", "files", "fill", OPENING, "exchanges"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +38,11 @@ class Stage:
     Args:
         name: The name of its file.
         command: The arguments of `fast-agent`.
-        edge: Whether messages are lines or travel over HTTP.
+        edge: Whether messages are lines or travel over HTTP, or commands are run one by one.
         each: Whether every exchange has a process and a directory of its own.
         modern: Whether requests carry the envelope of 2026-07-28.
         can: The capabilities the client declares.
+        files: Whether the world has the files that the recorded commit wrote.
         fill: By directory of the world, how many documents are made in it.
         opening: Steps before each exchange; over lines with one process, before the first.
         exchanges: By name, the steps.
@@ -47,10 +50,11 @@ class Stage:
 
     name: str
     command: tuple[str, ...]
-    edge: Literal["lines", "http"]
+    edge: Literal["lines", "http", "commands"]
     each: bool
     modern: bool
     can: Mapping[str, Any]
+    files: bool
     fill: Mapping[str, int]
     opening: tuple[Step, ...]
     exchanges: Mapping[str, tuple[Step, ...]]
@@ -79,11 +83,12 @@ def read_stage(name: str) -> Stage:
                 raise ValueError(f"{name}: {title}: step {number} has no verb: {dict(step)}")
     return Stage(
         name=name,
-        command=tuple(cast("str", data["command"]).split()),
+        command=tuple(cast("str", data.get("command", "")).split()),
         edge=data["edge"],
         each=data.get("process") == "each",
         modern=data.get("era") == "modern",
         can=data.get("can", {}),
+        files=data.get("files", False),
         fill=data.get("fill", {}),
         opening=opening,
         exchanges=exchanges,

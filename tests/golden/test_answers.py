@@ -9,7 +9,7 @@ from tests.golden.stage import read_stage, stage_names
 from tests.golden.world import Program
 
 
-@pytest.mark.spec("GOLDEN-1")
+@pytest.mark.spec("GOLDEN-1", "GOLDEN-3")
 @pytest.mark.parametrize("name", stage_names())
 def test_answers_are_those_that_were_recorded(name: str) -> None:
     played = play(read_stage(name), Program())

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 _SLOT = re.compile(r"\$\{([^}]+)\}")
 _REPEATED = re.compile(r"(.)\*(\d+)")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
-_TURN = re.compile(r"turn-[0-9a-f]{12}")
+_PATTERNS: Final = {
+    re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}"): "<session>",
+    re.compile(r"turn-[0-9a-f]{12}"): "turn-<id>",
+    re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"): "<time>",
+}
 _KINDS: Final = {
     "requestState": "state",
     "elicitationId": "elicitation",
@@ -51,6 +54,11 @@ class Values:
         found = copy(self)
         found._kept, found._names, found._requests = {**self._kept}, {**self._names}, {}
         return found
+
+    def know(self, sessions: Mapping[str, str]) -> None:
+        """Keep the ids of sessions, by their names."""
+        self._kept.update(sessions)
+        self._fixed.update({found: f"<session {name}>" for name, found in sessions.items()})
 
     def keep(self, paths: Mapping[str, str], message: Any) -> None:
         """Keep parts of a message, by paths such as `result.requestState`."""
@@ -90,13 +98,15 @@ class Values:
 
     def _text(self, text: str, key: str) -> str:
         kind = _KINDS.get(key)
-        if kind is not None and text:
+        if kind is not None and text and text not in self._fixed:
             self._name(text, kind)
         if key == "version" and text == self._version:
             return "<version>"
         for found, name in (*self._names.items(), *self._fixed.items()):
             text = text.replace(found, name)
-        return _TURN.sub("turn-<id>", _TIME.sub("<time>", text))
+        for pattern, name in _PATTERNS.items():
+            text = pattern.sub(name, text)
+        return text
 
     def _name(self, text: str, kind: str) -> None:
         if text not in self._names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 import os
 import shutil
 import signal
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT = HERE.parents[1]
+FILES = HERE / "files"
+"""What `write_files.py` kept, by the path it has in a world."""
+
 MODIFIED = 1_767_225_600
 """When every file of the world was modified: 2026-01-01."""
 
@@ -39,6 +44,10 @@ class Program:
         """Return the command line, which neither an installed program nor a directory changes."""
         return [sys.executable, "-P", "-c", _ENTRY, *arguments]
 
+    def command_of_commands(self) -> list[str]:
+        """Return the command line of `forked_commands.py`."""
+        return [sys.executable, "-P", str(HERE / "forked_commands.py")]
+
     def environ(self, directory: Path) -> dict[str, str]:
         """Return the whole environment of a process in a directory."""
         home = str(directory / "home")
@@ -52,12 +61,13 @@ class Program:
         }
 
 
-def make_world(directory: Path, fill: Mapping[str, int]) -> Path:
+def make_world(directory: Path, fill: Mapping[str, int], *, files: bool = False) -> Path:
     """Copy the world into a directory, the same to the second.
 
     Args:
         directory: Where to.
         fill: By directory of the world, how many documents are made in it.
+        files: Whether the files that the recorded commit wrote are put where they were.
 
     Returns:
         The copy.
@@ -71,9 +81,38 @@ def make_world(directory: Path, fill: Mapping[str, int]) -> Path:
         (world / name).mkdir(parents=True)
         for number in range(count):
             (world / name / f"{number:04}.md").write_text(f"# Number {number}\n", "utf-8")
+    if files:
+        unpack_files(world)
     for path in (world, *world.rglob("*")):
         os.utime(path, (MODIFIED, MODIFIED))
     return world
+
+
+def unpack_files(world: Path) -> None:
+    """Put the files that the recorded commit wrote where its program had them.
+
+    Texts in the home hold `<dir>` where they name the world. Everything in the home is its owner's.
+    """
+    sessions = session_ids()
+    for packed in sorted(FILES.rglob("*")):
+        if packed.is_dir():
+            continue
+        path = world / packed.relative_to(FILES)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if packed.suffix == ".xz":
+            name, _, suffix = path.stem.partition(".")
+            session = path.with_name(f"{sessions[name]}.{suffix}")
+            session.write_bytes(lzma.decompress(packed.read_bytes()))
+            continue
+        text = packed.read_text("utf-8")
+        home = path.is_relative_to(world / "home")
+        path.write_text(text.replace("<dir>", str(world)) if home else text, "utf-8")
+        path.chmod(0o600)
+
+
+def session_ids() -> dict[str, str]:
+    """Return the ids of the sessions that the recorded commit wrote, by their names here."""
+    return json.loads((FILES / "home/sessions.json").read_text("utf-8"))
 
 
 def change_file(world: Path, verb: str, argument: Any) -> None:
@@ -90,12 +129,12 @@ def change_file(world: Path, verb: str, argument: Any) -> None:
 class ServerProcess:
     """A process of the program in a world; killed in the end where it still runs."""
 
-    def __init__(self, program: Program, arguments: Sequence[str], world: Path) -> None:
+    def __init__(self, program: Program, command: Sequence[str], world: Path) -> None:
         self.world = world
         self._log = world / "home" / "stderr.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                program.command(arguments),
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

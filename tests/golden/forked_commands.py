@@ -1,0 +1,52 @@
+"""Run commands of `fast-agent`, each in a fork of this process: what they share is imported once.
+
+It reads a directory and the arguments of a command as a line of JSON, and writes a line with the
+exit status and what went to standard output and standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import traceback
+from typing import IO, NoReturn
+
+from fast_agent.cli import command_table
+from fast_agent.cli.main import main
+
+PRELOADED = (command_table,)
+
+
+def run(directory: str, arguments: list[str], out: IO[bytes], err: IO[bytes]) -> NoReturn:
+    """Be one command."""
+    os.chdir(directory)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for here, descriptor in ((nothing, 0), (out.fileno(), 1), (err.fileno(), 2)):
+        os.dup2(here, descriptor)
+    status = 0
+    try:
+        main(arguments)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - the interpreter would do the same
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+for line in sys.stdin:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if child == 0:
+            directory, arguments = json.loads(line)
+            run(directory, arguments, out, err)
+        _, ended = os.waitpid(child, 0)
+        told: list[str] = []
+        for file in (out, err):
+            file.seek(0)
+            told.append(file.read().decode("utf-8", "replace"))
+    print(json.dumps([os.waitstatus_to_exitcode(ended), *told]), flush=True)
