@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import signal
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
+from tests.runners import (
+    pytest_addoption,
+    pytest_configure,
+    pytest_fixture_setup,
+    pytest_pyfunc_call,
+)
+
+__all__ = ["pytest_addoption", "pytest_configure", "pytest_fixture_setup", "pytest_pyfunc_call"]
 
 settings.register_profile(
     "repeatable",
@@ -35,8 +42,3 @@ if PROFILE == "repeatable":
 # interrupts; some tests interrupt programs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from asyncio import get_running_loop
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from fast_agent.cards.load_set import check_set
 from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
-from fast_agent.errors import ConfigError
+from fast_agent.errors import ConfigError, RunError
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.approvals import CardApprovals
 from fast_agent.registry.card_root import CardReader, read_roots
@@ -335,7 +336,9 @@ class FastAgent:
         Raises:
             CardError: The agents do not agree with each other.
             ConfigError: The configuration is wrong.
+            RunError: No asyncio event loop is running, as under trio.
         """
+        _require_asyncio()
         from fast_agent.agent_app import AgentApp
         from fast_agent.runtime.runtime import BUILDERS, Runtime
         from fast_agent.runtime.surroundings import Surroundings as Around
@@ -460,3 +463,13 @@ def _fetch(address: str) -> str:
     from fast_agent.registry.remote_card import fetch_card
 
     return fetch_card(address)
+
+
+def _require_asyncio() -> None:
+    try:
+        get_running_loop()
+    except RuntimeError:
+        raise RunError(
+            "agents run on asyncio, and no asyncio event loop is running here",
+            hint="run the program with `asyncio.run` or `anyio.run`; trio is not supported",
+        ) from None

@@ -91,12 +91,6 @@ def stdio(
     return ServerSpec(name=name, target=target, **changes)
 
 
-# Not of the session: its event loop would still be there when tests elsewhere start their own.
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     with anyio.fail_after(60):
         while not await condition():  # noqa: ASYNC110 - the condition is another process's
@@ -159,6 +153,7 @@ def http_server() -> Iterator[HttpServer]:
     server.stop()
 
 
+# Not of the session: its event loop would still be there when tests elsewhere start their own.
 @pytest.fixture(scope="module")
 async def shared(http_server: HttpServer) -> AsyncIterator[Servers]:
     person, oracle = Person(), Oracle()

@@ -6,12 +6,12 @@ import os
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Final
 
+import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.resources.stdio import Lines
 
 if TYPE_CHECKING:
-    from asyncio import Future
     from collections.abc import Callable
 
 LONGEST_LINE: Final = 32 << 20
@@ -23,7 +23,9 @@ _CHUNK: Final = 1 << 16
 class Incoming:
     """Reads messages from a descriptor, one a line.
 
-    Each is taken in the event loop itself, so that none costs a change of tasks.
+    Bytes are read in a callback of the event loop, whose watch of the descriptor stays: to begin it
+    anew for each message costs more than to take one. Messages are taken in a task, because what
+    they begin starts tasks, and in a callback anyio does not know its library under `asyncio.run`.
 
     Args:
         descriptor: Where from.
@@ -32,13 +34,16 @@ class Incoming:
 
     def __init__(self, descriptor: int, *, begun: bytes = b"") -> None:
         self._descriptor = descriptor
-        self._first = begun
+        self._chunks = [begun]
         self._lines = Lines(LONGEST_LINE)
+        self._more = anyio.Event()
+        self._over = False
+        self._problem: OSError | None = None
 
     @property
     def begun(self) -> bytes:
-        """The beginning of a message whose end did not come yet."""
-        return self._lines.begun
+        """What was read and not taken yet: the beginning of a message whose end did not come."""
+        return b"".join((self._lines.begun, *self._chunks))
 
     async def run(self, take: Callable[[bytes | None], None]) -> None:
         """Take what comes until the input ends or this is cancelled.
@@ -49,49 +54,49 @@ class Incoming:
         Raises:
             OSError: It cannot be read.
         """
-        loop = get_running_loop()
-        over: Future[None] = loop.create_future()
-        self._take_all(self._first, take)
         try:
-            loop.add_reader(self._descriptor, self._ready, take, over)
+            get_running_loop().add_reader(self._descriptor, self._ready)
         except PermissionError:  # a plain file, which is always ready
+            self._take_all(take)
             while chunk := await run_sync(os.read, self._descriptor, _CHUNK):
-                self._take_all(chunk, take)
+                self._chunks.append(chunk)
+                self._take_all(take)
         else:
             try:
-                await over
+                self._take_all(take)
+                while not self._over:
+                    await self._more.wait()
+                    self._more = anyio.Event()
+                    self._take_all(take)
             finally:
                 self.stop()
+        if self._problem is not None:
+            raise self._problem
         for line in self._lines.end():
             take(line)
 
     def stop(self) -> None:
-        """Take nothing more from now on, where it does not wait for a plain file."""
+        """Read nothing more from now on, where it does not wait for a plain file."""
         get_running_loop().remove_reader(self._descriptor)
 
-    def _ready(self, take: Callable[[bytes | None], None], over: Future[None]) -> None:
-        """Take what is there; what goes wrong is raised where `run` waits."""
+    def _ready(self) -> None:
+        """Read what is there."""
         try:
-            if over.done():  # it was cancelled just now
-                return
-            chunk = self._chunk()
-            if chunk:
-                self._take_all(chunk, take)
-                return
+            chunk = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:  # another process took it
             return
-        except Exception as error:  # noqa: BLE001 (a task boundary)
-            over.set_exception(error)
-        else:
-            over.set_result(None)
-        self.stop()
-
-    def _chunk(self) -> bytes:
-        try:
-            return os.read(self._descriptor, _CHUNK)
         except ConnectionError:
-            return b""
+            chunk = b""
+        except OSError as error:
+            chunk, self._problem = b"", error
+        if chunk:
+            self._chunks.append(chunk)
+        else:
+            self._over = True
+            self.stop()
+        self._more.set()
 
-    def _take_all(self, chunk: bytes, take: Callable[[bytes | None], None]) -> None:
-        for line in self._lines.feed(chunk):
-            take(line)
+    def _take_all(self, take: Callable[[bytes | None], None]) -> None:
+        while self._chunks:
+            for line in self._lines.feed(self._chunks.pop(0)):
+                take(line)

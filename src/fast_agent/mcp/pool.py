@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
@@ -80,10 +80,19 @@ class ServerPool:
         self._retired: list[Connection] = []
         self._ending: list[Connection] = []
         self._tasks: TaskGroup | None = None
-        self._stack = AsyncExitStack()
+        self._closing = anyio.Event()
+        self._host: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        # A task group has to be left in the task that entered it, but an app may be opened in one
+        # task and closed in another, as by the cells of a notebook: this group has its own.
+        opened = anyio.Event()
+        self._host = asyncio.create_task(self._hold(opened), name="fast-agent servers")
+        try:
+            await opened.wait()
+        except BaseException:
+            self._host.cancel()
+            raise
         return self
 
     async def __aexit__(
@@ -92,14 +101,20 @@ class ServerPool:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        try:
-            with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
+            try:
                 await self.aclose()
-        finally:
-            if self._tasks is not None:
-                self._tasks.cancel_scope.cancel()
-            # An error of the body is the caller's own; the task group would wrap it.
-            await self._stack.aclose()
+            finally:
+                self._closing.set()
+                if self._host is not None:
+                    await self._host
+
+    async def _hold(self, opened: anyio.Event) -> None:
+        """Keep the task group until the pool closes."""
+        async with anyio.create_task_group() as self._tasks:
+            opened.set()
+            await self._closing.wait()
+            self._tasks.cancel_scope.cancel()
 
     @property
     def names(self) -> tuple[str, ...]:
