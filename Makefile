@@ -60,7 +60,7 @@ soak: setup  ## Let random editors and clients at real servers for SOAK_MINUTES,
 
 check: setup format-check lint types imports docs-check test  ## What a contributor runs before a commit
 
-.PHONY: format-check docs-check conformance
+.PHONY: format-check docs-check conformance house mutants
 format: setup  ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
@@ -89,6 +89,9 @@ bench: weights  ## Measure the figures and print them as a table
 
 bench-peers: weights  ## The same, with the peer from the package registry beside it
 	$(BIN)/python -m bench --peers
+
+house: setup  ## Count how the source stands to its goals
+	@$(BIN)/python -m bench.house
 
 conformance: setup  ## Run the official MCP scenarios and the Inspector; fetches Node where there is none
 	$(BIN)/python -m tests.conformance.run
