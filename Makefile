@@ -90,6 +90,9 @@ bench: weights  ## Measure the figures and print them as a table
 bench-peers: weights  ## The same, with the peer from the package registry beside it
 	$(BIN)/python -m bench --peers
 
+mutants: setup  ## Run a sample of mutants of five rooms, and list those that no test of the room kills
+	@$(BIN)/python -m tests.mutants
+
 house: setup  ## Count how the source stands to its goals
 	@$(BIN)/python -m bench.house
 
