@@ -6,12 +6,14 @@ import io
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from fast_agent.cards.fields import CARD_TYPES
 from fast_agent.cards.load import load_cards
@@ -95,6 +97,33 @@ def test_an_example_answers_and_tells_what_was_done(
         assert [one["rating"] for one in facts["workflow"]["ratings"]] == ["FAIR", "EXCELLENT"]
     elif example == "maker":
         assert facts["workflow"]["converged"]
+
+
+@pytest.mark.spec("LOOP-1")
+def test_they_run_from_a_plain_script_with_members_that_wait(tmp_path: Path) -> None:
+    for example in RUNS:
+        place = tmp_path / example
+        shutil.copytree(EXAMPLES / example, place)
+        script = place / "script.yaml"
+        content: dict[str, Any] = yaml.safe_load(script.read_text(encoding="utf-8"))
+        agents: dict[str, list[dict[str, Any]]] = content.get("agents", {})
+        for steps in (*agents.values(), content.get("steps", [])):
+            for step in steps:
+                step["delay"] = 0.001
+        script.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("run_all.py"), tmp_path],
+        input=json.dumps(RUNS),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "never awaited" not in done.stderr
+    assert {name: text.strip() for name, text in json.loads(done.stdout).items()} == {
+        name: text.strip() for name, text in ANSWERS.items()
+    }
 
 
 def test_the_demo_runs_one_after_another_and_says_what_it_runs() -> None:
