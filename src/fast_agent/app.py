@@ -16,22 +16,24 @@ from fast_agent.cards.load_set import check_set
 from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
-from fast_agent.errors import ConfigError, RunError
+from fast_agent.errors import CardError, ConfigError, ModelError, RunError
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.approvals import CardApprovals
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reloader
-from fast_agent.registry.trust import CardTrust
 from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
-from fast_agent.trust.grant import Grant, root_of
+from fast_agent.trust.gate import Gate, TrustOptions
+from fast_agent.trust.grant import Grant, origin_of
+from fast_agent.trust.origin import root_of
+from fast_agent.trust.question import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.tape import Tape
     from fast_agent.registry.card_code import CardCode
+    from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
@@ -60,6 +63,7 @@ class FastAgent:
         cwd: The directory the program works in; None is the working directory.
         environ: The environment; None is the process's own.
         ignore_config: Use no configuration file at all.
+        trust: How what no person named is treated; None asks at the terminal, where there is one.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class FastAgent:
         cwd: str | Path | None = None,
         environ: Mapping[str, str] | None = None,
         ignore_config: bool = False,
+        trust: TrustOptions | None = None,
     ) -> None:
         self.name = name
         self._config_path = None if config_path is None else Path(config_path)
@@ -80,12 +85,36 @@ class FastAgent:
         self._registry: Registry | None = None
         self._live_roots: Reloader | None = None
         self._extra_servers: list[ServerSpec] = []
-        self._trust = CardTrust(CardApprovals(home_directory(self._environ)), self._cwd)
+        home = home_directory(self._environ)
+        options = TrustOptions(asker=at_terminal) if trust is None else trust
+        self.gate = Gate(home, self._cwd, self._environ, options)
+        self.admission = Admission(self.gate, self._environ, self._cwd, self._provider_of)
+        self._read: dict[str, CardRoot] = {}
+        self._model: str | None = None
 
     @property
     def approvals(self) -> CardApprovals:
         """What a person approved of the code that cards bring."""
-        return self._trust.approvals
+        return CardApprovals(home_directory(self._environ))
+
+    def code_in(self, *paths: str | Path, multi_card: bool = False) -> list[CardCode]:
+        """Look at what the cards of some paths bring that runs on this machine; none is loaded.
+
+        Args:
+            paths: Files and directories.
+            multi_card: Whether a file may hold several cards.
+
+        Returns:
+            One for each card file that brings code, in load order.
+
+        Raises:
+            CardError: A path cannot be read, or brings more than can be looked at.
+        """
+        from fast_agent.registry.card_code import codes_in
+
+        optional = {self._reader.key(path) for path in paths}
+        roots = read_roots(self._reader, paths, multi_card=multi_card, optional=optional)
+        return codes_in([root.load for root in roots.values()], self._cwd)
 
     @property
     def workspace(self) -> Path:
@@ -115,6 +144,8 @@ class FastAgent:
             home=home_directory(self._environ),
             config_path=self._config_path,
             shown_from=working_directory(),
+            decide=self.admission.decide_layers,
+            home_is_own=self.gate.fault is None,
         )
         if settings.default_model or settings.model_aliases:
             from fast_agent.models.check import check_settings
@@ -210,19 +241,16 @@ class FastAgent:
             ConfigError: With every problem of the configuration.
         """
         cards, tools = tuple(cards), tuple(tools)
-        strange = {
-            self._reader.key(path): Grant(root or root_of(self._cwd / path)) for path in found
-        }
-        known = set(strange)
-        given = {self._reader.key(path) for path in (*cards, *tools)}
-        self._trust.note(given - known, known)
-        roots = read_roots(
-            self._reader,
-            (*cards, *tools),
+        roots = self.expect(
+            cards=cards,
+            tools=tools,
+            servers=servers,
             multi_card=multi_card,
-            optional={self._reader.key(path) for path in optional},
-            found={key: one for key, one in strange.items() if key not in given or key in known},
+            found=found,
+            root=root,
+            optional=optional,
         )
+        self._read = {}
         try:
             reloader = self._reloader
         except ConfigError as error:
@@ -244,24 +272,60 @@ class FastAgent:
             both={self._reader.key(path) for path in cards},
         )
 
-    def code_in(self, *paths: str | Path, multi_card: bool = False) -> list[CardCode]:
-        """Look at what the cards of some paths bring that runs on this machine; none is loaded.
+    def expect(
+        self,
+        *,
+        cards: Iterable[str | Path] = (),
+        tools: Iterable[str | Path] = (),
+        servers: Iterable[str] = (),
+        multi_card: bool = False,
+        found: Iterable[str | Path] = (),
+        root: Path | None = None,
+        optional: Iterable[str | Path] = (),
+        model: str | None = None,
+    ) -> dict[str, CardRoot]:
+        """Read cards that are about to be loaded, so that one question covers all of a project.
 
         Args:
-            paths: Files and directories.
+            cards: What is going to be loaded, as for `load`.
+            tools: Cards whose agents become tools.
+            servers: Names of MCP servers that are used whatever cards say.
             multi_card: Whether a file may hold several cards.
+            found: Those of the paths that were found, not named by a person.
+            root: The root of the set they belong to; None for the project each is in.
+            optional: Those of the paths that may be directories without a card.
+            model: The model of every agent, over their cards.
 
         Returns:
-            One for each card file that brings code, in load order.
-
-        Raises:
-            CardError: A path cannot be read, or brings more than can be looked at.
+            What was read, by what it is known by.
         """
-        from fast_agent.registry.card_code import codes_in
+        key = self._reader.key
+        strange = {key(path): Grant(root or root_of(self._cwd / path)) for path in found}
+        strange = {one: grant for one, grant in strange.items() if not self.gate.owns(grant.root)}
+        wanted = [path for path in (*cards, *tools) if key(path) not in self._read]
+        self._read |= read_roots(
+            self._reader,
+            wanted,
+            multi_card=multi_card,
+            optional={key(path) for path in optional},
+            found=strange,
+        )
+        roots = {key(path): self._read[key(path)] for path in (*cards, *tools)}
+        self.admission.expect(roots, servers)
+        self._model = model or self._model
+        return roots
 
-        optional = {self._reader.key(path) for path in paths}
-        roots = read_roots(self._reader, paths, multi_card=multi_card, optional=optional)
-        return codes_in([root.load for root in roots.values()], self._cwd)
+    def _provider_of(self, config: AgentConfig) -> str | None:
+        """Return the provider of the model an agent asks; None where that is not known."""
+        from fast_agent.models.selection import select_model
+        from fast_agent.models.spec import parse_model_spec
+
+        settings = self.settings
+        chosen = select_model(config, settings, self._environ, cwd=self._cwd, flag=self._model)
+        try:
+            return parse_model_spec(chosen.text, settings.model_aliases).provider
+        except ModelError:
+            return None
 
     def reload(self) -> Reload:
         """Read again the cards that changed since they were loaded, all or none of them.
@@ -313,6 +377,7 @@ class FastAgent:
         journal: Journal | None = None,
         grows: bool = False,
         adjust: Callable[[Surroundings], Surroundings] | None = None,
+        partial_set: bool = False,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -332,8 +397,10 @@ class FastAgent:
             grows: Whether cards may be loaded or reloaded while the agents are live.
             adjust: Changes what the agents are given around them, for programs with edges of
                 their own; None changes nothing.
+            partial_set: Whether it may run without the default agent, where that may not act.
 
         Raises:
+            TrustError: The default agent came with a project, and may not act.
             CardError: The agents do not agree with each other.
             ConfigError: The configuration is wrong.
             RunError: No asyncio event loop is running, as under trio.
@@ -344,9 +411,16 @@ class FastAgent:
         from fast_agent.runtime.surroundings import Surroundings as Around
         from fast_agent.workflows.builders import WORKFLOWS
 
+        if not partial_set:
+            self.admission.require(None)
         if not self.names():
+            self.admission.require_some(())
             self.agent("agent", default=True)
+        for card in self.load_set.cards.values():
+            if card.config.source is None:
+                self.admission.check_use(card.config)
         self._agents.check()
+        self.admission.begin()
         surroundings = Around(
             workspace=self._cwd,
             environ=self._environ,
@@ -356,7 +430,6 @@ class FastAgent:
             human=human,
             listener=listener,
             trust_cards=trust_cards,
-            code_check=self._trust.check,
             tape=tape,
             journal=journal,
         )
@@ -443,26 +516,36 @@ class FastAgent:
     @property
     def _agents(self) -> Registry:
         if self._registry is None:
-            self._registry = Registry(self.server_names, self.probes(), self._trust.permit)
+            self._registry = Registry(self.server_names, self.probes())
         return self._registry
 
     @property
     def _reloader(self) -> Reloader:
         if self._live_roots is None:
             inputs = partial(card_inputs, workspace=self._cwd)
-            admission = Admission(self._environ)
-            self._live_roots = Reloader(self._agents, inputs, self._trust, admission)
+            self._live_roots = Reloader(self._agents, inputs, self.admission)
         return self._live_roots
 
     @property
     def _reader(self) -> CardReader:
-        return CardReader(self._cwd, self._environ, _fetch)
+        return CardReader(self._cwd, self._environ, self._fetch)
 
+    def _fetch(self, address: str) -> str:
+        """Fetch a card from an address a person typed; redirects lead to its host only."""
+        from fast_agent.registry.remote_card import fetch_card
 
-def _fetch(address: str) -> str:
-    from fast_agent.registry.remote_card import fetch_card
+        if self.gate.options.passive:
+            raise CardError(
+                "cards from web addresses are not fetched only to be looked at",
+                hint="save the card and name the file",
+            )
+        place = origin_of(address)
 
-    return fetch_card(address)
+        def check(url: str) -> None:
+            if origin_of(url) != place:
+                raise CardError(f"`{address}` leads to another host, which nobody named")
+
+        return fetch_card(address, check)
 
 
 def _require_asyncio() -> None:

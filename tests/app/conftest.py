@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 from tests.card_writer import card_writer
 from tests.mcp.served_everything import served_everything
+from tests.own_home import own_home
 
 from fast_agent import FastAgent
 
@@ -31,10 +32,7 @@ def _new_program(tmp_path: Path) -> NewProgram:
     def make(configuration: str | None = None, **environ: str) -> FastAgent:
         if configuration is not None:
             (tmp_path / "fastagent.config.yaml").write_text(configuration, encoding="utf-8")
-        home = str(tmp_path / "home")
-        return FastAgent(
-            "test", cwd=tmp_path, environ={"HOME": home, "FAST_AGENT_HOME": home, **environ}
-        )
+        return FastAgent("test", cwd=tmp_path, environ={**own_home(tmp_path), **environ})
 
     return make
 

@@ -56,7 +56,7 @@ def test_good_cards_are_parsed_once(
 ) -> None:
     write_good_cards(write_card, tmp_path)
     environ = {"OPENAI_API_KEY": "k"} if ready else {}
-    program = FastAgent(cwd=tmp_path, environ=environ)
+    program = FastAgent(cwd=tmp_path, environ=environ, config_path="fastagent.config.yaml")
     assert len(program.load_agents(".")) == 11
     assert [text for text in parses if text != CONFIGURATION] == []
 

@@ -10,14 +10,15 @@ import pytest
 from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
-from fast_agent.errors import CardError
+from fast_agent.errors import CardError, ConfigError, TrustError
+from fast_agent.trust.gate import TrustOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.registry.card_code import CardCode
+    from fast_agent.trust.found_set import FoundSet
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +37,11 @@ class World:
         self.program = self.new_program()
 
     def new_program(self) -> FastAgent:
-        return FastAgent(cwd=self.directory, environ={"FAST_AGENT_HOME": str(self.home)})
+        return FastAgent(cwd=self.directory, environ=self.environ, trust=TrustOptions())
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"FAST_AGENT_HOME": str(self.home), "PATH": os.environ["PATH"]}
 
     def write(self, name: str, text: str) -> Path:
         path = self.found / name
@@ -54,17 +59,31 @@ class World:
         self.write("more.py", "ONE = 1\n")
 
     def load(self, program: FastAgent | None = None) -> None:
-        (program or self.program).load(cards=[FOUND], found=[FOUND])
+        (program or self.program).load(cards=[FOUND], found=[FOUND], optional=[FOUND])
 
-    def approve(self) -> list[CardCode]:
-        codes = self.program.code_in(FOUND, multi_card=True)
-        self.program.approvals.approve(codes)
-        return codes
+    def survey(self, environ: dict[str, str] | None = None) -> FoundSet:
+        """What the project would do, as `fast-agent trust` asks about it."""
+        looking = FastAgent(
+            cwd=self.directory, environ=environ or self.environ, trust=TrustOptions(passive=True)
+        )
+        looking.expect(cards=[FOUND], found=[FOUND])
+        (found,) = looking.admission.found_sets()
+        return found
+
+    def approve(self) -> FoundSet:
+        found = self.survey()
+        self.program.gate.approvals.approve(found)
+        return found
 
     def refused(self, program: FastAgent | None = None) -> list[str]:
-        with pytest.raises(CardError) as caught:
-            self.load(program)
-        return [one.code for one in caught.value.diagnostics]
+        """Name the agents that are left out, where the default one is among them."""
+        program = program or self.program
+        self.load(program)
+        with pytest.raises(TrustError) as caught:
+            program.admission.require(None)
+        assert caught.value.code == "FA801"
+        assert program.gate.approvals.standing(self.survey()).state != "approved"
+        return list(program.admission.left_out)
 
     @asynccontextmanager
     async def live(self) -> AsyncGenerator[AgentApp]:
@@ -81,10 +100,14 @@ def world(tmp_path: Path) -> World:
 @pytest.mark.spec("APPROVAL-1")
 async def test_what_was_found_runs_once_it_was_approved(world: World) -> None:
     world.write_adder()
-    assert world.refused() == ["FA801"]
-    (code,) = world.approve()
-    assert (code.agents, code.fields) == (("ann",), ("function_tools",))
-    assert sorted(os.path.basename(path) for path in code.files) == ["more.py", "tools.py"]  # noqa: PTH119
+    assert world.refused() == ["ann"]
+    with pytest.raises(TrustError):
+        async with world.program.run():
+            pass
+    (effect,) = world.approve().effects
+    assert (effect.kind, effect.holder.name) == ("run", "ann")
+    assert sorted(effect.files) == [f"{FOUND}/more.py", f"{FOUND}/tools.py"]
+    world.program = world.new_program()
     async with world.live() as app:
         assert await app(CALL) == "2"
 
@@ -161,7 +184,7 @@ async def test_a_change_of_anything_that_runs_asks_again(
     world.approve()
     world.load(world.new_program())
     change(world)
-    assert "FA802" in world.refused(world.new_program())
+    assert world.refused(world.new_program()) == ["ann"]
 
 
 @pytest.mark.spec("APPROVAL-2")
@@ -181,12 +204,14 @@ async def test_hooks_and_the_program_of_a_server_are_bound_too(world: World) -> 
         "served.md",
         "---\nmodel: passthrough\nmcp_connect: [{target: python server.py}]\n---\nHi.\n",
     )
-    codes = {code.agents[0]: code for code in world.approve()}
-    assert str(world.found / "hooks.py") in codes["hooked"].files
-    assert str(world.found / "server.py") in codes["served"].files
+    runs = {effect.holder.name: effect for effect in world.approve().effects}
+    assert f"{FOUND}/hooks.py" in runs["hooked"].files
+    assert f"{FOUND}/server.py" in runs["served"].files
     world.load(world.new_program())
     world.write("server.py", "print('stealing')\n")
-    assert "FA802" in world.refused(world.new_program())
+    program = world.new_program()
+    world.load(program)
+    assert "served" in program.admission.left_out
 
 
 @pytest.mark.spec("APPROVAL-2")
@@ -194,25 +219,9 @@ async def test_an_approval_is_for_one_place(world: World) -> None:
     world.write("ann.md", "---\nmodel: passthrough\nshell: true\n---\nHi.\n")
     world.approve()
     world.write("copy.md", (world.found / "ann.md").read_text())
-    assert world.refused() == ["FA801"]
-
-
-@pytest.mark.spec("APPROVAL-2")
-@pytest.mark.parametrize(
-    ("good", "evil"), [("one/tools.py:add", "two/tools.py:add"), ("tools.py:add", "tools.py:wipe")]
-)
-async def test_another_variable_of_the_environment_is_another_function(
-    world: World, good: str, evil: str
-) -> None:
-    world.write("ann.md", '---\nmodel: passthrough\nfunction_tools: ["${WHICH}"]\n---\nHi.\n')
-    for name in ("tools.py", "one/tools.py", "two/tools.py"):
-        world.write(name, "def add(a: int) -> int: ...\ndef wipe(a: int) -> int: ...\n")
-    home = {"FAST_AGENT_HOME": str(world.home)}
-    first = FastAgent(cwd=world.directory, environ={**home, "WHICH": good})
-    first.approvals.approve(first.code_in(FOUND))
-    world.load(first)
-    second = FastAgent(cwd=world.directory, environ={**home, "WHICH": evil})
-    assert world.refused(second) == ["FA802"]
+    program = world.new_program()
+    world.load(program)
+    assert list(program.admission.left_out) == ["copy"]
 
 
 @pytest.mark.spec("APPROVAL-10")
@@ -222,17 +231,17 @@ async def test_another_variable_of_the_environment_is_another_function(
 )
 async def test_a_command_that_names_an_address_is_a_command(world: World, target: str) -> None:
     world.write("ann.yaml", f'model: passthrough\ninstruction: Hi.\nmcp_connect: ["{target}"]\n')
-    assert world.refused() == ["FA801"]
+    assert world.refused() == ["ann"]
 
 
 async def test_more_files_than_anybody_reads_are_not_approved(world: World) -> None:
-    world.write_adder()
+    world.write("ann.md", "---\nmodel: passthrough\nmcp_connect: [python serve.py]\n---\nHi.\n")
+    world.write("serve.py", "")
     for number in range(1_001):
         world.write(f"file{number}.py", "")
-    with pytest.raises(CardError, match="more than 1,000 Python files"):
+    with pytest.raises(ConfigError, match="1,000 files"):
         world.approve()
-    with pytest.raises(CardError, match="more than 1,000 Python files"):
-        world.load()
+    assert world.refused() == ["ann"]
 
 
 @pytest.mark.spec("APPROVAL-4", "APPROVAL-5")
@@ -245,6 +254,7 @@ async def test_a_reload_takes_in_what_was_approved_and_nothing_else(world: World
         done = world.program.reload()
         assert done.refused
         assert [problem.code for problem in done.problems] == ["FA802"]
+        assert "/trust" in str(done.problems[0].hint)
         assert not await app.refresh()
         assert await app(CALL) == "2"
         assert not world.program.reload().changed
@@ -294,13 +304,16 @@ async def test_what_changed_between_the_check_and_the_first_run_is_not_run(
     world.approve()
     async with world.live() as app:
         change(world)
-        with pytest.raises(CardError, match="changed since it was approved"):
+        with pytest.raises((CardError, TrustError), match="is not what was approved"):
             await app(CALL)
 
 
 @pytest.mark.spec("APPROVAL-1")
 async def test_a_link_does_not_carry_a_card_out_of_its_directory(world: World) -> None:
-    outside = world.directory / "outside.md"
-    outside.write_text("---\nmodel: passthrough\nshell: true\n---\nHi.\n")
+    outside = world.directory.parent / "outside.md"
+    outside.write_text("---\nmodel: passthrough\n---\nHi.\n")
     (world.found / "ann.md").symlink_to(outside)
-    assert world.refused() == ["FA801"]
+    world.load()
+    assert world.program.names() == []
+    (note,) = [one for one in world.program.snapshot.notes if one.severity == "warning"]
+    assert "leads out of" in str(note)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 from tests.card_writer import card_writer
 from tests.mcp.served_everything import served_everything
+from tests.own_home import own_home
 
 from fast_agent.cli.main import main
 
@@ -54,6 +55,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     work = tmp_path / "work"
     work.mkdir()
+    own_home(work, tmp_path / "home")
     monkeypatch.chdir(work)
     return work
 

@@ -381,9 +381,10 @@ class TestTools:
             "def one() -> int: return 1\n"
             "async def around(ctx, args, call_next): return await call_next()\n"
         )
+        Path("../home/fastagent.config.yaml").unlink()  # where nothing is their own
         done = run("go", *PASS, "-m", "hi")
-        assert (done.code, done.out, done.codes) == (1, "", ["FA801"])
-        assert f".fast-agent/agent-cards/auto.md:2:1\n2 | {field}\n  | ^" in done.err
+        assert (done.code, done.out, done.codes) == (3, "", ["FA801"])
+        assert "`auto`, .fast-agent/agent-cards/auto.md:2" in done.err
         assert "--trust" in done.err
         assert not Path("ran").exists()
         if "some-program" not in field:

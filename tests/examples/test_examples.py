@@ -107,7 +107,7 @@ def test_tool_only(go: Go) -> None:
 @pytest.mark.spec("CARD-70", "CARD-63", "TOOL-2")
 def test_project_reports(go: Go, tmp_path: Path) -> None:
     results = tmp_path / "results.json"
-    facts = go("project-reports", "--card", ".", "--model", SCRIPT,
+    facts = go("project-reports", "--card", ".", "-c", "fastagent.config.yaml", "--model", SCRIPT,
                "--message", "The report, please.", "--results", results)  # fmt: skip
     assert facts["text"].startswith("# Oslo\nThe quay stands; the reading room is open.")
     assert facts["usage"]["tool_calls"] == 6
@@ -135,8 +135,8 @@ def test_demo_tools(go: Go) -> None:
         '***CALL_TOOL agent__guide {"message": "Ferries were added."}',
         "***CALL_TOOL time__convert_time " + json.dumps(when),
     ]
-    facts = go("demo", "--card", "cards", "--agent", "clerk", "--model", "passthrough",
-               "--message", "-", stdin="\n".join(calls))  # fmt: skip
+    facts = go("demo", "--card", "cards", "-c", "fastagent.config.yaml", "--agent", "clerk",
+               "--model", "passthrough", "--message", "-", stdin="\n".join(calls))  # fmt: skip
     first, second, *rest = facts["text"].splitlines()
     assert (first, second) == ("3", "Ferries were added.")
     assert "16:30" in "".join(rest) or "15:30" in "".join(rest)

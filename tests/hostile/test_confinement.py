@@ -10,12 +10,13 @@ from tests.card_writer import card_writer
 from tests.hostile.canary import CANARY
 
 from fast_agent.app import FastAgent
-from fast_agent.errors import CardError, TrustError
+from fast_agent.errors import TrustError
 from fast_agent.mcp.guarded_http import judged
 from fast_agent.registry.remote_card import fetch_card
 from fast_agent.runtime.url_text import fetch_text
 from fast_agent.serve.agent_admin import AdminTools
 from fast_agent.trust.effect import Effect, Holder
+from fast_agent.trust.gate import TrustOptions
 from fast_agent.trust.grant import Grant
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ READ = ("messages: [{}]", "model: scripted?file={}", "model: playback?file={}")
 
 
 def program_in(directory: Path) -> FastAgent:
-    return FastAgent(cwd=directory, environ={"FAST_AGENT_HOME": str(directory.parent / "home")})
+    home = str(directory.parent / "home")
+    return FastAgent(cwd=directory, environ={"FAST_AGENT_HOME": home}, trust=TrustOptions())
 
 
 @pytest.fixture(name="desk")
@@ -53,11 +55,13 @@ async def test_a_found_card_reads_nothing_outside_its_root_and_no_secret(
     name = name.format(desk.parent / "private.md")
     card_writer(desk)(f"{FOUND}/ann.md", field.format(name))
     program = program_in(desk)
-    with pytest.raises(CardError) as caught:
-        program.load(cards=[FOUND], found=[FOUND])
-    told = f"{caught.value} {[one.message for one in caught.value.diagnostics]}"
-    assert "may not be read" in told
-    assert CANARY not in told
+    program.load(cards=[FOUND], found=[FOUND])
+    with pytest.raises(TrustError) as caught:
+        program.admission.require(None)
+    assert "  read  " in str(caught.value)
+    assert CANARY not in str(caught.value)
+    with pytest.raises(TrustError, match="may not be read"):
+        Grant(desk).check_read(desk / FOUND / name)
     # What a person named may be read.
     if "messages" in field and ".env" not in name:
         named = program_in(desk)
@@ -77,8 +81,10 @@ async def test_a_found_card_writes_nothing_outside_its_root(desk: Path, link: bo
     write(f"{FOUND}/kid.md", f"messages: [{name}]", "model: passthrough")
     write(f"{FOUND}/mum.md", "agents: [kid]", "child_history: {kid: {merge_target: messages}}")
     program = program_in(desk)
-    with pytest.raises(CardError, match="may not be read"):
-        program.load(cards=[FOUND], found=[FOUND])
+    program.load(cards=[FOUND], found=[FOUND])
+    assert set(program.admission.left_out) == {"kid", "mum"}
+    with pytest.raises(TrustError, match="it is outside the project"):
+        program.admission.require("mum")
     assert not target.exists()
     grant = Grant(desk)
     with pytest.raises(TrustError, match="outside the project"):

@@ -220,8 +220,8 @@ async def test_servers_get_a_small_environment_and_their_directory(
     # pytest sets this one in our own environment, as a shell would set a provider's key.
     assert "PYTEST_CURRENT_TEST" in os.environ
     allowed = {"EXPLICIT", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
-    added_by_python = {"LC_CTYPE"}
-    assert set(names) <= allowed | added_by_python
+    added = {"LC_CTYPE", "FAST_AGENT_STARTED_BY"}
+    assert set(names) <= allowed | added
     assert (await servers.call(server, "where")).text.endswith("tests/mcp/servers")
 
 

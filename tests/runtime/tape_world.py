@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from tests.own_home import own_home
+
 from fast_agent.app import FastAgent
 from fast_agent.runtime.tape import veil_of
 
@@ -152,7 +154,7 @@ def write_world(directory: Path, address: str) -> None:
 
 def program(directory: Path) -> FastAgent:
     """Load the world."""
-    fast = FastAgent(cwd=directory, environ={"HOME": str(directory)})
+    fast = FastAgent(cwd=directory, environ=own_home(directory))
     fast.load_agents("cards")
     return fast
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.own_home import own_home
 
 from fast_agent import FastAgent
 
@@ -15,7 +16,7 @@ async def test_agents_look_up_the_guide_of_the_configuration(tmp_path: Path) -> 
     (tmp_path / "docs/ops").mkdir(parents=True)
     (tmp_path / "docs/ops/deploy.md").write_text("# Deploy\n\n## Auth\n\nUse the key.\n")
     (tmp_path / "fastagent.config.yaml").write_text("guide:\n  docroot: docs\n")
-    program = FastAgent(cwd=tmp_path, environ={"HOME": str(tmp_path)})
+    program = FastAgent(cwd=tmp_path, environ=own_home(tmp_path))
     program.agent("reader", "Read.", model="passthrough", resource_tools=True)
     uri = "guide://document/ops/deploy.md"
     async with program.run() as app:

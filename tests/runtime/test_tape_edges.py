@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.own_home import own_home
 
 from fast_agent.app import FastAgent
 from fast_agent.models.cassette import read_cassette
@@ -36,7 +37,7 @@ async def twice(directory: Path, play: Play) -> tuple[Any, Any, Player]:
     """Record a run and replay it; gives what each gave with its use, and the replay's tape."""
 
     async def go(tape: Recorder | Player) -> Any:
-        fast = FastAgent(cwd=directory, environ={"HOME": str(directory), "PATH": "/usr/bin:/bin"})
+        fast = FastAgent(cwd=directory, environ={**own_home(directory), "PATH": "/usr/bin:/bin"})
         fast.load_agents(".")
         async with fast.run(tape=tape) as app:
             said = await play(app)
@@ -74,7 +75,7 @@ async def test_what_a_server_asks_a_model_counts_in_a_replay_too(tmp_path: Path)
     config = tmp_path / "fastagent.config.yaml"
     config.write_text(config.read_text().replace(sys.executable, "/no/such/python"))
     again = Player(read_cassette(tmp_path / "run.jsonl"))
-    fast = FastAgent(cwd=tmp_path, environ={"HOME": str(tmp_path)})
+    fast = FastAgent(cwd=tmp_path, environ=own_home(tmp_path))
     fast.load_agents("one.md")
     async with fast.run(tape=again) as app:
         assert await play(app) == recorded[0]
@@ -116,7 +117,7 @@ async def test_a_replay_writes_no_history_file(tmp_path: Path) -> None:
 
     before = (tmp_path / "kid.txt").read_text()
     recorder = Recorder(tmp_path / "run.jsonl")
-    fast = FastAgent(cwd=tmp_path, environ={"HOME": str(tmp_path)})
+    fast = FastAgent(cwd=tmp_path, environ=own_home(tmp_path))
     fast.load_agents("lead.md", "kid.md")
     async with fast.run(tape=recorder) as app:
         recorded = await play(app)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.client import Client
+from tests.own_home import own_home
 from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
@@ -31,11 +32,14 @@ class AgentWorld:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.home = directory / "home"
+        self.home = directory.parent / f"{directory.name}-home"
         self.now = 0.0
         self.told: list[str] = []
-        environ = {"FAST_AGENT_HOME": str(self.home), "HOME": str(self.home)}
-        self.program = FastAgent(cwd=directory, environ=environ)
+        self.program = FastAgent(cwd=directory, environ=own_home(directory, self.home))
+
+    def disown(self) -> None:
+        """Take back that the directory is the person's own."""
+        (self.home / "fastagent.config.yaml").unlink()
 
     def card(self, name: str, text: str = "Hi.", /, **fields: object) -> Path:
         if "type" not in fields:

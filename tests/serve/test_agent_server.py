@@ -184,6 +184,7 @@ async def test_servers_of_an_agent_ask_the_client_of_the_call(world: AgentWorld,
 
 @pytest.mark.spec("SERVE-9", "SERVE-10")
 async def test_cards_are_loaded_below_allowed_directories_only(world: AgentWorld, era: str) -> None:
+    world.disown()
     world.card("ann")
     world.program.load_agents(world.directory / "ann.md")
     world.card("more/bob")
@@ -197,7 +198,8 @@ async def test_cards_are_loaded_below_allowed_directories_only(world: AgentWorld
             assert refused.is_error
             assert "may be loaded" in text_of(refused)
         refused = await client.call_tool("load_agents", {"path": "code.md"})
-        assert "brings code by `shell`" in text_of(refused)
+        assert refused.is_error
+        assert "`code` may not act until the operator approves it" in text_of(refused)
         assert str(world.directory) not in text_of(refused)
         loaded = await client.call_tool("load_agents", {"path": "bob.md"})
         assert loaded.structured_content == {"agents": ["bob"]}

@@ -186,6 +186,7 @@ class SessionOpening:
             notify=note,
             trust_cards=self.trust_cards,
             grows=True,
+            partial_set=True,
             adjust=around,
         )
 

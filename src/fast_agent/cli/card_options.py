@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from fast_agent.app import FastAgent
 from fast_agent.cli import wanted
-from fast_agent.cli.loading import load_cards
+from fast_agent.cli.dump import wants_dump
+from fast_agent.cli.loading import expect_cards, load_cards
+from fast_agent.trust.gate import TrustOptions
+from fast_agent.trust.question import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +30,7 @@ class CardOptions:
     servers: tuple[str, ...]
     shell: bool
     trust: bool
+    no_found: bool
     config_path: Path | None
     dump: Path | None
     dump_yaml: Path | None
@@ -44,7 +48,16 @@ class CardOptions:
         Raises:
             ConfigError: The configuration cannot be read.
         """
-        program = FastAgent(config_path=self.config_path)
+        program = FastAgent(config_path=self.config_path, trust=self.trust_options())
+        with faults.kept():
+            expect_cards(
+                program,
+                cards=self.cards,
+                tools=self.card_tools,
+                servers=self.servers,
+                multi_card=self.multi_card,
+                model=self.model,
+            )
         with faults.kept():
             wanted.check_servers(program, self.servers)
         with faults.kept():
@@ -85,5 +98,13 @@ class CardOptions:
             servers=(*wanted.known_servers(program, self.servers), *added),
             receiver=receiver,
             multi_card=self.multi_card,
-            trust=self.trust,
+        )
+
+    def trust_options(self) -> TrustOptions:
+        """Return how the command treats what nobody named."""
+        return TrustOptions(
+            everything=self.trust,
+            without_found=self.no_found,
+            passive=wants_dump(self),
+            asker=at_terminal,
         )

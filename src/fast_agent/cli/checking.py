@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,10 @@ from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
 from fast_agent.config.find import CONFIG_NAMES
 from fast_agent.config.home import working_directory
 from fast_agent.errors import ConfigError
+from fast_agent.text.environment import VariableNames
+from fast_agent.trust.gate import TrustOptions
+from fast_agent.trust.grant import Grant
+from fast_agent.trust.origin import root_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,15 +107,21 @@ class Checking:
 
     def _check(self, paths: tuple[str, ...], optional: tuple[str, ...]) -> CheckReport:
         from fast_agent.cards.load import load_cards
-        from fast_agent.registry.remote_card import fetch_card
 
+        # What nobody named is looked at as text: no variable gets a value.
+        strange = not self._paths
         load = load_cards(
             paths,
+            environ=VariableNames(os.environ) if strange else None,
             multi_card=self._multi_card,
-            fetch=fetch_card,
             optional=optional,
+            grant=Grant(root_of(Path(paths[0]).absolute())) if strange else None,
         )
-        program = FastAgent(config_path=self._config_path, cwd=home_of(paths[0]))
+        program = FastAgent(
+            config_path=self._config_path,
+            cwd=home_of(paths[0]),
+            trust=TrustOptions(passive=True),
+        )
         problems: list[Diagnostic] = []
         servers = None
         try:

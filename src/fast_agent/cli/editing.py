@@ -48,6 +48,7 @@ class Editing(CardOptions):
     def load(self, program: FastAgent) -> None:
         """Load the cards, and see that there is somebody to talk to."""
         self.load_cards(program, receiver=self.agent)
+        program.admission.require_some(program.names())
         if not program.names():
             raise ConfigError(
                 "there is no agent to talk to", hint="load a card without `tool_only`"

@@ -40,12 +40,17 @@ def command(
     from fast_agent.cli.card_graph import CardGraph, render_graph
     from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
     from fast_agent.cli.checking import home_of
+    from fast_agent.trust.gate import TrustOptions
 
     here = Path.cwd()
     named: tuple[str | Path, ...] = paths
     named = named or (*auto_loaded(AGENT_CARDS, here), *auto_loaded(TOOL_CARDS, here)) or (".",)
-    program = FastAgent(config_path=config_path, cwd=home_of(str(named[0])))
+    program = FastAgent(
+        config_path=config_path,
+        cwd=home_of(str(named[0])),
+        trust=TrustOptions(passive=True),
+    )
     where = [one if "://" in str(one) else Path(one).absolute() for one in named]
-    program.load_agents(*where, multi_card=multi_card)
+    program.load(cards=where, multi_card=multi_card, found=() if paths else where)
     graph = CardGraph.of(program, cost=cost)
     standard_output().write(render_graph(graph, output or ("table" if cost else "mermaid")))

@@ -103,6 +103,7 @@ class OneShot(CardOptions):
         """Load the cards, for the agent that is asked, with the servers named by address."""
         added = self._add_servers(program)
         self.load_cards(program, receiver=self.agent, added=added)
+        program.admission.require(self.agent)
 
     def _check_results(self) -> None:
         """See that the conversation can be written, before it is paid for."""

@@ -63,8 +63,11 @@ def trust(loads: str) -> Option:
     Args:
         loads: Who loads cards whose code may be run besides those that load by themselves.
     """
-    told = f"Run the code of cards that load by themselves or that {loads} loads."
-    return click.option("--trust", is_flag=True, help=told)
+    told = f"Let everything found act in this run: what came with the project, what {loads} loads."
+    return together(
+        click.option("--trust", is_flag=True, help=told),
+        click.option("--no-found", is_flag=True, help="Load nothing that came with the project."),
+    )
 
 
 def child_history() -> Option:

@@ -68,6 +68,11 @@ class Serving(CardOptions):
             return
         self._serve(program, http, beside)
 
+    def load(self, program: FastAgent) -> None:
+        """Load the cards, and see that something is left to be served."""
+        self.load_cards(program)
+        program.admission.require_some(program.names())
+
     def _serve(self, program: FastAgent, http: HttpSettings | None, beside: Served | None) -> None:
         import gc
         from functools import partial

@@ -59,6 +59,7 @@ def load_settings(
     config_path: Path | None = None,
     shown_from: Path | None = None,
     decide: Decide | None = None,
+    home_is_own: bool = True,
 ) -> Settings:
     """Load the configuration.
 
@@ -69,6 +70,7 @@ def load_settings(
         config_path: A configuration file given by name, instead of the search.
         shown_from: The directory below which paths are shown relative; `cwd` when None.
         decide: Says what counts of the files that no person named; None reads them as others.
+        home_is_own: Whether the home is the person's own; else its files count as found.
 
     Returns:
         The settings; all defaults where there is no configuration.
@@ -80,10 +82,11 @@ def load_settings(
     shown_from = shown_from or cwd
     found = find_files(cwd, home, None if config_path is None else cwd / config_path)
     problems: list[Diagnostic] = []
-    files = _files(found, home, shown_from, problems, named=config_path is not None)
+    own = home if home_is_own else None
+    files = _files(found, own, shown_from, problems, named=config_path is not None)
     strange = tuple([layer for layer in files if layer.root is not None])
     decided: Mapping[str, FoundPart] = {}
-    if decide is not None and strange:
+    if decide is not None:
         decided = decide(strange)
     layers: list[Layer] = []
     tree: Tree = {}
@@ -108,7 +111,7 @@ def load_settings(
 
 
 def _files(
-    found: Found, home: Path, shown_from: Path, problems: list[Diagnostic], *, named: bool
+    found: Found, home: Path | None, shown_from: Path, problems: list[Diagnostic], *, named: bool
 ) -> list[FileLayer]:
     """Read the files that were found, the weakest first, and say which of them nobody named."""
     layers: list[FileLayer] = []

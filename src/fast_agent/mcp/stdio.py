@@ -36,6 +36,7 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.message_bounds import MESSAGE_LIMIT, VALUE_LIMIT, MessageBounds, values_of
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.tools.private_process import make_private
+from fast_agent.trust.policy import marked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -138,7 +139,7 @@ class ServerProcess:
         try:
             return await anyio.open_process(
                 [target.command, *target.args],
-                env=get_default_environment() | dict(target.env),
+                env=marked(get_default_environment() | dict(target.env)),
                 cwd=target.cwd,
                 start_new_session=True,
             )

@@ -1,47 +1,459 @@
-"""Admission: what of the cards of found sets gets into the registry."""
+"""Admission: what of found sets gets into the program, decided before anything of them acts."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.card_load import CardLoad
 from fast_agent.cards.load import with_variables
+from fast_agent.cards.load_set import default_card
+from fast_agent.cards.references import referred_names
+from fast_agent.config.load import FoundPart
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.trust_rules import CHANGED_CODE, UNTRUSTED_CODE
+from fast_agent.errors import CardError
+from fast_agent.text.environment import VariableNames
+from fast_agent.trust.grant import Grant
+from fast_agent.trust.question import by_trust, refusal
+from fast_agent.trust.survey import Surveyed, survey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import FileLoad
+    from fast_agent.config.layer import FileLayer, Keys
+    from fast_agent.errors import TrustError
     from fast_agent.registry.card_root import CardRoot
+    from fast_agent.trust.effect import Effect, Holder
+    from fast_agent.trust.found_set import FoundSet
+    from fast_agent.trust.gate import Gate
+
+    ProviderOf = Callable[[AgentConfig], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A card, server or setting that may not act in this run.
+
+    Args:
+        name: Its name, as messages show it.
+        reason: Why, in words that follow its name.
+        found: The set that is not approved.
+        effects: The effects nobody allowed.
+    """
+
+    name: str
+    reason: str
+    found: FoundSet
+    effects: tuple[Effect, ...]
+
+    @property
+    def line(self) -> str:
+        """Return what a person is told."""
+        return f"{self.name} is left out: {self.reason}"
 
 
 class Admission:
-    """Puts the values of variables into cards of found sets, once it is decided about them.
+    """Decides about found sets, and lets in what may act.
 
     Args:
+        gate: Decides about one set.
         environ: The environment.
+        provider_of: Returns the provider of the model an agent asks; asked once the configuration
+            is known.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, gate: Gate, environ: Mapping[str, str], workspace: Path, provider_of: ProviderOf
+    ) -> None:
+        self._gate = gate
         self._environ = environ
-        self._admitted: dict[str, tuple[FileLoad, FileLoad]] = {}
+        self._workspace = workspace
+        self._provider_of = provider_of
+        self._roots: dict[str, CardRoot] = {}
+        self._layers: dict[Path, list[FileLayer]] = {}
+        self._sets: dict[Path, FoundSet] = {}
+        self._grants: dict[Path, Grant] = {}
+        self._settings: dict[str, LeftOut] = {}
+        self._servers: dict[str, LeftOut] = {}
+        self._wanted_servers: frozenset[str] = frozenset()
+        self._files: dict[str, tuple[FileLoad, Grant, FileLoad]] = {}
+        self._default: str | None = None
+        self._may_ask = True
+        self.left_out: dict[str, LeftOut] = {}
+        """What is left out, by the name of its agent."""
 
-    def admit(self, roots: Mapping[str, CardRoot]) -> dict[str, CardLoad]:
-        """Return what each root gives the registry."""
-        return {key: self._admit(root) for key, root in roots.items()}
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The files a change of may decide otherwise."""
+        return (str(self._gate.approvals.path),) if self._sets else ()
 
-    def _admit(self, root: CardRoot) -> CardLoad:
-        if root.grant is None:
-            return root.load
-        return CardLoad.of(
-            [self._file(file, multi_card=root.multi_card) for file in root.load.files]
+    def moved(self) -> bool:
+        """Return whether it may decide otherwise than when it was last asked."""
+        return bool(self._sets) and self._gate.has_moved()
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each part that is left out, and for what `--trust` lets act."""
+        for one in (*self._settings.values(), *self._servers.values(), *self.left_out.values()):
+            yield one.line
+        if self._gate.policy.everything:
+            for found in self._sets.values():
+                if found.effects:
+                    names = [card.config.name for card in self._cards_of(found.root)]
+                    yield by_trust(names, found.effects).removeprefix("note: ")
+
+    def expect(self, roots: Mapping[str, CardRoot], servers: Iterable[str]) -> None:
+        """Note what a run is about to load, so that one question covers all of a root.
+
+        Args:
+            roots: The cards, by what they are known by.
+            servers: MCP servers that are used whatever cards say.
+        """
+        self._roots.update(roots)
+        self._wanted_servers |= frozenset(servers)
+
+    def decide_layers(self, layers: Sequence[FileLayer]) -> Mapping[str, FoundPart]:
+        """Decide about configuration files nobody named, with the cards beside them."""
+        strange: dict[Path, list[FileLayer]] = {}
+        for layer in layers:
+            if layer.root is not None and not self._gate.owns(layer.root):
+                strange.setdefault(layer.root, []).append(layer)
+        options = self._gate.options
+        self._layers = {} if options.without_found else strange
+        if not options.passive and not options.without_found:
+            self._decide(may_ask=self._may_ask)
+        return {
+            layer.path: self._part(layer, root) for root, own in strange.items() for layer in own
+        }
+
+    def admit(self, roots: Mapping[str, CardRoot], *, again: bool = False) -> dict[str, CardLoad]:
+        """Return what roots give the registry.
+
+        Args:
+            roots: The roots, by what they are known by.
+            again: Whether they were loaded before: the last good set stays until the new one is
+                approved.
+
+        Raises:
+            CardError: By `again`, something new in them is not approved.
+        """
+        self._roots.update(roots)
+        if self._gate.options.passive or not self._has_found:
+            return {key: root.load for key, root in roots.items()}
+        before = set(self.left_out)
+        self._decide(may_ask=self._may_ask and not again)
+        loads = {key: self._granted(root) for key, root in self._roots.items()}
+        self._default = self._choose_default(loads)
+        left_out = self._find_left_out(loads)
+        if again:
+            _refuse_new({name: one for name, one in left_out.items() if name not in before}, loads)
+        self.left_out = left_out
+        return {key: self._filtered(loads[key], self._roots[key]) for key in roots}
+
+    def found_sets(self) -> tuple[FoundSet, ...]:
+        """Work out what was found so far, without deciding about it."""
+        return tuple([self._describe(path) for path in self._paths()])
+
+    def left_out_in(self, path: Path) -> tuple[str, ...]:
+        """Name the agents of a file or directory that are left out."""
+        real = path.resolve()
+        return tuple(
+            card.config.name
+            for card in self._all_cards()
+            if card.config.name in self.left_out
+            and card.config.source is not None
+            and card.config.source.resolve().is_relative_to(real)
         )
 
-    def _file(self, file: FileLoad, *, multi_card: bool) -> FileLoad:
-        if file.candidate is None:
+    def begin(self) -> None:
+        """Ask nobody from now on: a conversation is not interrupted by questions about projects."""
+        self._may_ask = False
+
+    def require(self, agent: str | None) -> None:
+        """Check that the agent a person asked for may act.
+
+        Args:
+            agent: Its name; None is the default one.
+
+        Raises:
+            TrustError: It is left out; nothing answers in its place.
+        """
+        name = self._default if agent is None else agent
+        one = None if name is None else self.left_out.get(name)
+        if one is not None:
+            raise self.refused(one, name)
+
+    def require_some(self, names: Iterable[str]) -> None:
+        """Check that anything is left to be served.
+
+        Raises:
+            TrustError: Everything is left out.
+        """
+        if self.left_out and not any(True for _ in names):
+            raise self.refused(next(iter(self.left_out.values())), None)
+
+    def refused(self, one: LeftOut, name: str | None) -> TrustError:
+        """Make the error for what is left out."""
+        return refusal(one.found, one.effects, agent=name)
+
+    def check_use(self, config: AgentConfig) -> None:
+        """Check that an agent made in Python uses nothing that is left out.
+
+        Raises:
+            TrustError: It does.
+        """
+        used = self._unusable(config)
+        if used is not None:
+            raise self.refused(used, config.name)
+
+    @property
+    def _has_found(self) -> bool:
+        return bool(self._layers) or any(root.grant is not None for root in self._roots.values())
+
+    def _decide(self, *, may_ask: bool) -> None:
+        for path in self._paths():
+            found = self._describe(path)
+            needed = [effect for effect in found.effects if self._is_needed(effect)]
+            self._sets[path] = found
+            self._grants[path] = self._gate.decide(
+                found,
+                needed,
+                may_ask=may_ask,
+                examine=lambda one, at=path: self._examine(at, one),
+                cards=tuple(self._cards_of(path)),
+                workspace=self._workspace,
+            )
+        self._settings, self._servers = {}, {}
+        for path, found in self._sets.items():
+            for holder, effects in self._closed(path).items():
+                if holder.kind == "server":
+                    reason = _acts(effects)
+                    self._servers[holder.name] = LeftOut(str(holder), reason, found, effects)
+                elif holder.kind == "setting":
+                    reason = _acts(effects)
+                    self._settings[holder.name] = LeftOut(str(holder), reason, found, effects)
+
+    def _paths(self) -> tuple[Path, ...]:
+        roots = [root.grant.root for root in self._roots.values() if root.grant is not None]
+        return tuple(dict.fromkeys((*self._layers, *roots)))
+
+    def _closed(self, root: Path) -> dict[Holder, tuple[Effect, ...]]:
+        """Group the effects of a set that are not allowed by what brings them."""
+        found, grant = self._sets[root], self._grants[root]
+        closed: dict[Holder, tuple[Effect, ...]] = {}
+        for effect in found.effects:
+            if not grant.allows(effect):
+                closed[effect.holder] = (*closed.get(effect.holder, ()), effect)
+        return closed
+
+    def _is_needed(self, effect: Effect) -> bool:
+        if effect.holder.kind != "server":
+            return True
+        name = effect.holder.name
+        return name in self._wanted_servers or any(
+            name in card.config.servers for card in self._all_cards()
+        )
+
+    def _all_cards(self) -> Iterator[Card]:
+        return chain.from_iterable(root.load.cards for root in self._roots.values())
+
+    def _cards_of(self, path: Path) -> Iterator[Card]:
+        given = {card.config.source for card in self._given_cards()}
+        for root in self._roots.values():
+            if root.grant is not None and root.grant.root == path:
+                yield from (card for card in root.load.cards if card.config.source not in given)
+
+    def _part(self, layer: FileLayer, root: Path) -> FoundPart:
+        options = self._gate.options
+        value = layer.document.value
+        if options.without_found:
+            keys = tuple(value) if isinstance(value, dict) else ()
+            return FoundPart(Grant(root), {}, tuple((key,) for key in keys))
+        if options.passive:
+            return FoundPart(Grant(root), VariableNames(self._environ))
+        left_out = [_keys_of(holder) for holder in self._closed(root)]
+        if self._gate.is_strange(self._sets[root]) and isinstance(value, dict):
+            left_out = [(key,) for key in value]
+        return FoundPart(self._grants[root], self._environ, tuple(filter(None, left_out)))
+
+    def _granted(self, root: CardRoot) -> CardLoad:
+        if root.grant is None:
+            return root.load
+        grant = self._grants[root.grant.root]
+        files = [self._file(file, grant, root) for file in root.load.files]
+        return CardLoad.of(files)
+
+    def _file(self, file: FileLoad, grant: Grant, root: CardRoot) -> FileLoad:
+        """Give the cards of a file their grant, and the values of variables where they may act."""
+        if file.candidate is None or not file.cards:
             return file
         path = file.candidate.path
-        known = self._admitted.get(path)
-        if known is None or known[0] is not file:
-            known = file, with_variables(file, self._environ, multi_card=multi_card)
-            self._admitted[path] = known
-        return known[1]
+        known = self._files.get(path)
+        if known is not None and known[0] is file and known[1] == grant:
+            return known[2]
+        closed = {one.name for one in self._closed(grant.root) if one.kind == "card"}
+        opened = file
+        if not any(card.config.name in closed for card in file.cards):
+            opened = with_variables(file, self._environ, multi_card=root.multi_card)
+        cards = [replace(one, config=replace(one.config, grant=grant)) for one in opened.cards]
+        admitted = replace(opened, cards=tuple(cards))
+        self._files[path] = (file, grant, admitted)
+        return admitted
+
+    def _find_left_out(self, loads: Mapping[str, CardLoad]) -> dict[str, LeftOut]:
+        """Find the cards that may not act, and all that refer to them."""
+        left_out: dict[str, LeftOut] = {}
+        given = self._given_names()
+        for key, load in loads.items():
+            grant = self._roots[key].grant
+            for card in load.cards:
+                if grant is not None and card.config.name in given:
+                    continue
+                own = self._own_reason(card, grant)
+                if own is not None:
+                    left_out[card.config.name] = own
+        cards = [card for load in loads.values() for card in load.cards]
+        waiting = True
+        while waiting:
+            waiting = False
+            for card in cards:
+                config = card.config
+                if config.name in left_out or (config.grant is not None and config.name in given):
+                    continue
+                used = self._unusable(config) or _left_out_of(config, left_out)
+                if used is not None:
+                    left_out[config.name] = replace(
+                        used, name=f"`{config.name}`", reason=f"it uses {used.name}"
+                    )
+                    waiting = True
+        return left_out
+
+    def _own_reason(self, card: Card, grant: object) -> LeftOut | None:
+        config = card.config
+        if not isinstance(grant, Grant):
+            return None
+        found = self._sets[grant.root]
+        if self._gate.is_strange(found):
+            whose = f"belong to the user `{found.owner}`"
+            reason = f"its files {whose if found.owner else 'may be changed by everyone'}"
+            return LeftOut(f"`{config.name}`", reason, found, found.effects)
+        for holder, effects in self._closed(grant.root).items():
+            if holder.kind == "card" and holder.name == config.name:
+                return LeftOut(f"`{config.name}`", _acts(effects), found, effects)
+        return None
+
+    def _unusable(self, config: AgentConfig) -> LeftOut | None:
+        """Return a part of a configuration that an agent uses and that is left out."""
+        for name in config.servers:
+            if name in self._servers:
+                return self._servers[name]
+        if not self._settings:
+            return None
+        provider = self._provider_of(config)
+        for path, one in self._settings.items():
+            if path.partition(".")[0] == provider:
+                return one
+        return None
+
+    def _filtered(self, load: CardLoad, root: CardRoot) -> CardLoad:
+        given = self._given_names()
+        strange = root.grant is not None
+        files: list[FileLoad] = []
+        for file in load.files:
+            kept = [
+                card
+                for card in file.cards
+                if card.config.name not in self.left_out
+                and not (strange and card.config.name in given)
+            ]
+            if given and strange:
+                # What was found does not become the agent a person talks to.
+                kept = [_not_default(card) for card in kept]
+            gone = {card.config.name for card in file.cards} - {one.config.name for one in kept}
+            if gone:
+                notes = [one for one in file.diagnostics if one.severity != "error"]
+                file = replace(file, cards=tuple(kept), diagnostics=tuple(notes))  # noqa: PLW2901
+            elif kept != list(file.cards):
+                file = replace(file, cards=tuple(kept))  # noqa: PLW2901
+            files.append(file)
+        return CardLoad.of(files)
+
+    def _given_names(self) -> frozenset[str]:
+        return frozenset(card.config.name for card in self._given_cards())
+
+    def _given_cards(self) -> Iterator[Card]:
+        for root in self._roots.values():
+            if root.grant is None:
+                yield from root.load.cards
+
+    def _choose_default(self, loads: Mapping[str, CardLoad]) -> str | None:
+        given = [
+            card for key, load in loads.items() if self._roots[key].grant is None
+            for card in load.cards
+        ]  # fmt: skip
+        card = default_card(given or [card for load in loads.values() for card in load.cards])
+        return None if card is None else card.config.name
+
+    def _describe(self, root: Path) -> FoundSet:
+        """Work out what the set of a root would do, from the texts that were read."""
+        return survey(
+            Surveyed(
+                root=root,
+                environ=self._environ,
+                workspace=self._workspace,
+                cards=tuple(self._cards_of(root)),
+                layers=tuple(self._layers.get(root, ())),
+                given_agents=self._given_names(),
+            )
+        )
+
+    def _examine(self, root: Path, holder: Holder) -> Iterable[Effect]:
+        """Work out the effects of a holder as its files are now."""
+        return [effect for effect in self._describe(root).effects if effect.holder == holder]
+
+
+def _not_default(card: Card) -> Card:
+    if not card.config.default:
+        return card
+    return replace(card, config=replace(card.config, default=False))
+
+
+def _left_out_of(config: AgentConfig, left_out: Mapping[str, LeftOut]) -> LeftOut | None:
+    return next((left_out[name] for name in referred_names(config) if name in left_out), None)
+
+
+def _acts(effects: Sequence[Effect]) -> str:
+    first = effects[0]
+    more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
+    if first.refusal is not None:
+        return f"{first.refusal} ({first.place})"
+    return f"it would {first.kind} {first.subject}{more} ({first.place}), which is not approved"
+
+
+def _keys_of(holder: Holder) -> Keys:
+    """Return the setting that a holder is."""
+    if holder.kind == "server":
+        return ("mcp", "servers", holder.name)
+    return tuple(holder.name.split(".")) if holder.kind == "setting" else ()
+
+
+def _refuse_new(left_out: Mapping[str, LeftOut], loads: Mapping[str, CardLoad]) -> None:
+    """Keep the last good set where something new is not approved."""
+    if not left_out:
+        return
+    cards = {card.config.name: card for load in loads.values() for card in load.cards}
+    problems = [
+        Diagnostic(
+            CHANGED_CODE if name in cards else UNTRUSTED_CODE,
+            one.line,
+            cards[name].path if name in cards else "",
+            hint="look at it and approve it with `/trust`, or with `fast-agent trust`",
+        )
+        for name, one in left_out.items()
+    ]
+    raise CardError(problems[0].message, hint=problems[0].hint, diagnostics=problems)

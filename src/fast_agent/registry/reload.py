@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fast_agent.errors import CardError
 from fast_agent.registry.card_inputs import CardInputs
@@ -59,19 +59,6 @@ class Reload:
         return f"AgentCards reloaded: {counts}"
 
 
-class Permits(Protocol):
-    """What decides, besides the cards themselves, whether they are taken in."""
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        """The files a change of may decide otherwise."""
-        ...
-
-    def moved(self) -> bool:
-        """Whether it may decide otherwise than when it was last asked."""
-        ...
-
-
 class Reloader:
     """Loads roots into a registry, and brings them up to date.
 
@@ -80,20 +67,15 @@ class Reloader:
     Args:
         registry: Where the agents go.
         inputs_of: Names the files an agent is made from besides its card.
-        permits: What decides of cards too; refused ones are tried again when it moved.
-        admission: What of found sets gets in; None lets all in as it was read.
+        admission: What of found sets gets in; what was refused is tried again when it moved. None
+            lets all in as it was read.
     """
 
     def __init__(
-        self,
-        registry: Registry,
-        inputs_of: InputsOf,
-        permits: Permits | None = None,
-        admission: Admission | None = None,
+        self, registry: Registry, inputs_of: InputsOf, admission: Admission | None = None
     ) -> None:
         self._registry = registry
         self._admission = admission
-        self._permits = permits
         self._inputs = CardInputs(inputs_of)
         self._roots: dict[str, CardRoot] = {}
         self._taken: dict[str, CardLoad] = {}
@@ -109,7 +91,7 @@ class Reloader:
     def inputs(self) -> tuple[str, ...]:
         """The files that decide what agents are, besides their cards."""
         paths = self._inputs.paths
-        return paths if self._permits is None else (*paths, *self._permits.places)
+        return paths if self._admission is None else (*paths, *self._admission.places)
 
     def load(
         self,
@@ -154,19 +136,19 @@ class Reloader:
             before = self._registry.snapshot
             moved = [root.look() for root in self._roots.values()]
             touched = self._inputs.touched()
-            again = self._permits is not None and self._permits.moved()
+            again = self._admission is not None and self._admission.moved()
             if not any(moved) and not touched and not again:
                 return Reload(before.version)
             self._waiting |= touched
             changed = {
                 key: root
                 for key, root in self._roots.items()
-                if root.load is not self._taken.get(key)
+                if root.load is not self._taken.get(key) or again
             }
             if again and not changed and not self._waiting:
                 return Reload(before.version)
             try:
-                self._registry.update(self._admitted(changed), self._waiting)
+                self._registry.update(self._admitted(changed, again=True), self._waiting)
             except CardError as error:
                 return Reload(before.version, refused=True, problems=error.diagnostics)
             after = self._registry.snapshot
@@ -175,10 +157,12 @@ class Reloader:
             self._inputs.take(after.load_set.cards.values())
             return _difference(before, after)
 
-    def _admitted(self, roots: Mapping[str, CardRoot]) -> Mapping[str, CardLoad]:
+    def _admitted(
+        self, roots: Mapping[str, CardRoot], *, again: bool = False
+    ) -> Mapping[str, CardLoad]:
         if self._admission is None:
             return {key: root.load for key, root in roots.items()}
-        return self._admission.admit(roots)
+        return self._admission.admit(roots, again=again)
 
 
 def _difference(before: Snapshot, after: Snapshot) -> Reload:

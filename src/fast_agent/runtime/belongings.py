@@ -78,7 +78,7 @@ class Belongings:
             from fast_agent.tools.function_loader import FunctionLoader
 
             around = self._around
-            self._loader = FunctionLoader(around.workspace, check=around.code_check)
+            self._loader = FunctionLoader(around.workspace)
         return self._loader
 
     def renew_loader(self) -> Callable[[], None]:

@@ -62,8 +62,6 @@ class Surroundings:
         max_depth: Deepest nesting of agents as tools.
         providers: Resources that the resource tools offer besides the packaged documents.
         trust_cards: Whether cards that a smart agent reaches by their path may run code.
-        code_check: Told of each Python file of a card and its text before it is run; it raises for
-            what may not be. None lets all run.
         child_history: What called agents start with and where their messages go, over cards.
         transcript: Where turns are written when they end; None makes a new one.
         journal: Where turns and histories are written down as they go, and where histories of
@@ -94,7 +92,6 @@ class Surroundings:
     max_depth: int = MAX_DEPTH
     providers: tuple[Provider, ...] = ()
     trust_cards: bool = False
-    code_check: Callable[[Path, str], None] | None = field(default=None, repr=False)
     child_history: ChildHistory = NOTHING_WANTED
     transcript: CumulativeTranscript | None = field(default=None, repr=False)
     journal: Journal | None = field(default=None, repr=False)

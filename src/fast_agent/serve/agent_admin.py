@@ -84,10 +84,21 @@ class AdminTools:
             # What code they bring runs only where the operator approved it.
             unread = () if self._trust else (found,)
             names = list(self._program.load(cards=(found,), found=unread, root=root))
+            self._check_left_out(found, names)
         except (CardError, TrustError) as error:
             return answer_of_problem(error)
         text = "loaded " + ", ".join(f"`{name}`" for name in names)
         return ToolAnswer(({"type": "text", "text": text},), structured={"agents": names})
+
+    def _check_left_out(self, path: Path, names: Sequence[str]) -> None:
+        """Tell a client which cards wait for the operator, where it gets none of them."""
+        waiting = self._program.admission.left_out_in(path)
+        if waiting and not names:
+            listed = ", ".join(f"`{name}`" for name in waiting)
+            raise TrustError(
+                f"{listed} may not act until the operator approves "
+                f"{'it' if len(waiting) == 1 else 'them'}"
+            )
 
     def reload(self, arguments: JsonObject) -> ToolAnswer:  # noqa: ARG002
         """Read changed cards again."""

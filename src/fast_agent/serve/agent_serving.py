@@ -113,6 +113,7 @@ async def open_server(
         child_history=options.child_history,
         notify=notify,
         grows=True,
+        partial_set=True,
     )
     refused: FastAgentError | None = None
     async with anyio.create_task_group() as tasks:

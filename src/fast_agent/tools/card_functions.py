@@ -135,7 +135,7 @@ def load_functions(card: Card, loader: FunctionLoader) -> CardFunctions:
     diagnostics: list[Diagnostic] = []
     for use in uses:
         try:
-            function = _load(use, card.config.directory, loader)
+            function = _load(use, card.config, loader)
             if use.role == "tool":
                 tool = _tool(function, loader)
                 if tool.spec.name in tools:
@@ -168,9 +168,10 @@ def _uses(config: AgentConfig) -> Iterator[_Use]:
             yield _Use(function, "tool_hook", ("tool_hooks", index))
 
 
-def _load(use: _Use, directory: Path | None, loader: FunctionLoader) -> Callable[..., object]:
+def _load(use: _Use, config: AgentConfig, loader: FunctionLoader) -> Callable[..., object]:
     if isinstance(use.function, str):
-        return loader.load(use.function, directory or loader.workspace)
+        check = None if config.grant is None else config.grant.check_import
+        return loader.load(use.function, config.directory or loader.workspace, check)
     return use.function
 
 

@@ -14,7 +14,7 @@ from fast_agent.diagnostics.tool_rules import (
     function_error,
     syntax_error,
 )
-from fast_agent.errors import CardError
+from fast_agent.errors import CardError, TrustError
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.span import Span
 from fast_agent.tools.code_directory import CodeDirectory, forget
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from fast_agent.trust.function_path import FunctionPath
 
+    Check = Callable[[Path, str], None]
+
 
 class FunctionLoader:
     """Loads functions for one load of cards.
@@ -38,29 +40,27 @@ class FunctionLoader:
     Args:
         workspace: The directory the program works in.
         threads: Where the synchronous ones of its functions run; None makes threads for them.
-        check: Told of each file and its text before it is run; it raises for what may not be.
     """
 
     def __init__(
         self,
         workspace: Path,
         threads: WorkerThreads | None = None,
-        check: Callable[[Path, str], None] | None = None,
     ) -> None:
         self.workspace = workspace
-        self._check = check
         self.threads = threads or WorkerThreads()
-        self._directories: dict[Path, CodeDirectory] = {}
+        self._directories: dict[tuple[Path, Check | None], CodeDirectory] = {}
         packages: list[str] = []
         self._packages = packages
         self._forget = finalize(self, _forget_all, packages)
 
-    def load(self, text: str, directory: Path) -> Callable[..., object]:
+    def load(self, text: str, directory: Path, check: Check | None = None) -> Callable[..., object]:
         """Load a function.
 
         Args:
             text: `file.py:name`.
             directory: The card's directory.
+            check: Told of each file and its text before it is run; it raises for what may not be.
 
         Returns:
             The function.
@@ -70,7 +70,7 @@ class FunctionLoader:
         """
         path = parse_function_path(text)
         file = find_function_file(path, directory, self.workspace)
-        module = self._run(path, file)
+        module = self._run(path, file, check)
         try:
             function = getattr(module, path.name)
         except AttributeError:
@@ -86,24 +86,25 @@ class FunctionLoader:
         """Take the modules out of the interpreter's list; safe to call twice."""
         self._forget()
 
-    def _run(self, path: FunctionPath, file: Path) -> ModuleType:
+    def _run(self, path: FunctionPath, file: Path, check: Check | None) -> ModuleType:
         try:
-            return self._directory(file.parent).load(file.stem)
+            return self._directory(file.parent, check).load(file.stem)
         except SourceError as problem:
             msg = f"`{path.file}` cannot be read: {problem.message}"
             raise function_error(FUNCTION_FILE_SYNTAX, msg, hint=problem.hint) from problem
         except SyntaxError as problem:
             raise syntax_error(problem, _shown(path, file, problem.filename)) from problem
-        except CardError:
+        except (CardError, TrustError):
             raise
         except (Exception, SystemExit) as problem:
             raise _import_error(path, file, problem) from problem
 
-    def _directory(self, directory: Path) -> CodeDirectory:
-        code = self._directories.get(directory)
+    def _directory(self, directory: Path, check: Check | None) -> CodeDirectory:
+        code = self._directories.get((directory, check))
         if code is None:
             package = f"_card_code_{id(self):x}_{len(self._directories)}"
-            code = self._directories[directory] = CodeDirectory(directory, package, self._check)
+            code = CodeDirectory(directory, package, check)
+            self._directories[directory, check] = code
             self._packages.append(package)
         return code
 

@@ -22,6 +22,7 @@ from fast_agent.tools.bounded_output import BoundedOutput
 from fast_agent.tools.result import error_result
 from fast_agent.tools.runtime_tool import RuntimeTool
 from fast_agent.tools.shell_environment import shell_environment
+from fast_agent.trust.policy import marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -246,7 +247,7 @@ def shell_tool(
     directory = workspace
     if config.cwd is not None:
         directory = (config.directory or workspace) / config.cwd
-    environment = shell_environment(environ, given)
+    environment = marked(shell_environment(environ, given))
     shell = which("bash", path=environ.get("PATH")) or "/bin/sh"
     return ShellTool(directory, environment, shell=shell, limits=limits)
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fast_agent.errors import TrustError
 from fast_agent.trust.effect import Holder
+from fast_agent.trust.origin import Root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import PurePath
 
-    from fast_agent.trust.effect import Effect, EffectKind
-
-_OWN_FOLDERS: Final = frozenset({".fast-agent", ".claude", ".agents"})
-_SECRETS: Final = (".env*", "*.pem", "*.key", "id_*", "*secret*", "*.p12", "*.pfx")
+    from fast_agent.trust.effect import Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +25,29 @@ class Grant:
     Args:
         root: The root, absolute and without links.
         effects: The effects that are allowed.
+        place: What counts as inside the root; None for all below it.
         everything: Whether `--trust` was given: all but writing outside the root is allowed.
         examine: Works out the effects of a holder as they are at that moment; None where there is
             nothing to examine.
+        current: Returns the effects that are allowed at that moment, since approvals can be
+            revoked; None keeps to `effects`.
     """
 
     root: Path
     effects: frozenset[Effect] = frozenset()
+    place: Root | None = field(default=None, repr=False, compare=False)
     everything: bool = False
     examine: Callable[[Holder], Iterable[Effect]] | None = field(
         default=None, repr=False, compare=False
     )
+    current: Callable[[], frozenset[Effect]] | None = field(default=None, repr=False, compare=False)
 
     def allows(self, effect: Effect) -> bool:
         """Return whether an effect is allowed."""
-        return effect in self.effects or (self.everything and effect.refusal is None)
+        return effect in self._now() or (self.everything and effect.refusal is None)
+
+    def _now(self) -> frozenset[Effect]:
+        return self.effects if self.current is None else self.effects & self.current()
 
     def check_read(self, path: Path) -> Path:
         """Return where a file that is about to be read ends.
@@ -54,7 +58,7 @@ class Grant:
             TrustError: It ends outside the root or in a secret, and nobody allowed that.
         """
         real = Path(os.path.realpath(path))
-        if self.everything or self._is_free(real) or str(real) in self._subjects("read"):
+        if self.everything or self._inside.is_free(real) or self._may_read(real):
             return real
         raise TrustError(
             f"`{path}` may not be read: the project that names it was not allowed to",
@@ -68,7 +72,7 @@ class Grant:
             TrustError: It ends outside the root, or in what is hidden there.
         """
         real = Path(os.path.realpath(path))
-        if self._is_free(real):
+        if self._inside.is_free(real):
             return real
         raise TrustError(
             f"`{path}` may not be written: it is outside the project that names it",
@@ -85,9 +89,8 @@ class Grant:
             return
         digest = f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
         real = Path(os.path.realpath(file))
-        inside = real.is_relative_to(self.root)
-        name = real.relative_to(self.root).as_posix() if inside else str(real)
-        runs = (effect for effect in self.effects if effect.kind == "run")
+        name = self._inside.name(real)
+        runs = (effect for effect in self._now() if effect.kind == "run")
         if not any(effect.files.get(name) == digest for effect in runs):
             raise TrustError(
                 f"`{file}` is not what was approved, and is not run",
@@ -104,7 +107,8 @@ class Grant:
             return
         holder = Holder(kind, name)
         runs = [effect for effect in self.examine(holder) if effect.kind == "run"]
-        if not runs or not all(effect in self.effects for effect in runs):
+        allowed = self._now()
+        if not runs or not all(effect in allowed for effect in runs):
             raise TrustError(
                 f"{holder} is not started: what it runs changed since it was approved",
                 hint=f"read it, then `fast-agent trust {self.root}`",
@@ -119,34 +123,20 @@ class Grant:
         if self.everything:
             return
         place = origin_of(url)
-        if not any(effect.kind == "connect" and effect.terms == place for effect in self.effects):
+        if not any(effect.kind == "connect" and effect.terms == place for effect in self._now()):
             scheme, host, port = place
             raise TrustError(
                 f"no connection to `{scheme}://{host}:{port}`: it was not approved",
                 hint=f"read the project, then `fast-agent trust {self.root}`",
             )
 
-    def _subjects(self, kind: EffectKind) -> frozenset[str]:
-        return frozenset(one.subject for one in self.effects if one.kind == kind)
+    def _may_read(self, real: Path) -> bool:
+        allowed = {one.subject for one in self._now() if one.kind == "read"}
+        return any(self._inside.name(one) in allowed for one in (real, *real.parents))
 
-    def _is_free(self, real: Path) -> bool:
-        if not real.is_relative_to(self.root):
-            return False
-        return not looks_secret(real.relative_to(self.root))
-
-
-def root_of(path: Path) -> Path:
-    """Return the root of the set a path belongs to that no person named.
-
-    Args:
-        path: A card or a directory of cards, absolute.
-    """
-    real = Path(os.path.realpath(path))
-    folder = real if real.is_dir() else real.parent
-    for one in (folder, *folder.parents):
-        if one.name in _OWN_FOLDERS:
-            return one.parent
-    return folder
+    @property
+    def _inside(self) -> Root:
+        return Root(self.root) if self.place is None else self.place
 
 
 def origin_of(url: str) -> tuple[str, str, str]:
@@ -166,15 +156,3 @@ def origin_of(url: str) -> tuple[str, str, str]:
     if usual is None or not host:
         raise TrustError("no connection: it is not an `http` or `https` address")
     return scheme, host.rstrip("."), str(port or usual)
-
-
-def looks_secret(place: PurePath) -> bool:
-    """Return whether a path below a root is hidden, or named as secrets are.
-
-    The folders of the product itself are not hidden.
-    """
-    for part in place.parts:
-        if part.startswith(".") and part not in _OWN_FOLDERS:
-            return True
-    name = place.name.lower()
-    return any(fnmatchcase(name, one) for one in _SECRETS)

@@ -124,6 +124,18 @@ def read_policy(
     return Policy(home, machine, digests, everything)
 
 
+def marked(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process the product starts.
+
+    It carries the mark under which nothing can be approved, and no approval of this run.
+
+    Args:
+        environ: The environment the process would get.
+    """
+    kept = {name: value for name, value in environ.items() if name != DIGESTS_VARIABLE}
+    return {**kept, STARTED_VARIABLE: "fast-agent"}
+
+
 def check_own(folder: Path, environ: Mapping[str, str]) -> None:
     """Refuse a directory that is too wide to be declared one's own.
 

@@ -234,6 +234,14 @@ class TerminalAsker:
             termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
 
 
+def at_terminal(approvals: Approvals) -> Asker | None:
+    """Return what asks the person at the terminal; None where there is none."""
+    import sys
+
+    asker = TerminalAsker(approvals, sys.stdin, sys.stderr)
+    return asker if asker.can_ask else None
+
+
 def shown_root(root: Path) -> str:
     """Write a root as people would: `~/src/desk`."""
     with suppress(RuntimeError, ValueError):

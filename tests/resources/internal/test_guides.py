@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 import pytest
+from tests.own_home import own_home
 
 from fast_agent import FastAgent
 from fast_agent.cards.agent_config import AgentConfig, HookPoint
@@ -43,7 +44,7 @@ def examples(name: str) -> Mapping[str, str]:
 def program(tmp_path: Path, files: Mapping[str, str]) -> FastAgent:
     for file, body in files.items():
         (tmp_path / file).write_text(body, "utf-8")
-    return FastAgent(cwd=tmp_path, environ={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    return FastAgent(cwd=tmp_path, environ={**own_home(tmp_path), "PATH": "/usr/bin:/bin"})
 
 
 @pytest.mark.spec("INTERNAL-11")

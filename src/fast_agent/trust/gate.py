@@ -1,0 +1,167 @@
+"""The gate: decides, once for each found set, what of it may act in this run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fast_agent.config.file_names import CONFIG_NAMES
+from fast_agent.trust.approvals import Approvals
+from fast_agent.trust.earlier_approvals import EarlierApprovals
+from fast_agent.trust.grant import Grant
+from fast_agent.trust.origin import home_fault
+from fast_agent.trust.policy import read_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from fast_agent.cards.card import Card
+    from fast_agent.text.source import Signature
+    from fast_agent.trust.approvals import Standing
+    from fast_agent.trust.effect import Effect, Holder
+    from fast_agent.trust.found_set import FoundSet
+    from fast_agent.trust.policy import Policy
+    from fast_agent.trust.question import Asker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustOptions:
+    """How a program treats what it found.
+
+    Args:
+        everything: Whether all of it may act in this run: `--trust`.
+        without_found: Whether nothing found is loaded: `--no-found`.
+        passive: Whether the program only looks: nothing is decided, nothing interpolated.
+        asker: Asks the person; None where nobody can be asked.
+    """
+
+    everything: bool = False
+    without_found: bool = False
+    passive: bool = False
+    asker: Callable[[Approvals], Asker | None] | None = None
+
+
+class Gate:
+    """Decides about found sets.
+
+    Args:
+        home: The home of the program.
+        cwd: The working directory.
+        environ: The environment.
+        options: How the program treats what it found.
+    """
+
+    def __init__(
+        self, home: Path, cwd: Path, environ: Mapping[str, str], options: TrustOptions
+    ) -> None:
+        self.options = options
+        self._home = home
+        self._environ = environ
+        self.fault = home_fault(home, cwd=cwd, roots=(cwd,))
+        self.approvals = Approvals(home, readable=self.fault is None)
+        self._earlier = EarlierApprovals(home, readable=self.fault is None)
+        self._covered: dict[str, frozenset[Effect]] = {}
+        self._policy: Policy | None = None
+        self._once: set[str] = set()
+        self._asked: set[Path] = set()
+        self._seen: Signature | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """What the home and the machine allow, read when first asked for.
+
+        Raises:
+            ConfigError: A policy is wrong.
+        """
+        if self._policy is None:
+            files = () if self.fault is not None else (self._home / name for name in CONFIG_NAMES)
+            own = next((file for file in files if file.is_file()), None)
+            self._policy = read_policy(own, self._environ, everything=self.options.everything)
+        return self._policy
+
+    def has_moved(self) -> bool:
+        """Return whether approvals changed since a set was last decided about."""
+        from fast_agent.text.source import signature_at
+
+        return signature_at(str(self.approvals.path)) != self._seen
+
+    def owns(self, root: Path) -> bool:
+        """Return whether a person declared a directory as their own."""
+        return self.policy.owns(root)
+
+    def decide(
+        self,
+        found: FoundSet,
+        needed: Iterable[Effect],
+        *,
+        may_ask: bool = True,
+        examine: Callable[[Holder], Iterable[Effect]] | None = None,
+        cards: Sequence[Card] = (),
+        workspace: Path | None = None,
+    ) -> Grant:
+        """Decide what a set may do; the person is asked where something needs it, once for a root.
+
+        Args:
+            found: The set.
+            needed: The effects something in this run needs.
+            may_ask: Whether a person may be asked now.
+            examine: Works out the effects of a holder again, for checks at each start.
+            cards: The cards of the set, for approvals of card files that were kept earlier.
+            workspace: The directory the program works in.
+        """
+        from fast_agent.text.source import signature_at
+
+        self._seen = signature_at(str(self.approvals.path))
+        if cards and workspace is not None and self._earlier:
+            self._covered[found.digest] = self._earlier.covered(found.effects, cards, workspace)
+        allowed = self.allowed(found)
+        missing = [one for one in needed if one not in allowed and not self._is_closed(one)]
+        if missing and may_ask and self._ask(found, self.approvals.standing(found)):
+            allowed = self.allowed(found)
+        return Grant(
+            found.root,
+            allowed,
+            everything=self.policy.everything,
+            examine=examine,
+            current=lambda: self.allowed(found),
+        )
+
+    def allowed(self, found: FoundSet) -> frozenset[Effect]:
+        """Return the effects of a set that are allowed at this moment."""
+        policy = self.policy
+        if found.digest in self._once or found.digest in policy.digests:
+            standing: frozenset[Effect] = frozenset(found.effects)
+        else:
+            standing = self.approvals.standing(found).allowed
+            standing |= self._covered.get(found.digest, frozenset())
+        return frozenset(
+            one
+            for one in found.effects
+            if not self._is_closed(one) and (one in standing or policy.allows(one))
+        )
+
+    def is_strange(self, found: FoundSet) -> bool:
+        """Return whether a set of another user gives nothing, since nobody approved it."""
+        if not found.is_strange or self.policy.everything or found.digest in self._once:
+            return False
+        return self.approvals.standing(found).state != "approved"
+
+    def _is_closed(self, effect: Effect) -> bool:
+        return effect.refusal is not None or self.policy.denies(effect)
+
+    def _ask(self, found: FoundSet, standing: Standing) -> bool:
+        ask = self.options.asker
+        asker = None if ask is None else ask(self.approvals)
+        silent = not self.policy.may_ask or standing.state == "declined"
+        if asker is None or silent or found.root in self._asked:
+            return False
+        self._asked.add(found.root)
+        reply = asker(found, standing)
+        if reply == "no":
+            self.approvals.decline(found)
+            return False
+        self._once.add(found.digest)
+        if reply == "always":
+            self.approvals.approve(found)
+        return True
