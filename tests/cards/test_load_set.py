@@ -98,6 +98,14 @@ def test_an_unknown_agent_is_placed_and_mended(
     assert check_set(tuple(load_cards([tmp_path]).cards)) == ()
 
 
+def test_a_card_is_not_suggested_to_itself(tmp_path: Path) -> None:
+    (problem,) = check_set(load(tmp_path, {"w.yaml": agent("writer", "agents: [writr]")}))
+    assert problem.code == set_rules.UNKNOWN_AGENT
+    assert problem.hint is not None
+    assert "writer" not in problem.hint
+    assert problem.fix is None
+
+
 def test_a_name_unlike_any_other_gets_no_fix(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": agent("a", "agents: [zzzzzz]"), "b.yaml": agent("b")})
     (problem,) = check_set(cards)

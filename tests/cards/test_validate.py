@@ -506,6 +506,22 @@ def test_variables() -> None:
     assert type(made.model) is str
 
 
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("${A}", 1), ("${NO:7}", 7), ("${A}${B}", None), ("${A}2", None), ("${A}}", None)],
+)
+def test_only_a_whole_variable_takes_the_type_of_its_field(written: str, value: object) -> None:
+    card, found = check(
+        f"max_parallel: '{written}'\ndescription: '{written}'\ninstruction: Hi\n",
+        {"A": "1", "B": "2"},
+    )
+    if value is None:
+        (problem,) = found
+        assert told(problem) == ("FA102", f"'{written}'")
+    else:
+        assert (card.config.max_parallel, found) == (value, [])
+
+
 def test_k_out_of_a_variable() -> None:
     assert config("type: MAKER\nworker: a\nk: ${K}\n", {"K": "4"}).k == 4
     assert config("type: MAKER\nworker: a\nk: ${K}\n", {"K": "auto"}).k == "auto"

@@ -270,6 +270,20 @@ async def test_what_is_wrong_with_a_structured_answer_is_told(
     assert "`model`" in (caught.value.hint or "")
 
 
+async def test_a_structured_answer_that_does_not_come_in_time_is_an_error(
+    make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking
+) -> None:
+    async def work(call: ToolCall, context: ToolContext) -> str:
+        return ""
+
+    # The text beside the last call has the wanted shape, and is no answer all the same.
+    model = script([asking(("c", "w"), text='{"x": 1, "y": 2}')])
+    agent = make_agent(model, tools=[doing("w", work)], max_iterations=2)
+    with pytest.raises(RunError, match="stopped before it gave a structured answer") as caught:
+        await agent.structured("where?", Point)
+    assert "max_iterations" in (caught.value.hint or "")
+
+
 async def test_a_schema_that_is_none_is_an_error(make_agent: MakeAgent) -> None:
     agent = make_agent(PassthroughModel())
     with pytest.raises(RunError, match="not valid"):

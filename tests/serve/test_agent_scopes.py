@@ -161,6 +161,26 @@ async def test_sessions_in_use_are_not_ended_for_others(world: AgentWorld) -> No
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.spec("SCOPE-6")
+async def test_a_session_does_not_expire_under_a_call(world: AgentWorld) -> None:
+    world.card("slow", model="slow?seconds=30")
+    limits = ScopeLimits(idle_seconds=60)
+    async with (
+        world.serving(scope="connection", limits=limits) as server,
+        connected(server, MODERN) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        session = session_of(await told(client, "ann", "first"))
+        tasks.start_soon(told, client, "slow", "hello", session)
+        await until(lambda: server.scopes.in_use == 1)
+        world.now = 1_000
+        other = session_of(await told(client, "ann", "another client"))
+        assert other != session
+        assert await ask(client, "ann", "second", session) == "second"
+        assert len(list(server.scopes.held())) == 2
+        tasks.cancel_scope.cancel()
+
+
 @pytest.mark.spec("SCOPE-7")
 async def test_served_conversations_are_sessions_of_the_log(
     world: AgentWorld, era: str, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 from tests.patience import wait_until
 from tests.serve.agent_process import PROGRAM, call, environ_in, impatient
 from tests.serve.served import HELLO
+from tests.serve.stdio_client import StdioClient
 
 from fast_agent.sessions.store import SessionStore
 
@@ -175,3 +176,25 @@ def test_wrong_use_is_said_before_anything_runs(directory: Path) -> None:
         )
         assert (done.returncode, done.stdout) == (status, b"")
         assert words in done.stderr
+
+
+@pytest.mark.spec("SERVE-6")
+def test_a_request_id_that_is_used_again_names_the_call_that_runs(tmp_path: Path) -> None:
+    cards = tmp_path / "cards"
+    cards.mkdir()
+    for name, seconds in (("short", 0.3), ("long", 600)):
+        (cards / f"{name}.md").write_text(f"---\nmodel: slow?seconds={seconds}\n---\nWait.\n")
+    with StdioClient(tmp_path, "--no-session", "--instance-scope", "connection") as client:
+        client.open()
+        for agent in ("short", "long"):
+            client.write(line("tools/call", call(agent, agent), 77).strip())
+        assert client.answer(77)["result"]["content"][0]["text"] == "short"
+        client.tell("notifications/cancelled", requestId=77)
+        wait_until(lambda: len(heard(client, "long_history")) == 2)
+        assert heard(client, "long_history") == ["long", "[cancelled before an answer]"]
+        client.end()
+
+
+def heard(client: StdioClient, prompt: str) -> list[str]:
+    found = client.ask("prompts/get", name=prompt)["result"]["messages"]
+    return [one["content"]["text"] for one in found]

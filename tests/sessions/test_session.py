@@ -230,6 +230,74 @@ def test_a_log_that_ends_anywhere_gives_histories_providers_accept(
     assert told <= there
 
 
+@st.composite
+def nested_turns(draw: st.DrawFn) -> list[SessionEvent]:
+    """Turns of four agents, one below the other, that begin and end in any order a run allows."""
+    events: list[SessionEvent] = []
+    stack: list[str] = []
+    for number in range(draw(st.integers(1, 8))):
+        while stack and draw(st.booleans()):
+            events += _ended(stack.pop())
+        agent, parent = f"agent{len(stack)}", f"call{len(stack)}" if stack else None
+        events.append(
+            began(f"t{number}", f"m{number}", agent=agent, parent=parent, depth=len(stack))
+        )
+        stack.append(f"t{number}")
+    while stack:
+        events += _ended(stack.pop())
+    return events
+
+
+def _ended(turn_id: str) -> list[SessionEvent]:
+    return [
+        MessageAdded(turn_id, 1, Message.assistant("done")),
+        TurnEnded(turn_id, "endTurn", kept=True),
+    ]
+
+
+@pytest.mark.spec("SESSION-3")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(events=nested_turns(), data=st.data())
+def test_nested_turns_that_are_killed_anywhere_are_the_same_once_they_are_resumed(
+    tmp_path_factory: pytest.TempPathFactory, events: list[SessionEvent], data: st.DataObject
+) -> None:
+    length = data.draw(st.integers(0, len(events)))
+    store = store_in(tmp_path_factory.mktemp("killed"))
+    with store.create() as session:
+        write(session, events[:length])
+        before = session.state
+        open_turns = [turn.depth for turn in before.open_turns]
+    with store.open(session.id) as again:
+        after = again.state
+        assert after.entries() == before.entries()
+        assert [again.history(agent) for agent in before.agents] == [
+            before.history(agent) for agent in before.agents
+        ]
+        assert after.open_turns == ()
+        assert list(again.journal.transcript) == before.entries()
+    # A turn stands behind those it started, also where both were interrupted.
+    assert open_turns == sorted(open_turns, reverse=True)
+    places = [int(entry.agent.removeprefix("agent")) for entry in before.entries()]
+    assert places[len(places) - len(open_turns) :] == open_turns
+
+
+def test_interrupted_turns_are_listed_behind_those_they_started(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        write(
+            session,
+            [
+                began("a", "top", agent="ann"),
+                began("b", "below", agent="bob", parent="1", depth=1),
+                began("c", "deepest", agent="cid", parent="2", depth=2),
+            ],
+        )
+    with store.open(session.id) as again:
+        assert [entry.agent for entry in again.journal.transcript] == ["cid", "bob", "ann"]
+    with store.open(session.id) as again:
+        assert [entry.agent for entry in again.journal.transcript] == ["cid", "bob", "ann"]
+
+
 def test_what_was_answered_before_the_end_is_kept_and_the_rest_says_so(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:
