@@ -18,7 +18,6 @@ from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.errors import CardError, ConfigError, ModelError, RunError
 from fast_agent.registry.admission import Admission
-from fast_agent.registry.approvals import CardApprovals
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reloader
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.tape import Tape
-    from fast_agent.registry.card_code import CardCode
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.serve.agent_serving import ServeOptions
     from fast_agent.tools.human import Human
+    from fast_agent.trust.approvals import Approvals
 
 log = logging.getLogger(__name__)
 
@@ -93,28 +92,9 @@ class FastAgent:
         self._model: str | None = None
 
     @property
-    def approvals(self) -> CardApprovals:
-        """What a person approved of the code that cards bring."""
-        return CardApprovals(home_directory(self._environ))
-
-    def code_in(self, *paths: str | Path, multi_card: bool = False) -> list[CardCode]:
-        """Look at what the cards of some paths bring that runs on this machine; none is loaded.
-
-        Args:
-            paths: Files and directories.
-            multi_card: Whether a file may hold several cards.
-
-        Returns:
-            One for each card file that brings code, in load order.
-
-        Raises:
-            CardError: A path cannot be read, or brings more than can be looked at.
-        """
-        from fast_agent.registry.card_code import codes_in
-
-        optional = {self._reader.key(path) for path in paths}
-        roots = read_roots(self._reader, paths, multi_card=multi_card, optional=optional)
-        return codes_in([root.load for root in roots.values()], self._cwd)
+    def approvals(self) -> Approvals:
+        """What the person answered about found sets."""
+        return self.gate.approvals
 
     @property
     def workspace(self) -> Path:

@@ -1,8 +1,9 @@
-"""`fast-agent trust`, and what other commands do with cards that were found."""
+"""`fast-agent trust`, and what other commands do with projects that were found."""
 
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import pty
 import select
@@ -23,10 +24,17 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[..., Ran]
 
-pytestmark = pytest.mark.skip(reason="the command asks about whole projects from now on")
-
 CALL = ("go", "-q", "--model", "passthrough", "-m", "***CALL_TOOL add {}")
 CARD = ".fast-agent/agent-cards/ann.md"
+
+
+@pytest.fixture(autouse=True)
+def strange_project(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing says that the project is the person's own."""
+    home = tmp_path / "strangers"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("FAST_AGENT_HOME", str(home / ".fast-agent"))
 
 
 @pytest.fixture(name="card")
@@ -39,86 +47,176 @@ def _card(write_card: WriteCard) -> Path:
     return card
 
 
-@pytest.mark.spec("APPROVAL-1", "APPROVAL-3", "APPROVAL-8")
-def test_it_approves_what_loads_by_itself_as_it_is(run: Run, card: Path) -> None:
+def approve(run: Run, *more: str) -> str:
+    """Approve the project and return what was shown."""
+    done = run("trust", "--yes", *more)
+    assert done.code == 0, done.err
+    assert done.out.startswith("approved ")
+    return done.err
+
+
+@pytest.mark.spec("APPROVAL-1", "APPROVAL-3", "APPROVAL-8", "TR-Q3.1")
+def test_it_approves_a_project_as_it_is(run: Run, card: Path, project: Path) -> None:
     refused = run(*CALL)
-    assert (refused.code, refused.codes) == (1, ["FA801"])
-    assert f"`fast-agent trust {CARD}`" in refused.err
-    approved = run("trust")
-    assert approved.code == 0
-    assert approved.out == (
-        f"approved {CARD}: `ann` by `function_tools`; it may run one.py, tools.py\n"
-    )
+    assert (refused.code, refused.codes) == (3, ["FA801"])
+    assert f"`ann` of `{project}` may not act yet; nothing was started" in refused.err
+    assert f"fast-agent trust {project}" in refused.err
+    nobody = run("trust")
+    assert (nobody.code, nobody.codes, nobody.out) == (3, ["FA801"], "")
+    shown = approve(run)
+    assert "wants to act on this machine" in shown
+    assert "tools.py:add" in shown
     assert run(*CALL).out == "1\n"
     (card.parent / "one.py").write_text("ONE = 2\n")
     changed = run(*CALL)
-    assert (changed.code, changed.codes) == (1, ["FA802"])
+    assert (changed.code, changed.out) == (3, "")
     assert run(*CALL, "--trust").out == "2\n"
-    assert run(*CALL).code == 1, "--trust is for once"
-    assert run("trust", CARD).code == 0
+    assert run(*CALL).code == 3, "--trust is for once"
+    assert "changed since" in approve(run)
     assert run(*CALL).out == "2\n"
+    assert "approved already" in run("trust", "--yes").out
 
 
-@pytest.mark.spec("APPROVAL-9")
-def test_it_lists_approvals_with_how_they_stand_and_revokes_them(
-    run: Run, card: Path, write_card: WriteCard
+@pytest.mark.spec("TR-Q3.1", "TR-Q6.1")
+def test_the_digest_in_the_refusal_approves_exactly_this_set(
+    run: Run, card: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("trust", "--list").out == "no card is approved\n"
-    changed = write_card(".fast-agent/tool-cards/bob.md", "shell: true")
-    gone = write_card(".fast-agent/tool-cards/cid.md", "shell: true")
-    plain = write_card(".fast-agent/tool-cards/dan.md", "shell: true")
-    assert run("trust").code == 0
-    write_card(".fast-agent/tool-cards/bob.md", "shell: true", body="Other.")
-    gone.unlink()
-    write_card(".fast-agent/tool-cards/dan.md")
-    lines = run("trust", "--list").out.splitlines()
-    listed = {path: standing for standing, path in map(str.split, lines)}
-    assert listed == {
-        str(card): "approved",
-        str(changed): "changed",
-        str(gone): "gone",
-        str(plain): "unneeded",
-    }
-    assert run("trust", "--revoke", CARD).out == f"revoked {card}\n"
-    assert run(*CALL).codes == ["FA801", "FA802"]
-    assert len(run("trust", "--revoke").out.splitlines()) == 3
-    assert run("trust", "--list").out == "no card is approved\n"
+    digest = run(*CALL).err.partition("FAST_AGENT_TRUST=")[2].split()[0]
+    (one,) = run("trust", "--format", "json").json
+    assert one["digest"] == digest
+    monkeypatch.setenv("FAST_AGENT_TRUST", digest)
+    assert run(*CALL).out == "1\n"
+    (card.parent / "one.py").write_text("ONE = 2\n")
+    assert run(*CALL).code == 3
 
 
-def test_there_may_be_nothing_to_approve(run: Run, write_card: WriteCard) -> None:
-    for arguments in ((), ("plain.md",)):
-        write_card("plain.md")
+@pytest.mark.spec("TR-Q1.3")
+def test_everything_about_a_project_can_be_had_as_json(run: Run, card: Path, project: Path) -> None:
+    (one,) = run("trust", "--format", "json").json
+    assert one["root"] == str(project)
+    assert one["state"] == "new"
+    (effect,) = one["effects"]
+    assert effect["kind"] == "run"
+    assert effect["holder"] == {"kind": "card", "name": "ann"}
+    assert effect["file"] == CARD
+    assert {Path(name).name for name in effect["files"]} == {"tools.py", "one.py"}
+    assert CARD in one["files"]
+    assert run("trust", "--list").out == "nothing is approved\n", "looking approves nothing"
+
+
+@pytest.mark.spec("TR-Q1.3")
+def test_the_files_can_be_viewed_and_after_a_change_the_difference(run: Run, card: Path) -> None:
+    viewed = run("trust", "--view").out
+    assert f"--- {CARD}\n" in viewed
+    assert "  ONE = 1\n" in viewed
+    approve(run)
+    card.write_text(card.read_text().replace("---\n", "---\ndescription: Adds.\n", 1))
+    viewed = run("trust", "--view").out
+    assert "+description: Adds." in viewed
+
+
+@pytest.mark.spec("APPROVAL-9", "TR-Q5.3")
+def test_it_lists_approvals_with_how_they_stand_and_revokes_them(
+    run: Run, card: Path, project: Path
+) -> None:
+    assert run("trust", "--list").out == "nothing is approved\n"
+    approve(run)
+    line = run("trust", "--list").out
+    assert line.startswith(f"approved  {project}   1 effects in 1 files, 20")
+    (card.parent / "one.py").write_text("ONE = 2\n")
+    assert run("trust", "--list").out.startswith("changed ")
+    assert run("trust", "--revoke", CARD).out == f"revoked {project}\n"
+    assert run(*CALL).code == 3
+    nothing = run("trust", "--revoke")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "nothing to revoke" in nothing.err
+    approve(run)
+    card.unlink()
+    assert run("trust", "--list").out.startswith("gone ")
+
+
+@pytest.mark.spec("TR-A5.1")
+def test_own_stops_asking(run: Run, card: Path, project: Path, tmp_path: Path) -> None:
+    assert run(*CALL).code == 3
+    said = run("trust", "--own").out
+    assert str(project) in said
+    assert run(*CALL).out == "1\n"
+    assert run("trust", "--list").out == f"own       {project}\n"
+    assert "nothing to approve" in run("trust").err
+    refused = run("trust", "--own", "/")
+    assert refused.code == 1
+    assert "cannot be your own" in refused.err
+    assert run("trust", "--own", CARD).code == 2
+
+
+@pytest.mark.spec("TR-A4.1")
+def test_text_alone_may_be_approved_for_later(run: Run, write_card: WriteCard) -> None:
+    card = write_card(CARD, "mcp_connect: ['https://127.0.0.1:1/mcp']")
+    approve(run, "--text")
+    card.write_text(card.read_text().rstrip() + " Kindly.\n")
+    assert run("trust", "--list").out.startswith("approved ")
+    card.write_text(card.read_text().replace(":1/mcp", ":2/mcp"))
+    assert run("trust", "--list").out.startswith("changed ")
+
+
+@pytest.mark.spec("TR-A7.2")
+def test_what_the_product_started_approves_nothing(
+    run: Run, card: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAST_AGENT_STARTED_BY", "fast-agent")
+    for arguments in (("trust", "--yes"), ("trust", "--own"), (*CALL, "--trust")):
+        refused = run(*arguments)
+        assert refused.code == 1
+        assert "nothing can be approved here" in refused.err
+    monkeypatch.setenv("FAST_AGENT_TRUST", f"sha256:{'0' * 64}")
+    assert run(*CALL).code == 1
+
+
+def test_there_may_be_nothing_to_approve(run: Run, write_card: WriteCard, project: Path) -> None:
+    for arguments in ((), (".",)):
         done = run("trust", *arguments)
         assert (done.code, done.out) == (0, "")
         assert "nothing to approve" in done.err
-    missing = run("trust", "missing.md")
-    assert (missing.code, missing.codes) == (1, ["FA131"])
-    broken = write_card("broken.md", "shell: [")
-    assert run("trust", broken).code == 1
-    assert run("trust", "--list").out == "no card is approved\n"
+    write_card(".fast-agent/agent-cards/plain.md")
+    assert "nothing to approve" in run("trust").err
+    missing = run("trust", "missing")
+    assert missing.code == 1
+    assert "`missing` does not exist" in missing.err
     assert run("trust", "--list", "--revoke").code == 2
-    revoked = run("trust", "--revoke", "missing.md")
-    assert (revoked.code, revoked.out) == (0, "")
-    assert "nothing to revoke" in revoked.err
+    assert run("trust", "--view", "--yes").code == 2
+    (project / "fastagent.config.yaml").write_text("mcp: [")
+    assert run("trust", "--yes").codes == ["FA302"]
+
+
+def test_a_variable_that_is_not_set_does_not_keep_a_project_from_being_looked_at(
+    run: Run, project: Path
+) -> None:
+    (project / "fastagent.config.yaml").write_text("openai: {base_url: 'https://${NOT_SET}/'}\n")
+    (one,) = run("trust", "--format", "json").json
+    assert "NOT_SET" in json.dumps(one["effects"])
 
 
 def test_names_that_would_steer_a_terminal_are_shown_plainly(
     run: Run, write_card: WriteCard
 ) -> None:
-    write_card("\x1b[2J.md", "name: ann", "shell: true")
-    done = run("trust", ".")
+    write_card(".fast-agent/agent-cards/\x1b[2J.md", "name: ann", "shell: true")
+    done = run("trust", "--yes")
     assert "\x1b" not in done.out + done.err
-    assert "<U+001B>" in done.out
+    assert "<U+001B>" in done.err
 
 
-@pytest.mark.spec("APPROVAL-8")
-@pytest.mark.parametrize(("answer", "code", "out"), [("y", 0, "1"), ("n", 1, ""), ("", 1, "")])
-def test_a_person_at_the_terminal_is_asked(
-    project: Path, card: Path, answer: str, code: int, out: str
+@pytest.mark.spec("APPROVAL-8", "TR-Q1.1", "TR-A6.1")
+@pytest.mark.parametrize(
+    ("answer", "code", "out", "later"),
+    [("y", 0, "1", 0), ("o", 0, "1", 3), ("n", 3, "", 3), ("", 3, "", 3)],
+)
+@pytest.mark.usefixtures("card")
+def test_a_person_at_the_terminal_is_asked_once(
+    project: Path, answer: str, code: int, out: str, later: int
 ) -> None:
     asked, done, printed = at_terminal(project, answer, *CALL)
     assert CARD in asked
-    assert "tools.py" in asked
+    assert asked.count("Let it?") == 1
     assert (done, printed.strip()) == (code, out)
     again = subprocess.run(
         [Path(sys.executable).with_name("fast-agent"), *CALL],
@@ -128,7 +226,7 @@ def test_a_person_at_the_terminal_is_asked(
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert again.returncode == code
+    assert again.returncode == later
 
 
 def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, str]:
@@ -159,7 +257,7 @@ def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, 
                 shown += decode(os.read(screen, 4096))
             except OSError:
                 break
-            if not answered and "may they run it?" in shown:
+            if not answered and "n no (default)" in shown:
                 answered = True
                 os.write(screen, f"{answer}\n".encode())
         assert process.stdout is not None

@@ -67,7 +67,7 @@ def approvals(tmp_path: Path) -> Approvals:
     return Approvals(tmp_path / "home")
 
 
-@pytest.mark.spec("TR-A1.1")
+@pytest.mark.spec("TR-A1.1", "APPROVAL-7")
 def test_approvals_are_the_owners_alone(approvals: Approvals, root: Path) -> None:
     approvals.approve(found(root, effect()))
     assert approvals.path.stat().st_mode & 0o777 == 0o600

@@ -2,65 +2,173 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from fast_agent.cli.output import standard_output
+from fast_agent.cli.output import standard_error, standard_output
 
 if TYPE_CHECKING:
-    from fast_agent.app import FastAgent
+    from collections.abc import Sequence
+
+    from fast_agent.cli.found import FoundHere
+    from fast_agent.trust.approvals import Approval, Approvals
+    from fast_agent.trust.found_set import FoundSet
 
 
 @click.command()
 @click.argument("paths", metavar="[PATH…]", nargs=-1)
-@click.option("--list", "listing", is_flag=True, help="List approvals, and how each stands.")
-@click.option("--revoke", is_flag=True, help="Take approvals back.")
-def command(paths: tuple[str, ...], listing: bool, revoke: bool) -> None:
-    """Approve the code that found cards bring, as it is now.
+@click.option("--yes", is_flag=True, help="Approve without asking.")
+@click.option("--view", is_flag=True, help="Print the files; of approved ones, what changed.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    help="How to print; json holds every effect and the digest.",
+)  # fmt: skip
+@click.option("--text", "prose", is_flag=True, help="Approve later changes of words alone, too.")
+@click.option("--own", is_flag=True, help="Stop asking: what PATH holds is mine.")
+@click.option("--list", "listing", is_flag=True, help="List approvals and how each stands.")
+@click.option("--revoke", is_flag=True, help="Revoke the approval of PATH.")
+def command(
+    paths: tuple[str, ...],
+    *,
+    yes: bool,
+    view: bool,
+    form: str,
+    prose: bool,
+    own: bool,
+    listing: bool,
+    revoke: bool,
+) -> None:
+    """Approve what found projects would do on this machine.
 
-    Cards in .fast-agent/agent-cards/ and .fast-agent/tool-cards/ load by themselves. What they
-    bring (functions, hooks, a shell, a server they start) runs only once it was approved: read the
-    cards and the files they run first. When one of them changes, it has to be approved again.
-    Without PATH, all cards that load by themselves are meant.
+    Cards, configuration and skills that load by themselves act only once you approved it: programs
+    they run, addresses they connect to, keys they send, files they read and write. PATH is a
+    project; without it, the one around the working directory. A change asks again.
     """
-    from fast_agent.app import FastAgent
-    from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+    if listing and (paths or revoke or own or yes or prose or view):
+        raise click.UsageError("--list stands alone")
+    if sum((revoke, own, view)) > 1 or ((revoke or own or view) and (yes or prose)):
+        raise click.UsageError("--revoke, --own and --view each stand alone")
+    from fast_agent.cli.found import FoundHere
+
+    here = FoundHere()
+    if listing:
+        _list(here)
+    elif revoke:
+        _revoke(here, paths)
+    elif own:
+        _own(here, paths)
+    elif view:
+        _view(here, paths)
+    elif form == "json":
+        _print_json(here, paths)
+    else:
+        _approve(here, paths, yes=yes, prose=prose)
+
+
+def _approve(here: FoundHere, paths: Sequence[str], *, yes: bool, prose: bool) -> None:
+    from fast_agent.cli.report import report_note
+    from fast_agent.trust.question import at_terminal, refusal, render_question, shown_root
+
+    approvals = here.approvals
+    sets = [one for one in here.sets(*paths) if one.effects or one.is_strange]
+    if not sets:
+        report_note("nothing there acts on this machine, so there is nothing to approve")
+    ask = at_terminal(approvals)
+    for found in sets:
+        standing = approvals.standing(found)
+        root = shown_root(found.root)
+        if standing.state == "approved" and not prose:
+            standard_output().line(f"{root} is approved already")
+            continue
+        if not yes and ask is None:
+            raise refusal(found, standing.added or found.effects, agent=None)
+        if ask is not None and not yes:
+            reply = ask(found, standing)
+            if reply == "no":
+                approvals.decline(found)
+                standard_output().line(f"declined {root}")
+                continue
+        else:
+            standard_error().write(render_question(found, standing))
+        approvals.approve(found, prose=prose)
+        standard_output().line(f"approved {root} as it is now, {found.digest}")
+
+
+def _view(here: FoundHere, paths: Sequence[str]) -> None:
+    from fast_agent.trust.question import file_lines
+
+    for found in here.sets(*paths):
+        for line in file_lines(found, here.approvals):
+            standard_output().line(line)
+
+
+def _print_json(here: FoundHere, paths: Sequence[str]) -> None:
+    import json
+
+    from fast_agent.trust.question import as_json
+
+    approvals = here.approvals
+    whole = [as_json(one, approvals.standing(one)) for one in here.sets(*paths)]
+    standard_output().line(json.dumps(whole, indent=2, ensure_ascii=False))
+
+
+def _list(here: FoundHere) -> None:
     from fast_agent.text.visible import visible
 
-    if listing and (revoke or paths):
-        raise click.UsageError("--list stands alone")
-    program = FastAgent(ignore_config=True)
-    here = program.workspace
-    if listing:
-        from fast_agent.cli.trust_list import render_approvals
-
-        standard_output().write(render_approvals(program))
-    elif revoke:
-        places = paths or (str(AGENT_CARDS), str(TOOL_CARDS))
-        meant = [str((here / place).parent.resolve() / Path(place).name) for place in places]
-        known = program.approvals.all()
-        gone = [path for path in known if path in meant or str(Path(path).parent) in meant]
-        for path in program.approvals.revoke(gone):
-            standard_output().line(visible(f"revoked {path}"))
-        if not gone:
-            from fast_agent.cli.report import report_note
-
-            report_note("no card there is approved, so there is nothing to revoke")
-    else:
-        found = (*auto_loaded(AGENT_CARDS, here), *auto_loaded(TOOL_CARDS, here))
-        _approve(program, paths or tuple(map(str, found)))
+    approvals = here.approvals
+    lines = [(one.root, _state(here, approvals, one), one) for one in approvals.all()]
+    for root, state, one in sorted(lines, key=lambda line: line[0]):
+        effects = f"{len(one.effects)} effects in {len(one.files)} files"
+        standard_output().line(f"{state:<9} {visible(root)}   {effects}, {one.on.isoformat()}")
+    owned = [str(one) for one in here.policy.home.own]
+    for own in owned:
+        standard_output().line(f"{'own':<9} {visible(own)}")
+    if not lines and not owned:
+        standard_output().line("nothing is approved")
 
 
-def _approve(program: FastAgent, paths: tuple[str, ...]) -> None:
+def _state(here: FoundHere, approvals: Approvals, approval: Approval) -> str:
+    from fast_agent.errors import FastAgentError
+
+    if not Path(approval.root).is_dir():
+        return "gone"
+    try:
+        found = {str(one.root): one for one in here.sets(approval.root)}
+    except FastAgentError:
+        return "changed"
+    now: FoundSet | None = found.get(approval.root)
+    if now is None:
+        return "gone"
+    state = approvals.standing(now).state
+    return "changed" if state == "new" else state
+
+
+def _revoke(here: FoundHere, paths: Sequence[str]) -> None:
     from fast_agent.cli.report import report_note
-    from fast_agent.cli.trust_list import described
+    from fast_agent.text.visible import visible
 
-    codes = program.code_in(*paths, multi_card=True)
-    if not codes:
-        report_note("no card there brings code, so there is nothing to approve")
-        return
-    program.approvals.approve(codes)
-    for code in codes:
-        standard_output().line(f"approved {described(code, 'approved')}")
+    given = [here.workspace / path for path in paths] or [here.workspace]
+    meant = [os.path.realpath(path) for path in given]
+    roots = [one.root for one in here.approvals.all()]
+    # A file or directory of a set means its root.
+    chosen = [root for root in roots if any(Path(path).is_relative_to(root) for path in meant)]
+    for root in here.revoke(chosen, meant):
+        standard_output().line(visible(f"revoked {root}"))
+    if not chosen:
+        report_note("nothing there is approved, so there is nothing to revoke")
+
+
+def _own(here: FoundHere, paths: Sequence[str]) -> None:
+    from fast_agent.text.visible import visible
+
+    for path in paths or (".",):
+        place = Path(os.path.realpath(here.workspace / path))
+        if not place.is_dir():
+            raise click.UsageError(f"`{path}` is not a directory")
+        file = here.add_own(place)
+        standard_output().line(
+            visible(f"what {place} holds counts as yours from now on, by `trust.own` of {file}")
+        )

@@ -1,0 +1,136 @@
+"""What was found in a directory, looked at and never acted upon."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.app import FastAgent
+from fast_agent.cli.loading import expect_cards
+from fast_agent.config.file_names import CONFIG_NAMES
+from fast_agent.config.home import home_directory
+from fast_agent.errors import ConfigError
+from fast_agent.trust.earlier_approvals import EarlierApprovals
+from fast_agent.trust.gate import TrustOptions
+from fast_agent.trust.origin import root_of
+from fast_agent.trust.policy import STARTED_VARIABLE, check_own, own_text
+
+if TYPE_CHECKING:
+    from fast_agent.trust.approvals import Approvals
+    from fast_agent.trust.found_set import FoundSet
+    from fast_agent.trust.policy import Policy
+
+
+class FoundHere:
+    """The found sets of directories, and what the person answered about them.
+
+    Raises:
+        ConfigError: This process was started by an agent or a server, which approve nothing.
+    """
+
+    def __init__(self) -> None:
+        environ = dict(os.environ)
+        if environ.get(STARTED_VARIABLE):
+            raise ConfigError(
+                "nothing can be approved here: this process was started by an agent or its server",
+                hint="approve it at a terminal of your own",
+            )
+        self._environ = environ
+        self._program = self._look(Path.cwd())
+        self.workspace = self._program.workspace
+
+    @property
+    def approvals(self) -> Approvals:
+        """The answers the person gave."""
+        return self._program.gate.approvals
+
+    @property
+    def policy(self) -> Policy:
+        """What the person allows without a question."""
+        return self._program.gate.policy
+
+    def sets(self, *paths: str) -> list[FoundSet]:
+        """Work out what projects would do.
+
+        Args:
+            paths: Projects, or files in them; without any, the one around the working directory.
+
+        Returns:
+            One for each root, without those that are the person's own.
+
+        Raises:
+            FastAgentError: Something there cannot be read.
+        """
+        found: dict[Path, FoundSet] = {}
+        for path in paths or (str(self.workspace),):
+            place = self.workspace / path
+            if not place.exists():
+                raise ConfigError(f"`{path}` does not exist")
+            program = self._look(root_of(place) if paths else self.workspace)
+            expect_cards(program, cards=(), multi_card=True)
+            _read_settings(program)
+            for one in program.admission.found_sets():
+                if not program.gate.owns(one.root):
+                    found[one.root] = one
+        return list(found.values())
+
+    def revoke(self, roots: list[str], paths: list[str]) -> list[str]:
+        """Forget the answers for roots, and earlier ones for card files.
+
+        Args:
+            roots: Real paths of roots.
+            paths: Real paths of files and directories.
+
+        Returns:
+            What had an answer.
+        """
+        earlier = EarlierApprovals(home_directory(self._environ))
+        return [*self.approvals.revoke(roots), *earlier.revoke(paths)]
+
+    def add_own(self, folder: Path) -> Path:
+        """Declare what a directory holds as the person's own, in the configuration of the home.
+
+        Args:
+            folder: The directory, absolute and without links.
+
+        Returns:
+            The configuration.
+
+        Raises:
+            ConfigError: It is too wide, or the configuration cannot be changed.
+        """
+        from fast_agent.text.atomic_file import write_atomic
+
+        check_own(folder, self._environ)
+        fault = self._program.gate.fault
+        home = home_directory(self._environ)
+        if fault is not None:
+            raise ConfigError(
+                f"`{home}` {fault}, so it cannot say what is yours",
+                hint="set FAST_AGENT_HOME to a directory of yours outside the project",
+            )
+        file = next((one for name in CONFIG_NAMES if (one := home / name).is_file()), None)
+        file = file or home / CONFIG_NAMES[0]
+        text = ""
+        with suppress(FileNotFoundError):
+            text = file.read_text(encoding="utf-8")
+        own = dict.fromkeys((*self.policy.home.own, folder))
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(file, own_text(text, own).encode())
+        return file
+
+    def _look(self, folder: Path) -> FastAgent:
+        return FastAgent(cwd=folder, environ=self._environ, trust=TrustOptions(passive=True))
+
+
+def _read_settings(program: FastAgent) -> None:
+    """Read the configuration; a variable that is not set does not keep it from being looked at."""
+    from fast_agent.diagnostics.config_rules import UNSET_CONFIG_VARIABLE
+
+    try:
+        _ = program.settings
+    except ConfigError as error:
+        if {one.code for one in error.diagnostics} != {UNSET_CONFIG_VARIABLE.code}:
+            raise
