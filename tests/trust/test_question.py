@@ -144,6 +144,7 @@ def test_where_nobody_can_be_asked_the_error_says_everything(found: FoundSet) ->
     ("names", "line"),
     [
         (["lead"], "note: by --trust `lead` acts in this run: run 3, send 1"),
+        (["lead", "kid"], "note: by --trust `lead` and 1 other act in this run: run 3, send 1"),
         (["lead", *"abcdefghi"],
          "note: by --trust `lead` and 9 others act in this run: run 3, send 1"),
     ],

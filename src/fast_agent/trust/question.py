@@ -136,7 +136,8 @@ def by_trust(names: Sequence[str], effects: Iterable[Effect]) -> str:
     counts = Counter(effect.kind for effect in effects)
     many = ", ".join(f"{kind} {counts[kind]}" for kind in EFFECT_KINDS if counts[kind])
     first = f"`{names[0]}`" if names else "the configuration"
-    others = f" and {len(names) - 1} others" if len(names) > 1 else ""
+    rest = len(names) - 1
+    others = f" and {rest} {'other' if rest == 1 else 'others'}" if rest > 0 else ""
     act = "act" if len(names) > 1 else "acts"
     return f"note: by --trust {first}{others} {act} in this run: {many or 'no effects'}"
 
