@@ -30,10 +30,15 @@ def guide_here(environ: Mapping[str, str] | None = None) -> GuideConfig | None:
     here, home = working_directory(), home_directory(environ)
     if not _may_have_one(here, home, environ):
         return None
-    from fast_agent.config.load import load_settings
+    from fast_agent.app import FastAgent
+    from fast_agent.cli.report import report_note
     from fast_agent.resources.guide.file import configured_guide
 
-    return configured_guide(load_settings(cwd=here, environ=environ, home=home))
+    program = FastAgent(cwd=here, environ=environ)
+    guide = configured_guide(program.settings)
+    for line in program.admission.lines():
+        report_note(line)
+    return guide
 
 
 def _may_have_one(here: Path, home: Path, environ: Mapping[str, str]) -> bool:

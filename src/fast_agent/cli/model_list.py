@@ -48,13 +48,13 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
     Raises:
         ConfigError: The configuration is wrong.
     """
-    from fast_agent.config.home import home_directory
-    from fast_agent.config.load import load_settings
+    from fast_agent.app import FastAgent
     from fast_agent.config.providers import PROVIDERS
     from fast_agent.models.aliases import built_in_names
     from fast_agent.models.weights import WEIGHTS, list_local
+    from fast_agent.trust.gate import TrustOptions
 
-    settings = load_settings(cwd=cwd, environ=environ, home=home_directory(environ))
+    settings = FastAgent(cwd=cwd, environ=environ, trust=TrustOptions(passive=True)).settings
     providers: list[ProviderFact] = []
     for name, provider in PROVIDERS.items():
         configured = settings.providers.get(name)

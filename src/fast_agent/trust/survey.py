@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
     from fast_agent.trust.effect import Effect
 
-_URL: Final = re.compile(r"\{\{\s*url:\s*([^{}\n]+?)\s*\}\}")
-_FILE: Final = re.compile(r"\{\{\s*file(?:_silent)?:\s*([^{}\n]+?)\s*\}\}")
+_ARGUMENT: Final = r":\s*((?:\$\{[^{}]*\}|[^{}\n])+?)\s*\}\}"
+_URL: Final = re.compile(r"\{\{\s*url" + _ARGUMENT)
+_FILE: Final = re.compile(r"\{\{\s*file(?:_silent)?" + _ARGUMENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
