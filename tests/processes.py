@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tests.patience import until
 
+from fast_agent.tools.group_guard import NAME
+
 
 def lives(pid: int) -> bool:
     """Tell whether a process runs; one that ended and was not waited for does not."""
@@ -18,9 +20,19 @@ async def ended(pid: int) -> None:
 
 
 def children_of(pid: int) -> set[int]:
-    """Name the processes that run and that one of the threads of another started."""
+    """Name the processes that run and that one of the threads of another started.
+
+    The guard of process groups is left out: it stays for as long as the program.
+    """
     numbers = [int(place.name) for place in Path("/proc").glob("[0-9]*")]
-    return {number for number in numbers if _parent(number) == pid}
+    return {number for number in numbers if _parent(number) == pid and not _is_guard(number)}
+
+
+def _is_guard(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().endswith(NAME.encode() + b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _parent(pid: int) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from fast_agent.cli.end_signals import ended_by_signals
 from fast_agent.errors import FastAgentError
 
 TYPE_CHECKING = False
@@ -28,12 +29,20 @@ def __getattr__(name: str) -> _Group:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; exit status 0, 1 (it failed), 2 (wrong usage) or 3 (not approved)."""
+    """Run the command line; exit status 0, 1 (it failed), 2 (wrong usage) or 3 (not approved).
+
+    SIGTERM and SIGHUP end it as an interrupt does, with status 143 and 129.
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if os.isatty(1) or os.isatty(2):
         from fast_agent.cli.output import guard_terminals
 
         guard_terminals()
+    with ended_by_signals():
+        _run(given)
+
+
+def _run(given: list[str]) -> None:
     serves = given[:2] == ["resources", "serve"]
     try:
         if serves:

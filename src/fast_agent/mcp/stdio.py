@@ -35,6 +35,7 @@ from pydantic import ValidationError
 from fast_agent.errors import ToolError
 from fast_agent.mcp.message_bounds import MESSAGE_LIMIT, VALUE_LIMIT, MessageBounds, values_of
 from fast_agent.mcp.untrusted import one_line
+from fast_agent.tools.group_guard import guard_group, release_group
 from fast_agent.tools.private_process import make_private
 from fast_agent.trust.policy import marked
 
@@ -126,6 +127,7 @@ class ServerProcess:
                     with anyio.move_on_after(_FLUSH_SECONDS):
                         await written.wait()
                     await _end(process, heard)
+                    release_group(process.pid)
                 tasks.cancel_scope.cancel()
 
     async def _start(self) -> anyio.abc.Process:
@@ -137,7 +139,7 @@ class ServerProcess:
             )
         make_private()
         try:
-            return await anyio.open_process(
+            process = await anyio.open_process(
                 [target.command, *target.args],
                 env=marked(get_default_environment() | dict(target.env)),
                 cwd=target.cwd,
@@ -145,6 +147,8 @@ class ServerProcess:
             )
         except (OSError, ValueError) as problem:
             raise self._cannot_start(problem) from problem
+        guard_group(process.pid)
+        return process
 
     def _cannot_start(self, problem: OSError | ValueError) -> ToolError:
         code = problem.errno if isinstance(problem, OSError) else None

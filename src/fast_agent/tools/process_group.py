@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from anyio import CancelScope, move_on_after, open_process, sleep
 
+from fast_agent.tools.group_guard import guard_group, release_group
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -37,6 +39,7 @@ class ProcessGroup:
         self.process = process
         self._grace_seconds = grace_seconds
         self._ended = False
+        guard_group(process.pid)
 
     @classmethod
     async def start(
@@ -92,6 +95,7 @@ class ProcessGroup:
                 self._signal(signal.SIGKILL)
             await self.process.wait()
         self._ended = True
+        release_group(self.process.pid)
 
     async def close(self) -> None:
         """End the group and close the streams. Cannot be cancelled."""

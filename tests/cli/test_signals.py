@@ -1,0 +1,174 @@
+"""Every command that runs others ends them, whatever signal ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.patience import PATIENCE, wait_until
+from tests.processes import children_of, lives
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+PROGRAM = str(Path(sys.executable).with_name("fast-agent"))
+SERVER = Path(__file__).parents[1] / "mcp/servers/everything.py"
+# A second process in the background of the shell, which nothing but its group leads to.
+COMMAND = "sleep 1000 & echo $$ $! > pids.new; mv pids.new pids; sleep 1000"
+CALL = f"***CALL_TOOL execute {json.dumps({'command': COMMAND})}"
+STATUS = {signal.SIGINT: 1, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: -9}
+
+
+@pytest.fixture(name="place")
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAST_AGENT_HOME", str(tmp_path / "home"))
+    card = "---\ntype: agent\nname: lead\nmodel: passthrough\nshell: true\nservers: [every]\n---\n"
+    (tmp_path / "cards").mkdir()
+    (tmp_path / "cards/lead.md").write_text(f"{card}Lead.\n")
+    server = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
+    settings = {"mcp": {"servers": {"every": server}}}
+    (tmp_path / "settings.yaml").write_text(json.dumps(settings))
+    return tmp_path
+
+
+@contextmanager
+def running(place: Path, command: str, *prefix: str) -> Generator[subprocess.Popen[bytes]]:
+    arguments = [*prefix, PROGRAM, *shlex.split(command)]
+    process = subprocess.Popen(
+        [*arguments, "--card", "cards", "--config-path", "settings.yaml"],
+        cwd=place,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+        if (place / "pids").exists():
+            for pid in shell_of(place):
+                if lives(pid):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def shell_of(place: Path) -> list[int]:
+    return [int(pid) for pid in (place / "pids").read_text().split()]
+
+
+def all_begun(place: Path, process: subprocess.Popen[bytes]) -> set[int]:
+    """Wait for the shell's command, and name what the program started and what those did."""
+    wait_until(lambda: (place / "pids").exists() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    children = children_of(process.pid)
+    assert len(children) == 2  # the shell and the server
+    return children | set(shell_of(place))
+
+
+def ends(process: subprocess.Popen[bytes], number: int, begun: set[int]) -> str:
+    process.send_signal(number)
+    _, err = process.communicate(timeout=PATIENCE)
+    wait_until(lambda: not any(lives(pid) for pid in begun))
+    said = err.decode()
+    assert "Traceback" not in said, said
+    return said
+
+
+@pytest.mark.spec("SIGNAL-1", "SIGNAL-3")
+@pytest.mark.parametrize("number", STATUS, ids=lambda number: number.name)
+def test_go(place: Path, number: signal.Signals) -> None:
+    with running(place, f"go --message {shlex.quote(CALL)}") as process:
+        ends(process, number, all_begun(place, process))
+        assert process.returncode == STATUS[number]
+
+
+@pytest.mark.spec("SIGNAL-1")
+def test_go_in_the_background_of_a_script_which_interrupts_do_not_reach(place: Path) -> None:
+    ignoring = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+    ignoring += "os.execv(sys.argv[1], sys.argv[1:])"
+    prefix = (sys.executable, "-c", ignoring)
+    with running(place, f"go --message {shlex.quote(CALL)}", *prefix) as process:
+        begun = all_begun(place, process)
+        process.send_signal(signal.SIGINT)
+        ends(process, signal.SIGTERM, begun)
+        assert process.returncode == 143
+
+
+@pytest.mark.spec("SIGNAL-2")
+def test_go_under_nohup_goes_on(place: Path) -> None:
+    with running(place, f"go --message {shlex.quote(CALL)}", "nohup") as process:
+        begun = all_begun(place, process)
+        process.send_signal(signal.SIGHUP)
+        ends(process, signal.SIGTERM, begun)
+        assert process.returncode == 143  # and not that of the first
+
+
+@pytest.mark.spec("SIGNAL-1")
+def test_a_second_signal_does_not_keep_it_from_closing(place: Path) -> None:
+    with running(place, f"go --message {shlex.quote(CALL)}") as process:
+        begun = all_begun(place, process)
+        process.send_signal(signal.SIGHUP)
+        ends(process, signal.SIGHUP, begun)
+        assert process.returncode == 129
+
+
+@pytest.mark.spec("SIGNAL-1", "SIGNAL-3")
+@pytest.mark.parametrize("number", STATUS, ids=lambda number: number.name)
+def test_acp(place: Path, number: signal.Signals) -> None:
+    with running(place, "acp") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def send(**message: object) -> None:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            process.stdin.flush()
+
+        hello: dict[str, object] = {"protocolVersion": 1, "clientCapabilities": {}}
+        send(id=0, method="initialize", params=hello)
+        process.stdout.readline()
+        send(id=1, method="session/new", params={"cwd": str(place), "mcpServers": []})
+        while (message := json.loads(process.stdout.readline())).get("id") != 1:
+            pass
+        assert "result" in message, message
+        session = message["result"]["sessionId"]
+        prompt = [{"type": "text", "text": CALL}]
+        send(id=2, method="session/prompt", params={"sessionId": session, "prompt": prompt})
+        while (message := json.loads(process.stdout.readline())).get("method") != (
+            "session/request_permission"
+        ):
+            assert message.get("id") != 2, message
+        outcome = {"outcome": "selected", "optionId": "allow_once"}
+        send(id=message["id"], result={"outcome": outcome})
+        ends(process, number, all_begun(place, process))
+        assert process.returncode == (-9 if number == signal.SIGKILL else 0)
+
+
+@pytest.mark.spec("SIGNAL-1", "SIGNAL-3")
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL], ids=lambda one: one.name)
+def test_serve_over_stdio(place: Path, number: signal.Signals) -> None:
+    with running(place, "serve --transport stdio") as process:
+        assert process.stdin is not None
+        client = {"name": "test", "version": "1"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+        call = {"name": "lead", "arguments": {"message": CALL}}
+        for message in (
+            {"id": 0, "method": "initialize", "params": params},
+            {"method": "notifications/initialized"},
+            {"id": 1, "method": "tools/call", "params": call},
+        ):
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+        begun = all_begun(place, process)
+        if number != signal.SIGKILL:
+            process.send_signal(number)  # the first lets the call go on for a while
+            number = signal.SIGINT
+        ends(process, number, begun)
