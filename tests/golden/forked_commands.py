@@ -11,12 +11,32 @@ import os
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import IO, NoReturn
 
-from fast_agent.cli import command_table
 from fast_agent.cli.main import main
 
-PRELOADED = (command_table,)
+_FIRST = ["go", "--model", "passthrough", "--message", "hi", "--session", "--quiet"]
+
+
+def import_shared() -> None:
+    """Import what a command imports, as a first one in a directory of its own shows."""
+    with tempfile.TemporaryDirectory() as directory:
+        if os.fork() == 0:
+            os.environ.update(HOME=directory, FAST_AGENT_HOME=directory)
+            with Path(directory, "out").open("wb") as out, suppress(BaseException):
+                os.dup2(out.fileno(), 1)
+                os.dup2(out.fileno(), 2)
+                os.chdir(directory)
+                main(_FIRST)
+            Path(directory, "modules").write_text("\n".join(sys.modules))
+            os._exit(0)
+        os.wait()
+        for name in Path(directory, "modules").read_text().splitlines():
+            with suppress(ImportError):
+                import_module(name)
 
 
 def run(directory: str, arguments: list[str], out: IO[bytes], err: IO[bytes]) -> NoReturn:
@@ -38,6 +58,7 @@ def run(directory: str, arguments: list[str], out: IO[bytes], err: IO[bytes]) ->
     os._exit(status)
 
 
+import_shared()
 for line in sys.stdin:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = os.fork()
