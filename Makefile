@@ -87,6 +87,10 @@ docs-check: setup
 bench: weights  ## Measure the figures and print them as a table
 	$(BIN)/python -m bench
 
+.PHONY: bench-pairs
+bench-pairs: setup  ## Compare with commit AGAINST in processor time, 20 pairs; FAMILIES="turn tool" for others
+	$(BIN)/python -m bench.pairs $(if $(AGAINST),--against $(AGAINST)) $(FAMILIES)
+
 bench-peers: weights  ## The same, with the peer from the package registry beside it
 	$(BIN)/python -m bench --peers
 

@@ -43,6 +43,7 @@ FAMILIES = (
     "smart_prompt",
     "serve",
     "acp",
+    "pairs",
 )
 """The modules of this package that measure, in the order of the table."""
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from bench.process import BenchError
+from bench.process import BenchError, processor_seconds
 from bench.stdio_client import PROTOCOL, request
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ class HttpServer:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except OSError as error:
             raise BenchError(f"the memory of a process cannot be seen here: {error}") from error
+
+    def processor_seconds(self) -> float:
+        """Give what the server took of processors so far; see `bench.process`."""
+        return processor_seconds(self._process.pid)
 
     def settle(self) -> None:
         """Wait until the server has imported all that it imports after its start.

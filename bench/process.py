@@ -14,12 +14,12 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _TAIL = 800
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -35,11 +35,13 @@ class Run:
 
     Args:
         seconds: From its start to its end.
+        processor_seconds: What it and the processes it waited for took of processors.
         peak_mib: The most memory it held, in MiB.
         output: What it wrote to standard output.
     """
 
     seconds: float
+    processor_seconds: float
     peak_mib: float
     output: str
 
@@ -90,7 +92,22 @@ def run_process(
         raise BenchError(f"`{shown}` failed: {(errors or output).strip()[-_TAIL:]}")
     if expect not in output:
         raise BenchError(f"`{shown}` did not say `{expect}` but: {output.strip()[-_TAIL:]}")
-    return Run(seconds, usage.ru_maxrss * _RSS_UNIT / 2**20, output)
+    worked = usage.ru_utime + usage.ru_stime
+    return Run(seconds, worked, usage.ru_maxrss * _RSS_UNIT / 2**20, output)
+
+
+def processor_seconds(pid: int) -> float:
+    """Give what all threads of a running process took of processors so far, to the nanosecond.
+
+    Raises:
+        BenchError: This system does not tell.
+    """
+    try:
+        threads = [one / "schedstat" for one in Path(f"/proc/{pid}/task").iterdir()]
+        return sum(int(one.read_text("ascii").split()[0]) for one in threads) / 1e9
+    except (OSError, ValueError) as error:
+        msg = f"the processor time of a process cannot be seen here: {error}"
+        raise BenchError(msg) from error
 
 
 def run_json(

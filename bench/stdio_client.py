@@ -13,7 +13,7 @@ from select import select
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bench.process import BenchError
+from bench.process import BenchError, processor_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,6 +160,10 @@ class StdioClient:
             if left <= 0 or not (self._rest or select((self._out,), (), (), left)[0]):
                 return None
             self._hear(json.loads(self._line()))
+
+    def processor_seconds(self) -> float:
+        """Give what the server took of processors so far; see `bench.process`."""
+        return processor_seconds(self._process.pid)
 
     def peak_mib(self) -> float:
         """Give the most memory the server has held so far, in MiB.
