@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import asynccontextmanager, contextmanager
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import anyio
@@ -130,7 +131,13 @@ def own_stdio() -> Generator[StdioEdge]:
 
 @asynccontextmanager
 async def stopped_by_signals(edge: StdioEdge) -> AsyncGenerator[None]:
-    """Stop reading when SIGTERM or SIGINT comes, and end all at the second."""
+    """Stop reading when SIGTERM or SIGINT comes, and end all at the second.
+
+    Signals reach the main thread only; in another one this does nothing.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
     async with anyio.create_task_group() as tasks:
 
         async def wait() -> None:

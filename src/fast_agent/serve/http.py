@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import ceil
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.errors import ConfigError
@@ -178,7 +179,9 @@ async def serve_http(
         @contextmanager
         def capture_signals(self) -> Generator[None]:
             """End in good order, instead of dying of the signal once all is done."""
-            before = {one: signal.signal(one, self.handle_exit) for one in _SIGNALS}
+            # In another thread than the main one there are none: whoever cancels it ends it.
+            taken = _SIGNALS if current_thread() is main_thread() else ()
+            before = {one: signal.signal(one, self.handle_exit) for one in taken}
             try:
                 yield
             finally:
