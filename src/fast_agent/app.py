@@ -16,7 +16,8 @@ from fast_agent.cards.load_set import check_set
 from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import load_settings
-from fast_agent.errors import CardError, ConfigError, ModelError, RunError
+from fast_agent.config.settings import Settings
+from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
-    from fast_agent.config.settings import Settings
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.tape import Tape
     from fast_agent.registry.card_root import CardRoot
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.serve.agent_serving import ServeOptions
+    from fast_agent.text.redaction import Redactor
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
 
@@ -90,6 +91,8 @@ class FastAgent:
         self.admission = Admission(self.gate, self._environ, self._cwd, self._provider_of)
         self._read: dict[str, CardRoot] = {}
         self._model: str | None = None
+        self._hidden: set[str] = set()
+        self._redactor: tuple[object, Redactor] | None = None
 
     @property
     def approvals(self) -> Approvals:
@@ -110,8 +113,6 @@ class FastAgent:
         """
         if self._settings is None:
             if self._ignore_config:
-                from fast_agent.config.settings import Settings
-
                 self._settings = Settings()
             else:
                 self._settings = self._checked_settings()
@@ -412,6 +413,7 @@ class FastAgent:
             trust_cards=trust_cards,
             tape=tape,
             journal=journal,
+            redact=self.redact,
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)
@@ -420,11 +422,15 @@ class FastAgent:
         if adjust is not None:
             surroundings = adjust(surroundings)
         builders = {**BUILDERS, **WORKFLOWS}
-        async with Runtime(
-            self.load_set, self.settings, surroundings, builders=builders, grows=grows
-        ) as runtime:
-            yield AgentApp(runtime, lambda: self.snapshot, self.settings, surroundings, notify)
-            runtime.finish_scripts()
+        try:
+            async with Runtime(
+                self.load_set, self.settings, surroundings, builders=builders, grows=grows
+            ) as runtime:
+                yield AgentApp(runtime, lambda: self.snapshot, self.settings, surroundings, notify)
+                runtime.finish_scripts()
+        except FastAgentError as error:
+            error.hide(self.redact)
+            raise
 
     async def serve(self, options: ServeOptions | None = None) -> None:
         """Serve the agents to MCP clients, as `fast-agent serve` does: `await fast.serve()`.
@@ -445,6 +451,35 @@ class FastAgent:
     def names(self) -> list[str]:
         """Name the agents a person can talk to, in load order."""
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
+
+    def redact(self, text: str) -> str:
+        """Return text with a mark instead of each secret the program knows.
+
+        These are keys, headers, values of `${NAME}` in configuration and cards, and variables that
+        look like secrets.
+        """
+        from fast_agent.text.redaction import Redactor
+
+        version = None if self._registry is None else self._registry.snapshot.version
+        stand = (version, self._settings is not None, len(self._extra_servers), len(self._hidden))
+        if self._redactor is None or self._redactor[0] != stand:
+            self._redactor = stand, Redactor(self.secrets())
+        return self._redactor[1].redact(text)
+
+    def also_hide(self, servers: Iterable[ServerSpec]) -> None:
+        """Hide the secrets of servers that a client gave, too."""
+        from fast_agent.runtime.known_secrets import known_secrets
+
+        self._hidden.update(known_secrets(Settings(), {}, servers=servers))
+
+    def secrets(self) -> frozenset[str]:
+        """Return the secrets the program knows so far; nothing is read for it."""
+        from fast_agent.runtime.known_secrets import known_secrets
+
+        cards = () if self._registry is None else self.load_set.cards.values()
+        settings = self._settings or Settings()
+        known = known_secrets(settings, self._environ, cards, self._extra_servers)
+        return frozenset((*known, *self._hidden))
 
     def agent_origin(self, name: str) -> str | None:
         """Return the file of an agent's card, as people are shown it; None where it has none."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
@@ -65,6 +65,33 @@ class FastAgentError(Exception):
         self.hint = hint
         self.code = code
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+
+    def hide(self, redact: Callable[[str], str]) -> None:
+        """Hide secrets in what the error says, and leave out the cause where it names one.
+
+        Args:
+            redact: Returns text without secrets.
+        """
+        from dataclasses import replace
+        from traceback import format_exception
+
+        self.message = redact(self.message)
+        self.args = (self.message,)
+        self.hint = None if self.hint is None else redact(self.hint)
+        self.diagnostics = tuple(
+            replace(
+                one,
+                message=redact(one.message),
+                hint=None if one.hint is None else redact(one.hint),
+                source_line=None if one.source_line is None else redact(one.source_line),
+            )
+            for one in self.diagnostics
+        )
+        cause = self.__cause__ or self.__context__
+        if cause is not None:
+            trace = "".join(format_exception(cause))
+            if redact(trace) != trace:
+                self.__cause__, self.__suppress_context__ = None, True
 
 
 class CardError(FastAgentError):

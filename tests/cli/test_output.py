@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fast_agent
-from fast_agent.cli.output import Output, TerminalText
+from fast_agent.cli.output import GuardedText, Output
 
 SOURCE = Path(fast_agent.__file__).parent
 DOORS = {
@@ -75,17 +75,24 @@ def test_the_scan_finds_every_way() -> None:
     ]  # fmt: skip
 
 
+class Screen(io.StringIO):
+    """A terminal that keeps what it is sent."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def test_pieces_are_judged_with_the_one_before() -> None:
-    stream = io.StringIO()
-    terminal = TerminalText(stream)
+    stream = Screen()
+    terminal = GuardedText(stream)
     for piece in ("👩", "\u200d", "👩", "", "x", "\u200d", "\x1b", "[2J"):
         terminal.write(piece)
     assert stream.getvalue() == "👩\u200d👩x<U+200D><U+001B>[2J"
 
 
 def test_bytes_for_a_terminal_are_decoded_across_pieces() -> None:
-    stream = io.StringIO()
-    terminal = TerminalText(stream)
+    stream = Screen()
+    terminal = GuardedText(stream)
     for byte in "ü\x9b".encode() + b"\xff\x1b":
         terminal.buffer.write(bytes([byte]))
     assert stream.getvalue() == "ü<U+009B>\ufffd<U+001B>"
@@ -102,7 +109,7 @@ def test_an_encoding_without_a_character_does_not_fail() -> None:
 def test_a_terminal_says_what_it_is() -> None:
     master, slave = pty.openpty()
     with os.fdopen(slave, "w", encoding="utf-8") as stream:
-        terminal = TerminalText(stream)
+        terminal = GuardedText(stream)
         assert terminal.isatty()
         assert terminal.fileno() == slave
         assert terminal.encoding == "utf-8"

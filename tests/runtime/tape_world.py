@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from tests.own_home import own_home
 
 from fast_agent.app import FastAgent
-from fast_agent.runtime.tape import veil_of
+from fast_agent.models.cassette_parts import Veil
+from fast_agent.runtime.known_secrets import known_secrets
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
-
-    from fast_agent.models.cassette_parts import Veil
 
 SERVER = Path(__file__).parents[1] / "mcp/servers/tiny.py"
 
@@ -161,4 +160,4 @@ def program(directory: Path) -> FastAgent:
 
 def veil(fast: FastAgent) -> Veil:
     """Give what its recordings hide."""
-    return veil_of(fast.settings, {}, fast.workspace)
+    return Veil(known_secrets(fast.settings, {}), str(fast.workspace))

@@ -4,7 +4,6 @@ import json
 import random
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,16 +12,18 @@ from tests.runtime.tape_world import Page, program, veil, write_world
 
 from fast_agent.app import FastAgent
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
+from fast_agent.cards.card import Card
 from fast_agent.config.settings import ProviderSettings, Settings
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.cassette import read_cassette
 from fast_agent.models.cassette_parts import Veil
 from fast_agent.models.player import Player
 from fast_agent.models.recorder import Recorder
-from fast_agent.runtime.tape import veil_of
+from fast_agent.runtime.known_secrets import known_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
 
     from fast_agent.models.tape import Tape
     from fast_agent.runtime.events import Event
@@ -250,7 +251,7 @@ def test_what_is_hidden_are_keys_and_what_is_named_a_secret() -> None:
     )
     settings = Settings(providers={"openai": ProviderSettings(api_key="key-of-the-settings")})
     environ = {"ANTHROPIC_API_KEY": "key-of-the-environment", "PAGER": "less --raw"}
-    hidden = veil_of(settings, environ, Path("/"), [config])
+    hidden = Veil(known_secrets(settings, environ, [Card(config)]), "/")
     said = "key-of-the-card header-of-the-card token-of-the-card key-of-the-settings"
     assert hidden.hide(f"{said} key-of-the-environment") == " ".join(["<<secret>>"] * 5)
     plain = "application/json verbose! less --raw /"

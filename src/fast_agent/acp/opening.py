@@ -163,6 +163,7 @@ class SessionOpening:
         files = ClientFiles(peer, session_id, cwd, client)
         timeout = self.program.settings.shell.timeout_seconds
         kit = ClientKit(peer, session_id, cwd, client, files, updates, timeout)
+        self.program.also_hide(wanted.servers)
         origins = _SessionOrigins(self.program, wanted.servers)
         protected = ProtectedFiles(self.program, self.remembered.home, cwd)
         permission = ClientPermission(

@@ -18,6 +18,8 @@ from fast_agent.acp.requests import Requests
 from fast_agent.resources.encoding import NOTHING, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fast_agent.acp.requests import RequestId, Side
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -48,14 +50,23 @@ class Peer:
         output_fd: Where messages go; it is made non-blocking.
         begun: The beginning of a message that was read before.
         asked: How many requests the other side was sent before.
+        redact: Hides secrets in notifications and errors; None hides none. Requests go as they
+            are: a file that is written through the other side is not to be changed.
 
     Attributes:
         paused: Whether it reads no more, though the other side is there.
     """
 
     def __init__(
-        self, input_fd: int, output_fd: int, *, begun: bytes = b"", asked: int = 0
+        self,
+        input_fd: int,
+        output_fd: int,
+        *,
+        begun: bytes = b"",
+        asked: int = 0,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
+        self._redact = redact
         self._incoming = Incoming(input_fd, begun=begun)
         self._outgoing = Outgoing(output_fd, self._hang_up)
         self._reading = anyio.CancelScope()
@@ -71,7 +82,7 @@ class Peer:
             writing.start_soon(self._outgoing.run)
             try:
                 async with anyio.create_task_group() as self._tasks:
-                    requests = Requests(side, self._outgoing, self._tasks)
+                    requests = Requests(side, self._outgoing, self._tasks, self._hidden)
                     with self._reading:
                         await self._incoming.run(partial(self._take, requests))
                     requests.end()
@@ -96,11 +107,19 @@ class Peer:
 
     def notify(self, method: str, params: JsonObject) -> None:
         """Send a notification."""
-        self._outgoing.put(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+        self.send_raw(encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def send_raw(self, message: bytes) -> None:
-        """Send a message that is written already, without its line end."""
-        self._outgoing.put(message)
+        """Send a notification that is written already, without its line end."""
+        self._outgoing.put(self._hidden(message))
+
+    def _hidden(self, message: bytes) -> bytes:
+        """Return a message with the secrets in its texts hidden."""
+        if self._redact is None:
+            return message
+        text = message.decode("utf-8", "surrogatepass")
+        hidden = self._redact(text)
+        return message if hidden is text else hidden.encode("utf-8", "surrogatepass")
 
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         """Ask the other side and wait for its answer.

@@ -64,9 +64,13 @@ class Requests:
         side: Who answers them.
         outgoing: Where answers go.
         tasks: Where they are answered.
+        hidden: Hides secrets in an answer or error that is sent.
     """
 
-    def __init__(self, side: Side, outgoing: Outgoing, tasks: TaskGroup) -> None:
+    def __init__(
+        self, side: Side, outgoing: Outgoing, tasks: TaskGroup, hidden: Callable[[bytes], bytes]
+    ) -> None:
+        self._hidden = hidden
         self._side = side
         self._outgoing = outgoing
         self._workers = Workers(tasks)
@@ -100,7 +104,7 @@ class Requests:
         """Answer that there is no result; without a number where the request has none."""
         name = b"null" if number is None else _id(number)
         error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (name, encode(problem.wire))
-        self._outgoing.put(error, now=True)
+        self._outgoing.put(self._hidden(error), now=True)
 
     def end(self) -> None:
         """Take note that no more will come."""
@@ -114,7 +118,7 @@ class Requests:
             if result is None:
                 result = self._side.cancelled(method)
             answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(number), encode(result))
-            self._outgoing.put(answer, now=True)
+            self._outgoing.put(self._hidden(answer), now=True)
         except Refused as problem:
             self.refuse(number, problem)
         except Exception:  # a task boundary: the connection outlives a request it cannot answer

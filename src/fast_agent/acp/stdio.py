@@ -86,7 +86,7 @@ async def serve(
             cards = stack.enter_context(opening.program.watch(told))
             opening = replace(opening, watch=cards)
         begun, asked = (b"", 0) if handover is None else (handover.unread, handover.asked)
-        peer = Peer(input_fd, output_fd, begun=begun, asked=asked)
+        peer = Peer(input_fd, output_fd, begun=begun, asked=asked, redact=opening.program.redact)
         server = AcpServer(peer, opening, handover)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_at_signal, tasks.cancel_scope)

@@ -9,6 +9,7 @@ from fast_agent.app import FastAgent
 from fast_agent.cli import wanted
 from fast_agent.cli.dump import wants_dump
 from fast_agent.cli.loading import expect_cards, load_cards
+from fast_agent.cli.output import hide_in_errors
 from fast_agent.trust.gate import TrustOptions
 from fast_agent.trust.question import at_terminal
 
@@ -49,6 +50,7 @@ class CardOptions:
             ConfigError: The configuration cannot be read.
         """
         program = FastAgent(config_path=self.config_path, trust=self.trust_options())
+        hide_in_errors(program.redact)
         with faults.kept():
             expect_cards(
                 program,

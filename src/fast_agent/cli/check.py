@@ -49,17 +49,17 @@ def command(
     if output == "json":
         from fast_agent.diagnostics.render_json import render_json
 
-        standard_output().write(render_json(report.cards, report.diagnostics))
+        standard_output().write_facts(render_json(report.cards, report.diagnostics))
     elif output == "sarif":
         from fast_agent.diagnostics.render_sarif import render_sarif
 
         text = render_sarif(report.cards, report.diagnostics, version=__version__)
-        standard_output().write(text)
+        standard_output().write_facts(text)
     else:
         shown = [found for found in report.diagnostics if found.severity != "info"]
         errors = standard_error()
         errors.write_painted(render_human(shown, color=errors.wants_color))
-        standard_output().write(render_cards(report.cards))
+        standard_output().write_facts(render_cards(report.cards))
         if not shown and report.cards:
             errors.line(summarize(()))
         elif not shown:

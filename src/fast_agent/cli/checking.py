@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fast_agent.app import FastAgent
 from fast_agent.cards.load_set import card_facts, check_set
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.cli.output import hide_in_errors
 from fast_agent.config.find import CONFIG_NAMES
 from fast_agent.config.home import working_directory
 from fast_agent.errors import ConfigError
@@ -122,6 +123,7 @@ class Checking:
             cwd=home_of(paths[0]),
             trust=TrustOptions(passive=True),
         )
+        hide_in_errors(program.redact)
         problems: list[Diagnostic] = []
         servers = None
         try:

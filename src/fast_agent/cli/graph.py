@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.output import standard_output
+from fast_agent.cli.output import hide_in_errors, standard_output
 
 
 @click.command()
@@ -50,7 +50,9 @@ def command(
         cwd=home_of(str(named[0])),
         trust=TrustOptions(passive=True),
     )
+    hide_in_errors(program.redact)
     where = [one if "://" in str(one) else Path(one).absolute() for one in named]
     program.load(cards=where, multi_card=multi_card, found=() if paths else where)
     graph = CardGraph.of(program, cost=cost)
-    standard_output().write(render_graph(graph, output or ("table" if cost else "mermaid")))
+    text = render_graph(graph, output or ("table" if cost else "mermaid"))
+    standard_output().write_facts(text)

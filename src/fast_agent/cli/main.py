@@ -34,16 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     SIGTERM and SIGHUP end it as an interrupt does, with status 143 and 129.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if os.isatty(1) or os.isatty(2):
-        from fast_agent.cli.output import guard_terminals
-
-        guard_terminals()
     with ended_by_signals():
         _run(given)
 
 
 def _run(given: list[str]) -> None:
     serves = given[:2] == ["resources", "serve"]
+    # A server of resources over stdio writes next to nothing, and must start fast.
+    if not serves or os.isatty(1) or os.isatty(2):
+        from fast_agent.cli.output import guard_streams
+
+        guard_streams()
     try:
         if serves:
             from fast_agent.cli.resources_fast import serve_plainly

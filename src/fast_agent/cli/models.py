@@ -32,7 +32,7 @@ def list_models(output: str = "human") -> None:
     if output == "json":
         import json
 
-        standard_output().line(json.dumps(facts, indent=2))
+        standard_output().write_facts(json.dumps(facts, indent=2) + "\n")
     else:
         standard_output().write(render_models(facts))
 

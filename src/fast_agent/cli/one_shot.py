@@ -180,12 +180,7 @@ class OneShot(CardOptions):
         earlier, message = messages
         with (
             taped(program, self.record, self.replay) as tape,
-            kept(
-                program.workspace,
-                new=self.session,
-                resume=self.resume,
-                disk_seconds=program.settings.sessions.disk_seconds,
-            ) as session,
+            kept(program, new=self.session, resume=self.resume) as session,
         ):
             async with program.run(
                 model=self.model,

@@ -1,10 +1,10 @@
 """The one door to standard output and standard error.
 
 Text of models, tools, servers, files and cards is written by people and programs this one does not
-trust. A terminal obeys what is written to it, so `guard_terminals` puts a `TerminalText` before
-each of the two streams that is one, and everything that is printed goes through it: what commands
-print, log records, tracebacks, what functions of cards print. A stream that is no terminal gets
-every byte as it is.
+trust, and a terminal obeys what is written to it. Therefore `guard_streams` puts a `GuardedText`
+before each of the two streams that is a terminal, and everything that is printed goes through it:
+what commands print, log records, tracebacks, what functions of cards print. A stream that is no
+terminal gets every byte as it is, but for secrets, which are hidden on standard error.
 """
 
 from __future__ import annotations
@@ -19,27 +19,31 @@ from typing import TYPE_CHECKING, TextIO
 from fast_agent.text.visible import visible_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+    from typing import BinaryIO
 
     from _typeshed import ReadableBuffer
 
 
-class TerminalText(io.TextIOBase):
-    """A terminal as a stream that shows control and invisible characters instead of sending them.
+class GuardedText(io.TextIOBase):
+    """A standard stream, guarded: secrets are hidden, and on a terminal nothing is sent unseen.
 
     Args:
-        stream: The stream of the terminal.
+        stream: The stream.
+        redact: Hides secrets; None hides none.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, redact: Callable[[str], str] | None = None) -> None:
         super().__init__()
         self._stream = stream
+        self._terminal = stream.isatty()
         self._before = ""
         self._bytes = _TerminalBytes(self)
+        self.redact = redact
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the terminal."""
+        """The encoding of the stream."""
         return self._stream.encoding
 
     @property
@@ -48,32 +52,35 @@ class TerminalText(io.TextIOBase):
         return self._stream.errors
 
     @property
-    def buffer(self) -> io.RawIOBase:
-        """The terminal as a stream of bytes, shown as text."""
-        return self._bytes
+    def buffer(self) -> BinaryIO | io.RawIOBase:
+        """The stream as one of bytes, which a terminal shows as text."""
+        return self._bytes if self._terminal else self._stream.buffer
 
     def write(self, text: str, /) -> int:
-        """Show text; each piece is judged with the last character of the piece before it."""
-        _put(self._stream, visible_lines(text, self._before))
+        """Write text; on a terminal each piece is judged with the last character before it."""
+        shown = text if self.redact is None else self.redact(text)
+        if self._terminal:
+            shown = visible_lines(shown, self._before)
+        _put(self._stream, shown)
         self._before = text[-1:] or self._before
         return len(text)
 
     def write_painted(self, text: str) -> None:
-        """Send text as it is: colours of this program around text that was made visible before."""
-        _put(self._stream, text)
+        """Write colours of this program around text that was made visible before."""
+        _put(self._stream, text if self.redact is None else self.redact(text))
         self._before = ""
 
     def flush(self) -> None:
-        """Flush the stream of the terminal."""
+        """Flush the stream."""
         self._stream.flush()
 
     def fileno(self) -> int:
-        """The descriptor of the terminal, for programs that are started on it."""
+        """The descriptor of the stream, for programs that are started on it."""
         return self._stream.fileno()
 
     def isatty(self) -> bool:
-        """Always True."""
-        return True
+        """Whether the stream is a terminal."""
+        return self._terminal
 
     def writable(self) -> bool:
         """Always True."""
@@ -83,7 +90,7 @@ class TerminalText(io.TextIOBase):
 class _TerminalBytes(io.RawIOBase):
     """The bytes of a terminal; what is no text shows as replacement characters."""
 
-    def __init__(self, text: TerminalText) -> None:
+    def __init__(self, text: GuardedText) -> None:
         super().__init__()
         self._text = text
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -111,12 +118,18 @@ class _TerminalBytes(io.RawIOBase):
         return True
 
 
-def guard_terminals() -> None:
-    """Put a `TerminalText` before standard output and standard error, where they are terminals."""
-    if _is_bare_terminal(sys.stdout):
-        sys.stdout = TerminalText(sys.stdout)
-    if _is_bare_terminal(sys.stderr):
-        sys.stderr = TerminalText(sys.stderr)
+def guard_streams() -> None:
+    """Guard standard error, and standard output where it is a terminal."""
+    if sys.stdout is not None and sys.stdout.isatty() and not isinstance(sys.stdout, GuardedText):
+        sys.stdout = GuardedText(sys.stdout)
+    if sys.stderr is not None and not isinstance(sys.stderr, GuardedText):
+        sys.stderr = GuardedText(sys.stderr, _redact_by_environment)
+
+
+def hide_in_errors(redact: Callable[[str], str]) -> None:
+    """Hide what a program knows to be secret, too, in what is written to standard error."""
+    if isinstance(sys.stderr, GuardedText):
+        sys.stderr.redact = redact
 
 
 class Output:
@@ -128,7 +141,7 @@ class Output:
 
     __slots__ = ("_stream",)
 
-    def __init__(self, stream: TextIO | TerminalText) -> None:
+    def __init__(self, stream: TextIO | GuardedText) -> None:
         self._stream = stream
 
     @property
@@ -150,6 +163,14 @@ class Output:
         """Write text and the end of its line."""
         self.write(f"{text}\n")
 
+    def write_facts(self, text: str) -> None:
+        """Write what this program says, as JSON or in words, with the secrets hidden.
+
+        Answers and contents of files go through `write` instead, which changes nothing.
+        """
+        redact = sys.stderr.redact if isinstance(sys.stderr, GuardedText) else None
+        self.write((redact or _redact_by_environment)(text))
+
     def write_bytes(self, data: bytes) -> None:
         """Write bytes: as they are, or shown as text on a terminal."""
         binary = getattr(self._stream, "buffer", None)
@@ -162,7 +183,7 @@ class Output:
 
     def write_painted(self, text: str) -> None:
         """Write a rendering whose parts were made visible, colours of this program around them."""
-        if isinstance(self._stream, TerminalText):
+        if isinstance(self._stream, GuardedText):
             self._stream.write_painted(text)
         else:
             _put(self._stream, text)
@@ -202,11 +223,14 @@ def prints_apart() -> Generator[None]:
         yield
 
 
-def _is_bare_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and not isinstance(stream, TerminalText) and stream.isatty()
+def _redact_by_environment(text: str) -> str:
+    """Hide what looks like a secret in the environment, before a program is known."""
+    from fast_agent.text.redaction import Redactor, environment_secrets
+
+    return Redactor(environment_secrets(os.environ)).redact(text)
 
 
-def _put(stream: TextIO | TerminalText, text: str) -> None:
+def _put(stream: TextIO | GuardedText, text: str) -> None:
     try:
         stream.write(text)
     except UnicodeEncodeError:  # a lone surrogate, or a character this encoding does not have

@@ -38,7 +38,7 @@ class Progress:
 
     def print_facts(self, facts: str) -> None:
         """Print the facts of the answer instead of its text."""
-        self._out.line(facts)
+        self._out.write_facts(f"{facts}\n")
 
     def note(self, text: str) -> None:
         """Tell something a person should know."""

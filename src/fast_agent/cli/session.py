@@ -38,7 +38,7 @@ def list_sessions(output: str = "human") -> None:
 
     sessions = _store().list()
     text = sessions_json(sessions) if output == "json" else render_sessions(sessions)
-    standard_output().write(text)
+    standard_output().write_facts(text)
 
 
 @command.command()
@@ -50,7 +50,7 @@ def show(session_id: str, output: str) -> None:
 
     summary, state = _store().read(session_id)
     text = turns_json(summary, state) if output == "json" else render_turns(summary, state)
-    standard_output().write(text)
+    standard_output().write_facts(text)
 
 
 @command.command()

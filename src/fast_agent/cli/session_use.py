@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.app import FastAgent
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
 
@@ -21,16 +21,13 @@ NEWEST = ""
 
 
 @contextmanager
-def kept(
-    cwd: Path, *, new: bool, resume: str | None, disk_seconds: float | None = None
-) -> Generator[Session | None]:
+def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Session | None]:
     """Open the session a run is kept in; None where it is kept in none.
 
     Args:
-        cwd: The directory the program works in.
+        program: What is run.
         new: Begin a session.
         resume: Go on with this one; `NEWEST` or an id.
-        disk_seconds: As the configuration says it; see `SessionStore`.
 
     Raises:
         SessionError: It cannot be made or opened.
@@ -38,10 +35,9 @@ def kept(
     if not new and resume is None:
         yield None
         return
-    from fast_agent.config.home import home_directory
-    from fast_agent.sessions.store import SessionStore
+    from fast_agent.cli.wanted import session_store
 
-    store = SessionStore(home_directory(os.environ), disk_seconds=disk_seconds)
+    store, cwd = session_store(program), program.workspace
     if resume is None:
         session = store.create(cwd=cwd)
     else:

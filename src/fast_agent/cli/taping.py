@@ -35,12 +35,9 @@ def taped(program: FastAgent, record: Path | None, replay: Path | None) -> Gener
     if record is None and replay is None:
         yield None
         return
-    import os
+    from fast_agent.models.cassette_parts import Veil
 
-    from fast_agent.runtime.tape import veil_of
-
-    configs = [card.config for card in program.load_set.cards.values()]
-    veil = veil_of(program.settings, os.environ, program.workspace, configs)
+    veil = Veil(program.secrets(), str(program.workspace))
     if replay is not None:
         from fast_agent.models.cassette import read_cassette
         from fast_agent.models.player import Player

@@ -61,7 +61,7 @@ def command(
     # What cards print goes where it does not mix with the report.
     with prints_apart():
         results = anyio.run(run)
-    standard_output().write((render_json if output == "json" else render_text)(results))
+    standard_output().write_facts((render_json if output == "json" else render_text)(results))
     if not all(one.passed for one in results):
         sys.exit(1)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from fast_agent.cli.output import prints_apart
+from fast_agent.cli.output import hide_in_errors, prints_apart
 from fast_agent.errors import CardError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Measuring:
         from fast_agent.workflows.maker.odds import check_steps, check_target
 
         program = FastAgent(config_path=self.config_path)
+        hide_in_errors(program.redact)
         program.load(cards=self.cards)
         config = self._voter(program)
         steps = config.steps if self.steps is None else self.steps

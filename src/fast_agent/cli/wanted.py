@@ -83,7 +83,8 @@ def session_store(program: FastAgent) -> SessionStore:
     from fast_agent.sessions.store import SessionStore
 
     disk_seconds = program.settings.sessions.disk_seconds
-    return SessionStore(home_directory(os.environ), disk_seconds=disk_seconds)
+    home = home_directory(os.environ)
+    return SessionStore(home, disk_seconds=disk_seconds, redact=program.redact)
 
 
 def _named(wanted: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from fast_agent.config.bounds import CALL_TIMEOUT_SECONDS, SAMPLING_ANSWERS
 from fast_agent.config.server import is_url, split_command
 from fast_agent.errors import ConfigError
+from fast_agent.text.redaction import is_secret_name, is_secret_value, is_unguessable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -81,9 +83,11 @@ class HttpTarget:
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_TEXT, repr=False)
 
     def __str__(self) -> str:
-        # The user part and the query may hold a secret.
+        # The user part and the query may hold a secret, and so may words of the path.
         parts = urlsplit(self.url)
-        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        path = "/".join(["…" if _hides(word) else word for word in parts.path.split("/")])
+        host = parts.netloc.rpartition("@")[2]
+        shown = parts._replace(netloc=host, path=path, query="", fragment="")
         return shown.geturl()
 
 
@@ -340,13 +344,16 @@ def checked_url(url: str, declared: str) -> str:
 
 
 def derived_name(target: str) -> str:
-    """Derive a server name from an address, or from a command line: what it runs in the end."""
+    """Derive a server name from an address, or from a command line: what it runs in the end.
+
+    Words that may be secrets are left out, since a name is shown everywhere.
+    """
     if is_url(target):
         try:
             parts = urlsplit(target)
             words = [
                 parts.hostname or "",
-                *(w for w in parts.path.split("/") if w not in ("", "mcp")),
+                *(w for w in parts.path.split("/") if w not in ("", "mcp") and not _hides(w)),
             ]
         except ValueError:
             words = []
@@ -355,9 +362,11 @@ def derived_name(target: str) -> str:
         words = shlex.split(target)
     except ValueError:
         words = target.split()
-    for word in words:
+    for before, word in pairwise(["", *words]):
         stem = PurePath(word).name
         if word.startswith("-") or stem in _LAUNCHERS or _PYTHON.match(stem):
+            continue
+        if is_secret_value(word) or (before.startswith("-") and is_secret_name(before)):
             continue
         return _slug(stem.split("@")[0].removesuffix(PurePath(stem).suffix) or stem)
     return _slug(PurePath(words[0]).name if words else "")
@@ -371,6 +380,11 @@ def unique_name(name: str, taken: Collection[str]) -> str:
     while f"{name}-{number}" in taken:
         number += 1
     return f"{name}-{number}"
+
+
+def _hides(word: str) -> bool:
+    """Whether a word of an address may be a secret, which a name must not show."""
+    return is_unguessable(word) or is_secret_value(word)
 
 
 def _slug(text: str) -> str:

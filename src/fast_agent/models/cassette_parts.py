@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.messages.json_message import message_to_wire
+from fast_agent.text.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = 20
 _WORKSPACE: Final = "<<workspace>>"
-_SECRET: Final = "<<secret>>"  # noqa: S105  (what stands in a secret's place)
-_SHORTEST_SECRET: Final = 8
 _OF_THE_LOOP: Final = frozenset(
     {"max_iterations", "parallel_tool_calls", "timeout_seconds", "usage_limits"}
 )
@@ -37,16 +36,13 @@ class Veil:
     """
 
     def __init__(self, secrets: Iterable[str] = (), workspace: str = "") -> None:
-        told = sorted({one for one in secrets if len(one) >= _SHORTEST_SECRET}, key=len)
-        self._secrets = tuple(reversed(told))
+        self._redact = Redactor(secrets).redact
         self._workspace = workspace if workspace.count("/") > 1 else ""
         self._path = re.compile(re.escape(self._workspace) + r"(?![\w-]|\.\w)")
 
     def hide(self, text: str) -> str:
         """Put marks in the place of secrets and of the workspace."""
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, _SECRET)
+        text = self._redact(text)
         if self._workspace and self._workspace in text:
             text = self._path.sub(_WORKSPACE, text)
         return text

@@ -98,7 +98,10 @@ class Runtime:
 
             around = taped_surroundings(around, tape)
         outer = scope or Scope(
-            listener=around.listener, journal=around.journal, transcript=around.transcript
+            listener=around.listener,
+            journal=around.journal,
+            transcript=around.transcript,
+            redact=around.redact,
         )
         load_set = with_granted(load_set, around.granted)
         self._settings = settings

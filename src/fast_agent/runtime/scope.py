@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from fast_agent.runtime.budget import Meter
     from fast_agent.runtime.cast import Cast
@@ -35,6 +35,7 @@ class Scope:
         journal: Where they are written down as they go, or None.
         cast: The agents of the conversation the turn belongs to; None outside a runtime.
         human: The way to the person of this conversation, before that of the runtime, or None.
+        redact: Hides secrets in the errors of tools; None hides none.
     """
 
     _: KW_ONLY
@@ -48,6 +49,7 @@ class Scope:
     journal: Journal | None = None
     cast: Cast | None = None
     human: Human | None = None
+    redact: Callable[[str], str] | None = None
 
     def below(
         self, turn_id: str, meters: tuple[Meter, ...], *, depth: int = 0, parent: str | None = None
@@ -71,6 +73,7 @@ class Scope:
             journal=self.journal,
             cast=self.cast,
             human=self.human,
+            redact=self.redact,
         )
 
     def within(self, own: Scope) -> Scope:

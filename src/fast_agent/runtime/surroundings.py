@@ -75,6 +75,7 @@ class Surroundings:
         granted: Names of servers that agents a person can talk to have besides their cards' own.
         platform: The machine, as instructions speak of it; empty for this one.
         python: The version of Python, as instructions speak of it; empty for this one.
+        redact: Hides secrets in the errors of tools; None hides none.
     """
 
     workspace: Path = field(default_factory=Path.cwd)
@@ -102,3 +103,4 @@ class Surroundings:
     granted: tuple[str, ...] = ()
     platform: str = ""
     python: str = ""
+    redact: Callable[[str], str] | None = field(default=None, repr=False)

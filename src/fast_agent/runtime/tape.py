@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.messages.message import Message
-from fast_agent.models.cassette_parts import Veil
 from fast_agent.models.tape import Codec
 from fast_agent.runtime.instruction import host_platform, python_version
 from fast_agent.runtime.taped_tools import TapedToolset
 from fast_agent.runtime.url_text import UrlTexts
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.config.settings import Settings
     from fast_agent.messages.content import EmbeddedResource
     from fast_agent.models.selection import Selection
     from fast_agent.models.tape import Tape
@@ -29,9 +24,6 @@ if TYPE_CHECKING:
     from fast_agent.runtime.url_text import Fetch
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.tool import Tool
-
-
-_SECRET_NAME: Final = re.compile(r"key|token|secret|passw|auth|cookie|credential", re.IGNORECASE)
 
 
 class TapedSkills:
@@ -125,39 +117,6 @@ def taped_surroundings(around: Surroundings, tape: Tape) -> Surroundings:
         platform=platform,
         python=python,
     )
-
-
-def veil_of(
-    settings: Settings,
-    environ: Mapping[str, str],
-    workspace: Path,
-    configs: Iterable[AgentConfig] = (),
-) -> Veil:
-    """Hide what a recording must not hold: the keys and headers that are configured.
-
-    Args:
-        settings: The configuration.
-        environ: The environment, which may hold keys of providers.
-        workspace: The directory of the program.
-        configs: The cards, which may bring keys and headers of their own.
-    """
-    from fast_agent.config.providers import PROVIDERS
-
-    secrets = [environ.get(name, "") for one in PROVIDERS.values() for name in one.key_variables]
-    secrets += [one.api_key or "" for one in settings.providers.values()]
-    given: list[Mapping[str, str]] = []
-    for server in settings.mcp.servers.values():
-        given += [server.headers, server.env]
-    for config in configs:
-        secrets.append(config.api_key or "")
-        for one in config.mcp_connect:
-            given += [one.headers or {}, one.env or {}]
-    # Not everything is: what stands in a variable such as LOG_LEVEL is said in answers too.
-    named = [
-        value for values in given for name, value in values.items() if _SECRET_NAME.search(name)
-    ]
-    secrets += named + [value.removeprefix("Bearer ") for value in named]
-    return Veil(secrets, str(workspace))
 
 
 async def ask_instructions(

@@ -13,6 +13,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import FastAgentError, LimitError, SessionError
+from fast_agent.messages.content import TextContent
 from fast_agent.messages.view import error_result
 from fast_agent.runtime.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.text.frozen import frozen
@@ -172,6 +173,8 @@ class ToolCalls:
         except Exception as error:  # the boundary of a tool call
             log.exception("tool `%s` failed", call.name)
             result = error_result(call.id, f"tool `{call.name}` failed: {told(error)}")
+        if result.is_error and self._scope.redact is not None:
+            result = _redacted(result, self._scope.redact)
         return result if result.id == call.id else replace(result, id=call.id)
 
     async def _call(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
@@ -206,6 +209,15 @@ class ToolCalls:
             listener(ToolProgressed(self._origin, call_id, progress, total, message))
 
         return tell
+
+
+def _redacted(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:
+    """Hide secrets in the texts of an error: messages of libraries name addresses and passwords."""
+    content = tuple(
+        replace(block, text=redact(block.text)) if isinstance(block, TextContent) else block
+        for block in result.content
+    )
+    return replace(result, content=content)
 
 
 def told(error: BaseException) -> str:

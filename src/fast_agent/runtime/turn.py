@@ -170,13 +170,16 @@ class Turn:
                 before = history.prefix(len(history) - 1)
                 await self._hooked("after_turn_complete", answer, before)
         except FastAgentError as error:
+            self._hide_in(error)
             self._abandon("error", error.message)
             raise
         except Exception as error:
             log.exception("a turn of agent `%s` failed", self._origin.agent)
-            self._abandon("error", told(error))
-            msg = f"agent `{self._origin.agent}` failed: {told(error)}"
-            raise RunError(msg) from error
+            problem = RunError(f"agent `{self._origin.agent}` failed: {told(error)}")
+            problem.__cause__ = error
+            self._hide_in(problem)
+            self._abandon("error", problem.message)
+            raise problem  # noqa: B904 (its cause is left out where it names a secret)
         except BaseException:
             self._abandon("cancelled", None)
             raise
@@ -194,6 +197,10 @@ class Turn:
         if listener is not None:
             listener(TurnFinished(self._origin, result.stop_reason, answer, own, tree))
         return result
+
+    def _hide_in(self, error: FastAgentError) -> None:
+        if self._scope.redact is not None:
+            error.hide(self._scope.redact)
 
     async def _converse(self, message: Message) -> Message:
         setup = self._setup

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.provider import ToolAnswer
 from fast_agent.serve.agent_progress import reported
 from fast_agent.serve.agent_tools import answer_of, answer_of_problem
+from fast_agent.text.redaction import redacted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fast_agent.runtime.events import Listener
     from fast_agent.serve.agent_conversation import Conversation
     from fast_agent.serve.agent_progress import Report
@@ -62,8 +65,12 @@ class AgentCall:
         Returns:
             The answer, also where the agent failed or was called off: then it says why.
         """
+        redact = self._scopes.redact
         with self._scopes.calling():
-            return await self._answered(report, human)
+            if redact is None:
+                return await self._answered(report, human)
+            told = None if report is None else _hiding(report, redact)
+            return _hidden(await self._answered(told, human), redact)
         return ToolAnswer.of_text(f"agent `{self.name}` was stopped: {_STOPPED}", is_error=True)
 
     async def _answered(self, report: Report | None, human: Human | None) -> ToolAnswer:
@@ -90,6 +97,20 @@ class AgentCall:
             return answer_of(await agent.generate(message, scope=scope, listener=listener))
         except FastAgentError as error:  # here, since what leaves a task group is a group
             return answer_of_problem(error)
+
+
+def _hidden(answer: ToolAnswer, redact: Callable[[str], str]) -> ToolAnswer:
+    """Hide secrets of this program from the client that asked."""
+    content = tuple(cast("JsonObject", redacted(block, redact)) for block in answer.content)
+    structured = cast("JsonObject | None", redacted(answer.structured, redact))
+    return ToolAnswer(content, answer.is_error, structured)
+
+
+def _hiding(report: Report, redact: Callable[[str], str]) -> Report:
+    async def told(steps: float, message: str) -> None:
+        await report(steps, redact(message))
+
+    return told
 
 
 class Begun:

@@ -67,8 +67,10 @@ class Scopes:
         clock: Callable[[], float],
         new_id: Callable[[], str],
         limits: ScopeLimits | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         self.scope = scope
+        self.redact = redact
         self._generations = generations
         # A call of its own is no conversation: nothing goes on from it, so nothing is kept of it.
         self._store = None if scope == "request" else store

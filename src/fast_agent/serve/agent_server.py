@@ -26,6 +26,7 @@ from fast_agent.serve.agent_exchange import Exchange, Exchanges
 from fast_agent.serve.agent_guests import Guests, is_askable
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
 from fast_agent.serve.resource_server import ResourceServer, came_late, connection_of
+from fast_agent.text.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -339,6 +340,9 @@ class AgentServer(ResourceServer):
             async with self.scopes.used(own) as conversation:
                 if conversation.begun:
                     messages = prompt_messages(conversation.agent(agent).history)
+        redact = self.scopes.redact
+        if redact is not None:
+            messages = [cast("JsonObject", redacted(one, redact)) for one in messages]
         found: JsonObject = {
             "description": f"What was said to the agent `{agent}` and what it answered.",
             "messages": messages,
@@ -363,7 +367,7 @@ class AgentServer(ResourceServer):
         load_set = generation.app.load_set
         if known is None or known.load_set is not load_set:
             taken = {*self._admin.names, *(tool.name for tool in self.service.tools())}
-            known = self._doors[generation] = AgentDoors(load_set, taken)
+            known = self._doors[generation] = AgentDoors(load_set, taken, self.scopes.redact)
         return known
 
     def _list_tools(self, session: Session, params: JsonObject) -> Answer:

@@ -133,6 +133,7 @@ async def open_server(
                 clock=clock,
                 new_id=new_id,
                 limits=options.limits,
+                redact=program.redact,
             )
             server = AgentServer(
                 tasks,

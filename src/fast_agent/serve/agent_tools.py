@@ -14,7 +14,7 @@ from fast_agent.resources.provider import ToolAnswer
 from fast_agent.runtime.agent_tool import MESSAGE_SCHEMA, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.load_set import LoadSet
@@ -92,9 +92,15 @@ class AgentDoors:
     Args:
         load_set: The cards.
         taken: Names of other tools of the server; an agent of such a name is not offered.
+        redact: Hides secrets in what is said of agents; None hides none.
     """
 
-    def __init__(self, load_set: LoadSet, taken: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        load_set: LoadSet,
+        taken: Collection[str] = (),
+        redact: Callable[[str], str] | None = None,
+    ) -> None:
         self.load_set = load_set
         self.doors: dict[str, AgentDoor] = {}
         for name, card in load_set.cards.items():
@@ -103,7 +109,7 @@ class AgentDoors:
             if name in taken:
                 log.warning("agent `%s` is not offered: a tool of the server has its name", name)
                 continue
-            self.doors[name] = _door(card.config)
+            self.doors[name] = _door(card.config, redact)
 
     def __getitem__(self, name: str) -> AgentDoor:
         return self.doors[name]
@@ -121,7 +127,7 @@ class AgentDoors:
         return agent if agent != name and agent in self.doors else None
 
 
-def _door(config: AgentConfig) -> AgentDoor:
+def _door(config: AgentConfig, redact: Callable[[str], str] | None) -> AgentDoor:
     schema: JsonObject = MESSAGE_SCHEMA
     form: JsonSchema | None = None
     if config.tool_input_schema is not None:
@@ -131,7 +137,7 @@ def _door(config: AgentConfig) -> AgentDoor:
         form = JsonSchema(schema, f"`tool_input_schema` of agent `{config.name}`")
     tool: JsonObject = {
         "name": config.name,
-        "description": describe(config),
+        "description": describe(config) if redact is None else redact(describe(config)),
         "inputSchema": schema,
         "outputSchema": OUTPUT_SCHEMA,
     }

@@ -63,6 +63,7 @@ class EventLog:
         "_settled_at",
         "_untidied",
         "path",
+        "redact",
     )
 
     def __init__(
@@ -82,6 +83,8 @@ class EventLog:
         self._settled_at = float("-inf")
         self._untidied = 0
         self.path = path
+        self.redact: Callable[[str], str] | None = None
+        """Hides secrets in what is written; None hides none."""
 
     @classmethod
     def create(
@@ -212,13 +215,20 @@ class EventLog:
         more, now = len(rows) - 1, self._now()
         values: list[float | str | None] = []
         size = _PAGES
-        for row in rows:
+        for row in map(self._hidden, rows):
             values.append(now)
             values += row
             size += len(row.data or "")
         insert = _INSERTS[more] if more < len(_INSERTS) else f"{_INSERT}{f', {_VALUES}' * more}"
         self._connection.execute(insert, values)
         self._untidied += size
+
+    def _hidden(self, row: Row) -> Row:
+        """Return a row with the secrets in its text hidden."""
+        if self.redact is None or row.data is None:
+            return row
+        hidden = self.redact(row.data)
+        return row if hidden is row.data else row._replace(data=hidden)
 
     def append_all(self, rows: Iterable[tuple[float, Row]]) -> None:
         """Write events of given times, all or none.
@@ -229,7 +239,8 @@ class EventLog:
         with _told(self.path, "written"), self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.executemany(_INSERT, ((at, *row) for at, row in rows))
+                values = ((at, *self._hidden(row)) for at, row in rows)
+                self._connection.executemany(_INSERT, values)
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise

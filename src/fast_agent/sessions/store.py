@@ -76,6 +76,7 @@ class SessionStore:
             is a second.
         now: The clock, in seconds since the epoch.
         token: Gives the random part of an id.
+        redact: Hides secrets in what is written; None hides none.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class SessionStore:
         disk_seconds: float | None = None,
         now: Callable[[], float] = time.time,
         token: Callable[[], str] = lambda: urandom(4).hex(),
+        redact: Callable[[str], str] | None = None,
     ) -> None:
+        self._redact = redact
         self._directory = home / DIRECTORY
         self._disk_seconds = DISK_SECONDS if disk_seconds is None else disk_seconds
         self._now = now
@@ -122,6 +125,7 @@ class SessionStore:
         try:
             path = self._path(facts.id)
             log = EventLog.create(path, facts.texts(), self._now, self._disk_seconds)
+            log.redact = self._redact
         except BaseException:
             lock.release()
             self._lock_path(facts.id).unlink(missing_ok=True)
@@ -291,10 +295,12 @@ class SessionStore:
     def _opened(self, session_id: str) -> tuple[EventLog, FileLock]:
         lock = self._locked(session_id)
         try:
-            return EventLog.open(self._path(session_id), self._now, self._disk_seconds), lock
+            log = EventLog.open(self._path(session_id), self._now, self._disk_seconds)
         except BaseException:
             lock.release()
             raise
+        log.redact = self._redact
+        return log, lock
 
     def _reading(self, session_id: str) -> EventLog:
         return EventLog.open(self._path(session_id), self._now, read_only=True)

@@ -93,6 +93,13 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     return result
 
 
+def variable_names(text: str) -> set[str]:
+    """Return the names of the variables that `expand` would replace in a text."""
+    if "${" not in text:
+        return set()
+    return {match[1] for match in _VARIABLE.finditer(text) if match[1] is not None}
+
+
 def has_variable(text: str) -> bool:
     """Whether `expand` would replace anything in a text."""
     return "${" in text and _VARIABLE.search(text) is not None

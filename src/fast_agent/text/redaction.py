@@ -1,4 +1,4 @@
-"""Secrets in text: what looks like one, by its name and by its value.
+"""Secrets in text: what looks like one, by its name and by its value, and what hides those known.
 
 A name is judged by its words, so that `GH_PAT` and `DB_PASS` are secrets and `MAX_TOKENS` and
 `SSH_AUTH_SOCK` are not. A value is judged by its form: a URL with a password, a private key, a
@@ -7,8 +7,25 @@ token with the prefix of a known service.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fast_agent.text.json_value import JsonValue
+
+MARK: Final = "<<secret>>"
+"""What stands instead of a secret."""
+
+_MIN_LENGTH: Final = 8
+_MIN_STUMP_LENGTH: Final = 6
+_CUT: Final = "…"
+_MIN_WORD_LENGTH: Final = 16
+_MIN_UNGUESSABLE_LENGTH: Final = 12
 
 _WORDS: Final = frozenset(
     {
@@ -32,6 +49,8 @@ _SAFE_NAMES: Final = frozenset(
 _SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
+_SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token|Digest)\s+", re.IGNORECASE)
+_PATH_NAME: Final = re.compile(r".*(?:_FILE|_PATH|_DIR|CREDENTIALS|_SOCK)", re.IGNORECASE)
 _SECRET_VALUE: Final = re.compile(
     r"""
     -----BEGIN[ ][A-Z0-9 ]*PRIVATE[ ]KEY
@@ -77,3 +96,127 @@ def is_secret_name(name: str) -> bool:
 def is_secret_value(value: str) -> bool:
     """Return whether a value has the form of a secret, whatever its name."""
     return _SECRET_VALUE.search(value) is not None
+
+
+def is_unguessable(value: str) -> bool:
+    """Return whether a value is long and mixed enough to be no word, name or number of people.
+
+    Such a value can be hidden wherever it stands, though nothing else says that it is a secret.
+    """
+    return (
+        len(value) >= _MIN_UNGUESSABLE_LENGTH
+        and not any(map(str.isspace, value))
+        and not value.startswith(("/", "~", "./", "../"))
+        and any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+    )
+
+
+def environment_secrets(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the values of variables that look like secrets.
+
+    Args:
+        environ: The environment.
+    """
+    for name, value in environ.items():
+        named = is_secret_name(name) and not names_a_file(name, value)
+        if named or is_secret_value(value):
+            yield from secret_parts(value)
+
+
+def secret_parts(value: str) -> Iterator[str]:
+    """Yield a secret, without the word for its kind, and the password in it where it is a URL."""
+    yield value
+    yield _SCHEME.sub("", value, count=1)
+    if "://" in value:
+        yield from address_secrets(value)
+
+
+def address_secrets(url: str | None) -> Iterator[str]:
+    """Yield what is secret in an address: its user or password, and values of its query."""
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        user, password = parts.username, parts.password
+    except ValueError:
+        return
+    for value in (password, user if password is None else None):
+        if value:
+            yield value
+            yield unquote(value)
+    for name, value in parse_qsl(parts.query):
+        if is_secret_name(name) or is_unguessable(value):
+            yield value
+
+
+def names_a_file(name: str, value: str) -> bool:
+    """Return whether a variable named as a secret holds the path of a file with one."""
+    return value.startswith(("/", "~")) and _PATH_NAME.fullmatch(name) is not None
+
+
+class Redactor:
+    """Hides known secrets in text.
+
+    A value of fewer than eight characters is not hidden, nor is a word of fewer than sixteen
+    letters: they stand in too many texts that are about something else.
+
+    Args:
+        secrets: The values to hide.
+    """
+
+    __slots__ = ("_forms",)
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = {form for secret in secrets for form in _forms(secret)}
+        # The longest first: one may be a part of another.
+        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+    def redact(self, text: str) -> str:
+        """Return text with a mark instead of each secret, also where JSON or a URL escapes it."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, MARK)
+        return self._without_stumps(text) if _CUT in text else text
+
+    def _without_stumps(self, text: str) -> str:
+        """Hide what is left of a secret where a text was shortened in the middle of one."""
+        before, *pieces = text.split(_CUT)
+        for piece in pieces:
+            stump = max((_overlap(before, form) for form in self._forms), default=0)
+            before = f"{before[: len(before) - stump]}{MARK if stump else ''}{_CUT}{piece}"
+        return before
+
+
+def redacted(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
+    """Return a copy of a value with every text in it redacted, keys too."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {redact(key): redacted(inner, redact) for key, inner in value.items()}
+    if isinstance(value, Sequence):
+        return [redacted(inner, redact) for inner in value]
+    return value
+
+
+def _overlap(text: str, form: str) -> int:
+    """Return how many characters at the end of a text a form begins with, if they are telling."""
+    for length in range(min(len(form) - 1, len(text)), _MIN_STUMP_LENGTH - 1, -1):
+        if text.endswith(form[:length]):
+            return length
+    return 0
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield the ways a secret may be written; of several lines, each by itself too."""
+    whole = secret.strip()
+    for text in {whole, *(line.strip() for line in whole.splitlines())}:
+        if len(text) < _MIN_LENGTH or (text.isalpha() and len(text) < _MIN_WORD_LENGTH):
+            continue
+        yield text
+        yield json.dumps(text)[1:-1]
+        yield json.dumps(text, ensure_ascii=False)[1:-1]
+        yield quote(text, safe="")
+        yield quote(text)
+        yield quote_plus(text)
+        yield repr(text)[1:-1]

@@ -13,11 +13,12 @@ from fast_agent import __version__
 from fast_agent.cli.card_test.case_file import holds
 from fast_agent.errors import FastAgentError
 from fast_agent.models.cassette import read_cassette
+from fast_agent.models.cassette_parts import Veil
 from fast_agent.models.player import Player
 from fast_agent.models.recorder import Recorder
 from fast_agent.runtime.events import ToolFinished
 from fast_agent.runtime.json_schema import JsonSchema
-from fast_agent.runtime.tape import veil_of
+from fast_agent.runtime.known_secrets import known_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -96,8 +97,9 @@ class CaseRunner:
         self._program = program
         self._guard = guard
         self._recording = recording
-        configs = [card.config for card in program.load_set.cards.values()]
-        self._veil = veil_of(program.settings, environ, program.workspace, configs)
+        cards = program.load_set.cards.values()
+        secrets = known_secrets(program.settings, environ, cards)
+        self._veil = Veil(secrets, str(program.workspace))
 
     async def run(self, case: Case) -> CaseResult:
         """Run a case."""

@@ -11,6 +11,7 @@ from fast_agent.cards.card_files import is_test_file
 from fast_agent.cli.card_test.case_file import read_case_file
 from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
 from fast_agent.cli.card_test.network import NetworkGuard
+from fast_agent.cli.output import hide_in_errors
 from fast_agent.config.file_names import CONFIG_NAMES
 from fast_agent.errors import ConfigError, FastAgentError
 
@@ -87,6 +88,7 @@ async def run_case_files(
 def _program(file: CaseFile, config_path: Path | None) -> FastAgent:
     directory = file.path.absolute().parent
     program = FastAgent(config_path=config_path, cwd=_project_of(directory))
+    hide_in_errors(program.redact)
     cards = [card if "://" in card else str(directory / card) for card in file.cards]
     program.load_agents(*cards, multi_card=file.multi_card)
     return program
