@@ -341,3 +341,15 @@ def test_a_live_case_is_kept_off_the_network(run: Run) -> None:
         f"cases:\n  - {{{case}, network: true, expect: {{text: tried}}}}\n"
     )
     assert run("test").code == 0
+
+
+@pytest.mark.spec("TR-F1.1")
+def test_cards_of_tests_that_nobody_named_run_no_code(run: Run, project: Path) -> None:
+    (project.parent / "home/fastagent.config.yaml").unlink()
+    refused = run("test", "--record")
+    assert refused.code == 1
+    assert "may not act yet; nothing was started" in refused.out
+    assert not (project / "rolled").exists()
+    # `test PATH` names the file.
+    assert run("test", "writer.test.yaml", "--record").code == 0
+    assert (project / "rolled").exists()

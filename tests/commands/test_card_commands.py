@@ -259,3 +259,25 @@ async def test_a_card_from_an_address_is_loaded(world: DeskWorld) -> None:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@pytest.mark.spec("TR-G9.1")
+async def test_a_project_that_waits_is_shown_and_approved(world: DeskWorld) -> None:
+    found = ".fast-agent/agent-cards"
+    world.write("ann")
+    world.write(f"{found}/bob")
+    world.program.load(cards=[found], found=[found])
+    async with world.sat() as shell:
+        assert await shell("/trust") == "nothing here waits for your approval"
+        world.write(f"{found}/bob", shell="true")
+        refused = await shell.refused("/reload")
+        assert "`bob` is left out" in refused
+        assert "/trust" in refused
+        assert (await shell.run("/agent bob")).agent == "bob", "the last good set goes on"
+        asked = await shell("/trust")
+        assert "wants to act on this machine" in asked
+        assert "any command the model chooses" in asked
+        assert await shell("/trust yes") == "AgentCards reloaded: +0 ~1 -0"
+        assert await shell.tools() == ["execute"]
+        world.program.gate.approvals.revoke([str(world.directory)])
+        assert "`bob` is left out" in await shell.refused("/reload")

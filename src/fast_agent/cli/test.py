@@ -53,7 +53,9 @@ def command(
     recording = "all" if record_all else "missing" if record else "never"
 
     async def run() -> list[CaseResult]:
-        return await run_case_files(files, only=only, recording=recording, config_path=config_path)
+        return await run_case_files(
+            files, only=only, recording=recording, config_path=config_path, found=not paths
+        )
 
     from fast_agent.cli.card_test.report import render_json, render_text
     from fast_agent.cli.output import prints_apart, standard_output

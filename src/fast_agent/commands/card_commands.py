@@ -63,6 +63,32 @@ async def _reload(arguments: Arguments, desk: Desk) -> CommandResult:
     return CommandResult(text=line, agents_changed=True, agent=desk.agent if other else None)
 
 
+async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
+    """Show what the project would do and may not, or approve it as it is now."""
+    from anyio.to_thread import run_sync
+
+    from fast_agent.trust.question import render_question
+
+    program = desk.program
+    approvals = program.gate.approvals
+    waiting = [
+        found
+        for found in await run_sync(program.admission.found_sets)
+        if not program.gate.owns(found.root) and approvals.standing(found).added
+    ]
+    if not waiting:
+        return CommandResult(text="nothing here waits for your approval")
+    if arguments.words[:1] != ("yes",):
+        asked = "\n".join(render_question(one, approvals.standing(one)) for one in waiting)
+        return CommandResult(text=f"{fenced(asked)}\n\n`/trust yes` allows it until it changes")
+    for found in waiting:
+        await run_sync(approvals.approve, found)
+    done = await run_sync(program.reload)
+    await desk.refresh()
+    told = done.line or "approved; what changed in the configuration counts from the next start"
+    return CommandResult(text=told, agents_changed=True)
+
+
 CARD_COMMANDS = (
     Command(
         name="card",
@@ -75,6 +101,12 @@ CARD_COMMANDS = (
                 "attach the loaded agents to the `agents` of the one that is talked to",
             ),
         ),
+    ),
+    Command(
+        name="trust",
+        summary="show what the project would do and may not; `yes` allows it",
+        act=_trust,
+        words=(Word("yes"),),
     ),
     Command(
         name="reload",

@@ -58,6 +58,7 @@ async def run_case_files(
     only: str | None,
     recording: Recording,
     config_path: Path | None = None,
+    found: bool = False,
 ) -> list[CaseResult]:
     """Run the cases of some files, one after another.
 
@@ -66,6 +67,7 @@ async def run_case_files(
         only: A part of the names of the cases to run, `file: case`; None runs all.
         recording: Which recordings are made.
         config_path: The configuration file, or None to look for one beside each file.
+        found: Whether no person named the files: their cards act once that was approved.
     """
     guard = NetworkGuard()
     results: list[CaseResult] = []
@@ -74,7 +76,7 @@ async def run_case_files(
         if not cases:
             continue
         try:
-            program = _program(file, config_path)
+            program = _program(file, config_path, found=found)
             runner = CaseRunner(file, program, os.environ, guard, recording)
         except FastAgentError as error:
             told = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
@@ -85,12 +87,16 @@ async def run_case_files(
     return results
 
 
-def _program(file: CaseFile, config_path: Path | None) -> FastAgent:
+def _program(file: CaseFile, config_path: Path | None, *, found: bool) -> FastAgent:
     directory = file.path.absolute().parent
-    program = FastAgent(config_path=config_path, cwd=_project_of(directory))
+    project = _project_of(directory)
+    program = FastAgent(config_path=config_path, cwd=project)
     hide_in_errors(program.redact)
     cards = [card if "://" in card else str(directory / card) for card in file.cards]
-    program.load_agents(*cards, multi_card=file.multi_card)
+    root = Path(os.path.realpath(project))
+    strange = cards if found else []
+    program.load(cards=cards, multi_card=file.multi_card, found=strange, root=root)
+    program.admission.require_some(program.names())
     return program
 
 
