@@ -1,0 +1,81 @@
+"""The modules that may start, connect, import, interpolate or write: a new one has to ask a grant.
+
+Each entry was read: it asks the grant of the card or server it acts for, acts for the person alone,
+or is called by one that asked.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fast_agent
+
+SOURCE = Path(fast_agent.__file__).parent
+
+CALLS = {
+    "start": {"open_process", "Popen", "run_process", "execv", "execve", "execvp", "execvpe",
+              "posix_spawn", "create_subprocess_exec", "create_subprocess_shell", "system"},
+    "connect": {"AsyncClient", "AsyncHTTPTransport", "HTTPTransport", "create_connection",
+                "open_connection", "urlopen", "streamable_http_client"},
+    "import": {"exec", "spec_from_file_location"},
+    "interpolate": {"expand", "expand_fields", "with_variables"},
+    "write": {"write_atomic", "write_text", "write_bytes"},
+}  # fmt: skip
+
+DOORS: dict[str, set[str]] = {
+    "acp/remembered.py": {"write"},
+    "cards/fix.py": {"write"},
+    "cards/validate.py": {"interpolate"},
+    "cards/variables.py": {"interpolate"},
+    "cli/found.py": {"write"},
+    "cli/new.py": {"write"},
+    "cli/resources.py": {"write"},
+    "cli/session.py": {"write"},
+    "commands/restart.py": {"start"},
+    "config/reading.py": {"interpolate"},
+    "mcp/guarded_http.py": {"connect"},
+    "mcp/live_session.py": {"connect"},
+    "mcp/stdio.py": {"start"},
+    "messages/file.py": {"write"},
+    "models/pull.py": {"connect", "start"},
+    "registry/admission.py": {"interpolate"},
+    "registry/remote_card.py": {"connect"},
+    "resources/skill_client/approvals.py": {"write"},
+    "runtime/card_writer.py": {"write"},
+    "runtime/url_text.py": {"connect"},
+    "text/frozen.py": {"import"},
+    "tools/code_directory.py": {"import"},
+    "tools/group_guard.py": {"start"},
+    "tools/process_group.py": {"start"},
+    "trust/address.py": {"interpolate"},
+    "trust/approvals.py": {"write"},
+    "trust/earlier_approvals.py": {"write"},
+}
+
+
+def doors_of(file: Path) -> set[str]:
+    """Which of these a module calls."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+        found.update(kind for kind, names in CALLS.items() if name in names)
+        if name == "run" and ast.unparse(node.func) == "subprocess.run":
+            found.add("start")
+        if ast.unparse(node.func) in {"httpx2.stream", "httpx2.get", "httpx2.Client"}:
+            found.add("connect")
+    return found
+
+
+@pytest.mark.spec("TR-G2.2")
+def test_only_these_modules_act() -> None:
+    found = {
+        file.relative_to(SOURCE).as_posix(): kinds
+        for file in sorted(SOURCE.rglob("*.py"))
+        if (kinds := doors_of(file))
+    }
+    assert found == DOORS, "a module that acts has to ask the grant of what it acts for"
