@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from asyncio import get_running_loop
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -564,6 +563,8 @@ class FastAgent:
 
 
 def _require_asyncio() -> None:
+    from asyncio import get_running_loop
+
     try:
         get_running_loop()
     except RuntimeError:

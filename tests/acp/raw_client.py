@@ -9,6 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.acp.editor_world import PROGRAM, work
+from tests.processes import unexpected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,4 +85,4 @@ class RawClient:
         self.process.stdin.close()
         self.process.stdin = None
         _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said.decode()
+        return self.process.returncode, unexpected(said.decode())

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.processes import unexpected
 from tests.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -92,4 +93,4 @@ class Served:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.stderr is not None
         err = self.process.stderr.read()
-        return self.process.wait(60), err
+        return self.process.wait(60), unexpected(err)

@@ -11,6 +11,7 @@ import anyio
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.patience import PATIENCE
+from tests.processes import unexpected
 from tests.serve.agent_process import PROGRAM, environ_in
 from tests.serve.served import META
 
@@ -180,7 +181,7 @@ class StdioTalk:
         _, err = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, err
         assert b"Traceback" not in err
-        return err
+        return unexpected(err.decode()).encode()
 
     def __enter__(self) -> Self:
         return self

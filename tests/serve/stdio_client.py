@@ -6,6 +6,7 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.processes import unexpected
 from tests.serve.agent_process import PROGRAM, call, environ_in
 from tests.serve.served import HELLO, META
 
@@ -80,4 +81,4 @@ class StdioClient:
         self.process.stdin = None
         _, said = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, said
-        return said.decode()
+        return unexpected(said.decode())
