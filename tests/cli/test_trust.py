@@ -266,3 +266,19 @@ def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, 
     os.close(screen)
     assert answered, shown
     return shown, code, printed
+
+
+@pytest.mark.spec("TR-M1.2")
+def test_earlier_approvals_are_listed_and_revoked(run: Run, card: Path, tmp_path: Path) -> None:
+    from fast_agent.cards.load import load_cards
+    from fast_agent.trust.earlier_approvals import fingerprint_of
+
+    cards = load_cards([card], environ={}, cwd=Path.cwd()).cards
+    entry = {"fingerprint": fingerprint_of(cards, Path.cwd()), "files": ["x"]}
+    home = tmp_path / "strangers" / ".fast-agent"
+    home.mkdir()
+    (home / "card-approvals.json").write_text(json.dumps({str(card): entry}))
+    assert run(*CALL).out == "1\n"
+    assert run("trust", "--list").out == f"earlier   {card}\n"
+    assert run("trust", "--revoke", ".fast-agent/agent-cards").out == f"revoked {card}\n"
+    assert run(*CALL).code == 3

@@ -51,6 +51,11 @@ class FoundHere:
         """What the person allows without a question."""
         return self._program.gate.policy
 
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        """The card files that were approved before sets were."""
+        return EarlierApprovals(home_directory(self._environ)).paths
+
     def sets(self, *paths: str) -> list[FoundSet]:
         """Work out what projects would do.
 

@@ -126,7 +126,9 @@ def _list(here: FoundHere) -> None:
     owned = [str(one) for one in here.policy.home.own]
     for own in owned:
         standard_output().line(f"{'own':<9} {visible(own)}")
-    if not lines and not owned:
+    for path in here.earlier:
+        standard_output().line(f"{'earlier':<9} {visible(path)}")
+    if not lines and not owned and not here.earlier:
         standard_output().line("nothing is approved")
 
 

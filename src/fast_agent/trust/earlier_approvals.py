@@ -54,6 +54,11 @@ class EarlierApprovals:
         """Return whether there are any."""
         return bool(self._fingerprints)
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The card files that have an entry."""
+        return tuple(self._fingerprints)
+
     def covered(
         self, effects: Iterable[Effect], cards: Sequence[Card], workspace: Path
     ) -> frozenset[Effect]:
