@@ -6,12 +6,12 @@ import os
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Final
 
-import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.resources.stdio import Lines
 
 if TYPE_CHECKING:
+    from asyncio import Future
     from collections.abc import Callable
 
 LONGEST_LINE: Final = 32 << 20
@@ -36,7 +36,7 @@ class Incoming:
         self._descriptor = descriptor
         self._chunks = [begun]
         self._lines = Lines(LONGEST_LINE)
-        self._more = anyio.Event()
+        self._waiter: Future[None] | None = None
         self._over = False
         self._problem: OSError | None = None
 
@@ -54,8 +54,9 @@ class Incoming:
         Raises:
             OSError: It cannot be read.
         """
+        loop = get_running_loop()
         try:
-            get_running_loop().add_reader(self._descriptor, self._ready)
+            loop.add_reader(self._descriptor, self._ready)
         except PermissionError:  # a plain file, which is always ready
             self._take_all(take)
             while chunk := await run_sync(os.read, self._descriptor, _CHUNK):
@@ -65,8 +66,8 @@ class Incoming:
             try:
                 self._take_all(take)
                 while not self._over:
-                    await self._more.wait()
-                    self._more = anyio.Event()
+                    self._waiter = loop.create_future()
+                    await self._waiter
                     self._take_all(take)
             finally:
                 self.stop()
@@ -94,7 +95,8 @@ class Incoming:
         else:
             self._over = True
             self.stop()
-        self._more.set()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _take_all(self, take: Callable[[bytes | None], None]) -> None:
         while self._chunks:
