@@ -135,3 +135,40 @@ def test_wrong_use_is_told(run: Run, options: tuple[str, ...], told: str) -> Non
     done = run(*GO, *options)
     assert (done.code != 0, done.out) == (True, "")
     assert told in done.err
+
+
+@pytest.mark.spec("SESSION-19", "SESSION-20")
+def test_a_damaged_session_is_told_everywhere_and_what_is_whole_is_saved(
+    run: Run, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3):
+        run(*GO, "-m", f"message {number}", *(("--session",) if number == 1 else ("--resume",)))
+    (damaged,) = ids(run)
+    path = tmp_path / "home" / "sessions" / f"{damaged}.sqlite"
+    data = path.read_bytes()
+    assert data.count(b"message 2") == 2
+    path.write_bytes(data.replace(b"message 2", b"message 7"))
+    named = "events 4-5 of 9 are damaged"
+    hint = f"hint: `fast-agent session salvage {damaged}` begins a session with what is whole\n"
+    for command in (
+        (*GO, "--resume", "-m", "x"),
+        ("session", "show", damaged),
+        ("session", "export", damaged),
+        ("session", "export", damaged, "--format", "json"),
+        ("session", "fork", damaged),
+    ):
+        done = run(*command)
+        assert (done.code, done.out) == (1, ""), command
+        assert done.err.endswith(f"{named}\n{hint}"), command
+    listed = run("session", "list").out
+    assert " damaged" in listed
+    assert named in listed
+    saved = run("session", "salvage", damaged)
+    assert saved.err == f"{named}; 1 turn was left out\n"
+    shown = run("session", "show", saved.out.strip()).out
+    assert "message 1" in shown
+    assert "message 3" in shown
+    assert "message 7" not in shown
+    assert run(*GO, "--resume", saved.out.strip(), "-m", "four").code == 0
+    whole = run("session", "salvage", saved.out.strip())
+    assert whole.err == "no event is damaged; the new session has all of them\n"

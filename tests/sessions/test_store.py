@@ -12,6 +12,7 @@ import pytest
 from tests.sessions.session_world import plain_turn, store_in, texts, tool_turn, write
 
 from fast_agent.errors import SessionError
+from fast_agent.sessions.integrity import FACTS_SUM, SEAL, add_sums
 from fast_agent.sessions.schema import APPLICATION_ID, STEPS, bring_up, version_of
 
 if TYPE_CHECKING:
@@ -207,12 +208,16 @@ def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> No
     }.items():
         connection = sqlite3.connect(path)
         connection.execute(change)
+        # As written by a program that is wrong: the checksums fit.
+        connection.execute("DELETE FROM session WHERE key = ?", (FACTS_SUM,))
+        add_sums(connection)
         connection.commit()
         connection.close()
         with pytest.raises(SessionError, match=told), store.open(session.id) as broken:
             broken.history("ann")
         connection = sqlite3.connect(path)
         connection.execute("DELETE FROM events")
+        connection.execute("DELETE FROM session WHERE key = ?", (SEAL,))
         connection.commit()
         connection.close()
         with store.open(session.id) as mended:

@@ -21,7 +21,7 @@ _ID = click.argument("session_id", metavar="ID")
 @click.group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show, export, fork, rename, rewind and delete the conversations that were kept.
+    """List, show, export, fork, salvage, rename, rewind and delete conversations.
 
     A session is named by its id, or by the beginning of it. `fast-agent go --resume ID` goes on
     with one.
@@ -33,10 +33,10 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 @_FORMAT
 def list_sessions(output: str = "human") -> None:
-    """List the sessions, the one that changed last first."""
+    """List the sessions, the one that changed last first, and say which are damaged."""
     from fast_agent.cli.session_list import render_sessions, sessions_json
 
-    sessions = _store().list()
+    sessions = _store().list(check=True)
     text = sessions_json(sessions) if output == "json" else render_sessions(sessions)
     standard_output().write_facts(text)
 
@@ -99,6 +99,22 @@ def fork(session_id: str, at: str | None, title: str | None) -> None:
     """Begin a session that goes on from a turn of another, and print its id."""
     with _store().fork(session_id, at, title=title) as session:
         standard_output().line(session.id)
+
+
+@command.command()
+@_ID
+def salvage(session_id: str) -> None:
+    """Begin a session with what is whole of a damaged one, and print its id."""
+    from fast_agent.cli.report import report_note
+
+    session, lost = _store().salvage(session_id)
+    with session:
+        standard_output().line(session.id)
+    if not lost.damage.events:
+        report_note("no event is damaged; the new session has all of them")
+        return
+    turns = "no turn was" if not lost.turns else "1 turn was" if lost.turns == 1 else None
+    report_note(f"{lost.damage}; {turns or f'{lost.turns} turns were'} left out")
 
 
 @command.command()

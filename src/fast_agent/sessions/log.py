@@ -9,6 +9,7 @@ thread; `is_due` and `is_long` say when it is time.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import sys
@@ -18,29 +19,46 @@ from typing import TYPE_CHECKING
 
 from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError
+from fast_agent.sessions.integrity import (
+    FACTS_SUM,
+    SEAL,
+    Damage,
+    Inspection,
+    chained_sum,
+    facts_sum,
+    is_chained,
+    is_whole,
+    lost_writes,
+    summed,
+)
 from fast_agent.sessions.message_text import read
-from fast_agent.sessions.row import COLUMNS
-from fast_agent.sessions.schema import bring_up, check_schema
+from fast_agent.sessions.row import COLUMNS, REWOUND, TITLED, TURN, Row
+from fast_agent.sessions.schema import FIRST_WITH_SUMS, bring_up, check_schema, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.messages.message import Message
-    from fast_agent.sessions.row import Logged, Row
+    from fast_agent.sessions.row import Logged
 
-_VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT = f"INSERT INTO events (at, {COLUMNS}) VALUES {_VALUES}"  # noqa: S608
+_VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO events (seq, at, {COLUMNS}, sum) VALUES {_VALUES}"  # noqa: S608
 _INSERTS = tuple([_INSERT + f", {_VALUES}" * more for more in range(8)])
 _ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
 _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
-_TITLE = "SELECT data FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
+_TITLE = "SELECT seq FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
+_LAST = "SELECT seq, sum FROM events ORDER BY seq DESC LIMIT 1"
+_FACT = "INSERT INTO session VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY seq"
 _TIDY_BYTES = 8 * 1024 * 1024
 _PAGES = 2 * 4096  # of a write, for the write-ahead log, besides the text
 _WAIT = 1.0
-_PIECE = 1024
+_PIECE = 256
+_MOST_DIGITS = 15
 _QUICK, _SURE = "PRAGMA synchronous = OFF", "PRAGMA synchronous = FULL"
+
+_log = logging.getLogger(__name__)
 
 
 class EventLog:
@@ -52,15 +70,20 @@ class EventLog:
         now: The clock, in seconds since the epoch.
         disk_seconds: How long after it was brought to the disk that is due again.
         made: Whether the file was made now, so that nothing of it is on the disk.
+        has_sums: Whether its events have checksums; files of the first version have none.
     """
 
     __slots__ = (
         "_connection",
         "_disk_seconds",
+        "_has_sums",
+        "_last",
         "_lock",
         "_made",
         "_now",
+        "_sealed",
         "_settled_at",
+        "_sum",
         "_untidied",
         "path",
         "redact",
@@ -74,6 +97,7 @@ class EventLog:
         disk_seconds: float,
         *,
         made: bool = False,
+        has_sums: bool = True,
     ) -> None:
         self._connection = connection
         self._lock = Lock()
@@ -82,6 +106,9 @@ class EventLog:
         self._made = made
         self._settled_at = float("-inf")
         self._untidied = 0
+        self._has_sums = has_sums
+        # The last event and its checksum, and the last one that needs no new seal.
+        self._last = self._sum = self._sealed = 0
         self.path = path
         self.redact: Callable[[str], str] | None = None
         """Hides secrets in what is written; None hides none."""
@@ -112,7 +139,8 @@ class EventLog:
                 connection.execute("PRAGMA journal_mode = WAL")
                 bring_up(connection)
                 connection.execute("BEGIN")
-                connection.executemany("INSERT INTO session VALUES (?, ?)", list(facts.items()))
+                summed = {**facts, FACTS_SUM: facts_sum(facts)}
+                connection.executemany("INSERT INTO session VALUES (?, ?)", list(summed.items()))
                 connection.execute("COMMIT")
             except BaseException:
                 connection.close()
@@ -144,17 +172,37 @@ class EventLog:
         with _told(path, "opened"):
             connection = _connect(path, "ro" if read_only else "rw")
             try:
-                current = check_schema(connection)
-                if not current and read_only:
-                    raise SessionError(
-                        "the session is of an older version", hint="resume it once to bring it up"
-                    )
-                if not current:
+                # What only reads takes an older file as it is.
+                if not check_schema(connection) and not read_only:
                     bring_up(connection)
+                has_sums = version_of(connection) >= FIRST_WITH_SUMS
+                log = cls(connection, path, now, disk_seconds, has_sums=has_sums)
+                if not read_only:
+                    log._go_on()
             except BaseException:
                 connection.close()
                 raise
-            return cls(connection, path, now, disk_seconds)
+            return log
+
+    def _go_on(self) -> None:
+        """Find out where the events end, to write others after them."""
+        found = self._connection.execute(_LAST).fetchone()
+        if found is not None:
+            if not isinstance(found[0], int):  # the table itself is damaged
+                raise self.damage_error()
+            self._last, self._sum = found[0], found[1] if isinstance(found[1], int) else 0
+        self._sealed = self._last
+        if self._last < self._seal_number():
+            raise self.damage_error()
+        lost = lost_writes(self.path)
+        if lost:
+            _log.warning(
+                "session `%s` was not closed, and %d write%s at its end cannot be read: "
+                "it goes on from what was before",
+                self.path.stem,
+                lost,
+                "" if lost == 1 else "s",
+            )
 
     @property
     def is_due(self) -> bool:
@@ -169,9 +217,43 @@ class EventLog:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is known of the session without its events."""
+        """What is known of the session without its events.
+
+        Raises:
+            SessionError: It is damaged.
+        """
         with _told(self.path, "read"):
-            return dict(self._connection.execute("SELECT key, value FROM session"))
+            facts = self.read_facts()
+            if self._has_sums and facts.get(FACTS_SUM) != facts_sum(facts):
+                raise SessionError("what is known of it is damaged", hint=self._salvage_hint)
+            return facts
+
+    def read_facts(self) -> dict[str, str]:
+        """Read the facts, damaged or not."""
+        with _told(self.path, "read"):
+            found = self._connection.execute("SELECT key, value FROM session")
+            return {k: v for k, v in found if isinstance(k, str) and isinstance(v, str)}
+
+    def set_fact(self, key: str, value: str) -> None:
+        """Write something that is to be known of the session without its events.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        with _told(self.path, "written"), self._lock:
+            facts = {**self.read_facts(), key: value}
+            total = facts_sum(facts)
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(_FACT, [(key, value), (FACTS_SUM, total)])
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    @property
+    def _salvage_hint(self) -> str:
+        return f"`fast-agent session salvage {self.path.stem}` begins a session with what is whole"
 
     def append(self, *rows: Row) -> None:
         """Write events, all or none; a killed process does not lose them.
@@ -182,7 +264,7 @@ class EventLog:
         try:
             with self._lock:
                 self._insert(rows)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise _problem(self.path, "written", error) from error
 
     def append_surely(self, *rows: Row) -> None:
@@ -208,20 +290,23 @@ class EventLog:
         _, _, moved = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self._made = self._made and moved <= 0  # one who reads may stand in the way
         # The first write after that begins the write-ahead log anew, for which the disk must wait.
-        self._connection.execute("UPDATE session SET value = value WHERE key = 'id'")
+        self._seal()
+
+    def _seal(self) -> None:
+        """Write how many events there are, so that the loss of the last ones would be noticed."""
+        self._connection.execute(_FACT, (SEAL, f"{self._last} {self._sum}"))
+        self._sealed = self._last
 
     def _insert(self, rows: Sequence[Row]) -> None:
         # One statement is one transaction, which costs more than the events in it.
-        more, now = len(rows) - 1, self._now()
-        values: list[float | str | None] = []
-        size = _PAGES
-        for row in map(self._hidden, rows):
-            values.append(now)
-            values += row
-            size += len(row.data or "")
+        more = len(rows) - 1
+        if self.redact is not None:
+            rows = [*map(self._hidden, rows)]
+        values, number, total, size = summed(rows, self._now(), self._last, self._sum)
         insert = _INSERTS[more] if more < len(_INSERTS) else f"{_INSERT}{f', {_VALUES}' * more}"
         self._connection.execute(insert, values)
-        self._untidied += size
+        self._last, self._sum = number, total
+        self._untidied += _PAGES + size
 
     def _hidden(self, row: Row) -> Row:
         """Return a row with the secrets in its text hidden."""
@@ -239,23 +324,79 @@ class EventLog:
         with _told(self.path, "written"), self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                values = ((at, *self._hidden(row)) for at, row in rows)
-                self._connection.executemany(_INSERT, values)
+                number, total = self._last, self._sum
+                for at, row in rows:
+                    hidden = (self._hidden(row),)
+                    values, number, total, _ = summed(hidden, at, number, total)
+                    self._connection.execute(_INSERT, values)
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
+            self._last, self._sum = number, total
 
     def rows(self, last: int | None = None) -> Iterator[Logged]:
         """Read every event with its number, in order, up to number `last`.
+
+        Whether they are as they were written is known at the end.
 
         Raises:
             SessionError: The file is damaged.
         """
         with _told(self.path, "read"):
             found = self._connection.execute(_ROWS, (_end(last),))
+            number = total = 0
             while rows := found.fetchmany(_PIECE):
+                total = chained_sum(rows, total)
+                number = rows[-1][0]
                 yield from rows
+            if self._has_sums and not self._ends_with(number, total, last):
+                raise self.damage_error()
+
+    def _ends_with(self, number: int, total: int, last: int | None) -> bool:
+        """Whether events end as they did when they were written."""
+        found = self._connection.execute("SELECT sum FROM events WHERE seq = ?", (number,))
+        written = next(found, (0,))[0]
+        return is_chained(total, written) and number >= (
+            self._seal_number() if last is None else last
+        )
+
+    def _seal_number(self) -> int:
+        """Read how many events there were when the file was closed; 0 where that is not known."""
+        number = self.read_facts().get(SEAL, "").partition(" ")[0]
+        return int(number) if number.isdecimal() and len(number) < _MOST_DIGITS else 0
+
+    def inspect(self) -> Inspection:
+        """Look at each event by itself; this takes a while in a long session.
+
+        Raises:
+            SessionError: The file cannot be read at all.
+        """
+        with _told(self.path, "read"):
+            return Inspection(self._connection, self._seal_number(), has_sums=self._has_sums)
+
+    def damage_error(self, damage: Damage | None = None) -> SessionError:
+        """Make the error that names the events which are damaged; None looks for them."""
+        damage = damage or self.inspect().damage
+        said = str(damage) if damage.events else "its end is damaged"
+        return SessionError(f"session `{self.path}`: {said}", hint=self._salvage_hint)
+
+    def _checked(self, number: int) -> tuple[Row, float]:
+        """Read one event and its time.
+
+        Raises:
+            SessionError: It is damaged.
+        """
+        sums = "sum" if self._has_sums else "NULL"
+        query = f"SELECT {COLUMNS}, at, {sums} FROM events WHERE seq = ?"  # noqa: S608
+        found = self._connection.execute(query, (number,)).fetchone()
+        if found is None:
+            raise self.index_error()
+        *fields, at, written = found
+        row = Row._make(fields)
+        if self._has_sums and not is_whole(number, row, at, written):
+            raise self.damage_error()
+        return row, at
 
     def times(self, last: int | None = None) -> dict[int, float]:
         """Read when each event happened, by its number, in seconds since the epoch.
@@ -264,8 +405,14 @@ class EventLog:
             SessionError: The file is damaged.
         """
         with _told(self.path, "read"):
-            query = "SELECT seq, at FROM events WHERE seq <= ?"
-            return dict(self._connection.execute(query, (_end(last),)))
+            sums = "sum" if self._has_sums else "NULL"
+            query = f"SELECT seq, {COLUMNS}, at, {sums} FROM events WHERE seq <= ?"  # noqa: S608
+            times: dict[int, float] = {}
+            for seq, *fields, at, written in self._connection.execute(query, (_end(last),)):
+                if self._has_sums and not is_whole(seq, Row._make(fields), at, written):
+                    raise self.damage_error()
+                times[seq] = at
+            return times
 
     def rewinds(self, last: int | None = None) -> list[tuple[int, int]]:
         """Read, for each rewind in order, the event it went back to and its own number.
@@ -284,7 +431,7 @@ class EventLog:
         """
         with _told(self.path, "read"):
             found = self._connection.execute(_TITLE).fetchone()
-            return None if found is None else str(found[0])
+            return None if found is None else self._checked(found[0])[0].data or ""
 
     def tops(self) -> list[int]:
         """Read the numbers of the events with which turns began that nothing else started.
@@ -302,9 +449,8 @@ class EventLog:
             SessionError: The file is damaged.
         """
         with _told(self.path, "read"):
-            query = "SELECT form, data FROM events WHERE seq = ?"
-            form, data = self._connection.execute(query, (seq,)).fetchone()
-            return read(form, data)
+            row, _ = self._checked(seq)
+            return read(row.form, row.data or "")
 
     def changed(self) -> float | None:
         """Read when the last event happened, in seconds since the epoch; None without events.
@@ -313,14 +459,43 @@ class EventLog:
             SessionError: The file is damaged.
         """
         with _told(self.path, "read"):
-            query = "SELECT at FROM events ORDER BY seq DESC LIMIT 1"
+            query = "SELECT seq FROM events ORDER BY seq DESC LIMIT 1"
             found = self._connection.execute(query).fetchone()
-            return None if found is None else float(found[0])
+            return None if found is None else self._checked(found[0])[1]
+
+    def check(self) -> None:
+        """Check every event, and the indexes by which single ones are found.
+
+        Raises:
+            SessionError: Something is damaged; says what.
+        """
+        tops: list[int] = []
+        rewinds: list[tuple[int | None, int]] = []
+        title = None
+        for seq, kind, _, _, parent, number, _, _, data in self.rows():
+            if kind == TURN and parent is None:
+                tops.append(seq)
+            elif kind == REWOUND:
+                rewinds.append((number, seq))
+            elif kind == TITLED:
+                title = data
+        if (tops, rewinds, title) != (self.tops(), self.rewinds(), self.title()):
+            raise self.index_error()
+        # Reading these checks them.
+        self.times()
+        self.facts  # noqa: B018
+
+    def index_error(self) -> SessionError:
+        """Make the error that says that an index is damaged, and no event."""
+        msg = f"session `{self.path}`: an index is damaged"
+        return SessionError(msg, hint=self._salvage_hint)
 
     def close(self) -> None:
         """Close the file; what was written is brought to the disk."""
         with self._lock:
             with suppress(sqlite3.Error):  # closed before
+                if self._last != self._sealed:
+                    self._seal()
                 self._connection.execute(_SURE)
             self._connection.close()
 
@@ -368,7 +543,7 @@ def _told(path: Path, doing: str) -> Generator[None]:
     """Make errors of SQLite and of files the errors of a session, with its place."""
     try:
         yield
-    except (SessionError, sqlite3.Error, OSError) as error:
+    except (SessionError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
         told = _problem(path, doing, error)
         if told is error:
             raise
@@ -385,17 +560,24 @@ def _problem(path: Path, doing: str, error: Exception) -> SessionError:
             text, hint = _reason(error)
         case OSError():
             text, hint = (error.strerror or str(error)).lower(), None
+        case UnicodeDecodeError():  # even the text of an error may be damaged
+            text, hint = _DAMAGED
         case _:
             text, hint = str(error), None
     return SessionError(f"session `{path}` cannot be {doing}: {text}", hint=hint)
 
 
+_DAMAGED = "the file is damaged", "`fast-agent session salvage ID` saves what is whole, if any is"
+
+
 def _reason(error: sqlite3.Error) -> tuple[str, str | None]:
+    if str(error).startswith("Could not decode"):  # which has no code
+        return _DAMAGED
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_FULL:
             return "the disk is full", "make room and send the message again"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return "the file is damaged", "put a copy in its place, or delete the session"
+            return _DAMAGED
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return "another process is writing it", "end that process"
         case sqlite3.SQLITE_READONLY:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.errors import SessionError
+from fast_agent.sessions.integrity import add_sums
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+Step: TypeAlias = "Sequence[str | Callable[[sqlite3.Connection], None]]"
+"""What brings a file one version up: statements, and functions of the open file."""
 
 APPLICATION_ID = 0x46415345
 """Marks a SQLite file as one of ours, in its header."""
 
-STEPS: tuple[tuple[str, ...], ...] = (
+STEPS: tuple[Step, ...] = (
     (
         "CREATE TABLE session (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
         """CREATE TABLE events (
@@ -22,8 +26,12 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX marks ON events (kind, seq) WHERE kind IN ('rewound', 'titled')",
         "CREATE INDEX tops ON events (seq) WHERE kind = 'turn' AND parent IS NULL",
     ),
+    ("ALTER TABLE events ADD COLUMN sum INTEGER", add_sums),
 )
 """Step `n` brings a file from version `n` to version `n + 1`."""
+
+FIRST_WITH_SUMS = 2
+"""The version from which on events have checksums."""
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -32,7 +40,7 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def check_schema(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] = STEPS) -> bool:
+def check_schema(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
     """See that a file is a session this program can read.
 
     Args:
@@ -47,7 +55,7 @@ def check_schema(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] 
     """
     (marked,) = connection.execute("PRAGMA application_id").fetchone()
     version = version_of(connection)
-    if marked != APPLICATION_ID or version == 0:
+    if marked != APPLICATION_ID or version < 1:
         raise SessionError(
             "the file is not a session",
             hint="put a copy in its place, or delete it with `fast-agent session delete`",
@@ -60,7 +68,7 @@ def check_schema(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] 
     return version == len(steps)
 
 
-def bring_up(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] = STEPS) -> None:
+def bring_up(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> None:
     """Make the tables of a new file, or bring an older one to this version; all or nothing.
 
     Args:
@@ -70,8 +78,11 @@ def bring_up(connection: sqlite3.Connection, steps: Sequence[Sequence[str]] = ST
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number in range(version_of(connection), len(steps)):
-            for statement in steps[number]:
-                connection.execute(statement)
+            for act in steps[number]:
+                if callable(act):
+                    act(connection)
+                else:
+                    connection.execute(act)
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     except BaseException:

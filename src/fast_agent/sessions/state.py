@@ -73,6 +73,7 @@ class SessionState:
     Attributes:
         title: The title given last, or None.
         last: The number of the last event; 0 where there is none.
+        rewinds: For each rewind among the events, the event it went back to and its own number.
 
     Raises:
         SessionError: An event does not fit those before it.
@@ -81,6 +82,7 @@ class SessionState:
     def __init__(self, rows: Iterable[Logged], *, running: bool = True) -> None:
         self.title: str | None = None
         self.last = 0
+        self.rewinds: list[tuple[int, int]] = []
         self._turns: dict[str, TurnRecord] = {}
         self._listed: list[str] = []
         self._pasts: dict[str, _Past] = {}
@@ -164,6 +166,8 @@ class SessionState:
             self._turn(turn_id).answer((form, data or ""))
         elif kind == END:
             self._end(seq, row)
+        elif kind == REWOUND:
+            self.rewinds.append((number or 0, seq))
         elif kind == TURN:
             self._begin(
                 TurnRecord(
@@ -192,8 +196,6 @@ class SessionState:
                 self._past(agent).parts.append(read_all(data))
             case k if k == TITLED:
                 self.title = data
-            case k if k == REWOUND:
-                pass
             case _:
                 raise SessionError(f"`{kind}` is no kind of event")
 
@@ -255,13 +257,19 @@ def living(rows: Iterable[Logged], rewinds: Iterable[tuple[int, int]]) -> Iterab
         rows: Every event with its number, in order.
         rewinds: For each rewind, in order, the event it went back to and its own number.
     """
+    gaps = _gaps(rewinds)
+    return _outside(gaps, rows) if gaps else rows
+
+
+def _gaps(rewinds: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Select the rewinds that no later one takes away."""
     gaps: list[tuple[int, int]] = []
     for kept, end in rewinds:
         # A rewind never goes back to what an earlier one took away, so gaps never overlap in part.
         while gaps and gaps[-1][0] >= kept:
             gaps.pop()
         gaps.append((kept, end))
-    return _outside(gaps, rows) if gaps else rows
+    return gaps
 
 
 def _outside(gaps: list[tuple[int, int]], rows: Iterable[Logged]) -> Iterator[Logged]:
@@ -285,10 +293,23 @@ def state_of(log: EventLog, last: int | None = None, *, running: bool = True) ->
     Raises:
         SessionError: It is damaged.
     """
-    rows = living(log.rows(last), log.rewinds(last))
+    rewinds = log.rewinds(last)
     try:
         with collection_paused():
-            return SessionState(rows, running=running)
-    except SessionError as error:
+            state = SessionState(living(log.rows(last), rewinds), running=running)
+    except (SessionError, TypeError, ValueError, AttributeError, LookupError) as error:
+        known = isinstance(error, SessionError)
+        if known and str(log.path) in error.message:
+            raise
+        # What does not fit is named by the checksums, which also know of what looks right.
+        damage = log.inspect().damage
+        if damage.events:
+            raise log.damage_error(damage) from error
+        if not known:  # values of other kinds come from damage alone
+            raise
         msg = f"session `{log.path}`: {error.message}"
         raise SessionError(msg, hint=error.hint) from error
+    # They come from an index, which has no checksum; their events have.
+    if state.rewinds != _gaps(rewinds):
+        raise log.index_error()
+    return state

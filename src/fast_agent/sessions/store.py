@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Titled
+from fast_agent.sessions.integrity import whole_turns
 from fast_agent.sessions.log import EventLog, remove_files
 from fast_agent.sessions.row import Row, row_of
 from fast_agent.sessions.session import Session, SessionFacts, end_of
@@ -31,6 +32,7 @@ from fast_agent.text.suggestion import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fast_agent.sessions.integrity import Damage
     from fast_agent.sessions.state import SessionState
 
 DIRECTORY: Final = "sessions"
@@ -64,6 +66,19 @@ class SessionSummary:
     parent: str | None = None
     turns: int = 0
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What could not be saved of a damaged session.
+
+    Args:
+        damage: The events that are damaged.
+        turns: How many turns were left out for them.
+    """
+
+    damage: Damage
+    turns: int
 
 
 class SessionStore:
@@ -147,9 +162,14 @@ class SessionStore:
         log, lock = self._opened(self.find(session_id))
         return self._session(log, lock)
 
-    def list(self) -> list[SessionSummary]:
-        """Describe every session, the one that changed last first; damaged ones too."""
-        found = [self._summary(session_id) for session_id in self._ids()]
+    def list(self, *, check: bool = False) -> list[SessionSummary]:
+        """Describe every session, the one that changed last first; damaged ones too.
+
+        Args:
+            check: Look for damage in every event, which reads each session whole. Else it is told
+                where what is listed shows it.
+        """
+        found = [self._summary(session_id, check=check) for session_id in self._ids()]
         return sorted(found, key=lambda one: (one.changed, one.id), reverse=True)
 
     def latest(self, cwd: Path | None = None) -> str | None:
@@ -183,7 +203,8 @@ class SessionStore:
         log = self._reading(source)
         try:
             facts = SessionFacts.of(log)
-            last = None if at is None else end_of(state_of(log), at)
+            state = state_of(log)
+            last = None if at is None else end_of(state, at)
             times = log.times(last)
             living_rows = living(log.rows(last), log.rewinds())
             rows = [(times[row[0]], Row._make(row[1:])) for row in living_rows]
@@ -200,6 +221,38 @@ class SessionStore:
             self.delete(new.id)
             raise
         return new
+
+    def salvage(self, session_id: str) -> tuple[Session, Salvage]:
+        """Begin a session with what is whole of a damaged one, which stays as it is.
+
+        Turns that were under way when a damaged event was written are left out.
+
+        Args:
+            session_id: The damaged session's id, or the beginning of it.
+
+        Returns:
+            The new session, which the caller closes, and what could not be saved.
+
+        Raises:
+            SessionError: There is no such session, it cannot be read at all, or the new one cannot
+                be written.
+        """
+        source = self.find(session_id)
+        log = self._reading(source)
+        try:
+            inspection = log.inspect()
+            rows, left_out = whole_turns(inspection)
+            cwd = log.read_facts().get("cwd", "")
+        finally:
+            log.close()
+        new = self.create(cwd=Path(cwd) if cwd else None, parent=source)
+        try:
+            new.take_over(rows)
+        except BaseException:
+            new.close()
+            self.delete(new.id)
+            raise
+        return new, Salvage(inspection.damage, left_out)
 
     def rename(self, session_id: str, title: str) -> None:
         """Give a session a title.
@@ -313,10 +366,12 @@ class SessionStore:
             lock.release()
             raise
 
-    def _summary(self, session_id: str) -> SessionSummary:
+    def _summary(self, session_id: str, *, check: bool) -> SessionSummary:
         try:
             log = self._reading(session_id)
             try:
+                if check:
+                    log.check()
                 return replace(self._summarized(log), id=session_id)
             finally:
                 log.close()
