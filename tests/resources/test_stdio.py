@@ -389,6 +389,6 @@ def test_frames_of_two_threads_do_not_mix(root: Path) -> None:
 
 
 def test_the_bounds_are_those_of_the_other_edge() -> None:
-    from fast_agent.serve import http
+    from fast_agent.serve.connections import ConnectionLimits
 
-    assert stdio.LONGEST_LINE == http._MOST_BODY
+    assert ConnectionLimits().body_bytes == stdio.LONGEST_LINE

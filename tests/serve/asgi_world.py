@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
-from fast_agent.serve.http import HttpSettings, http_app
+from fast_agent.serve.http import http_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -161,7 +161,7 @@ async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None
 @asynccontextmanager
 async def open_app(server: ResourceServer) -> AsyncGenerator[AsgiWorld]:
     """Hold the application of a server open."""
-    app = http_app(server, HttpSettings(port=PORT), PORT)
+    app = http_app(server)
     closing, started, ended = anyio.Event(), anyio.Event(), anyio.Event()
     waiting = [closing, started]
 

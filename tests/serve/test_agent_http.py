@@ -237,7 +237,7 @@ def test_a_token_is_asked_for(tmp_path: Path) -> None:
         assert server.post(body)[0] == 401
         assert server.post(body, {"Authorization": "Bearer wrong-wrong-wrong-wrong"})[0] == 401
         assert server.post(body, {"Authorization": "Bearer a-token-of-some-length"})[0] == 200
-        assert server.post(body, {"Host": "evil.example"})[0] == 401
+        assert server.post(body, {"Host": "evil.example"})[0] == 421
 
 
 @pytest.mark.spec("SERVE-14")

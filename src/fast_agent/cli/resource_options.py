@@ -69,6 +69,18 @@ SERVE = (
     Option("--host", "The address to listen on (http).", "ADDRESS", default="127.0.0.1"),
     Option("--port", "The port to listen on; 0 for any free one (http).", "PORT", default="8000"),
     Option("--token-file", "A file with the token that clients must bear (http).", "FILE"),
+    Option(
+        "--allow-host",
+        "Accept requests for this host name too; may be repeated (http).",
+        "NAME",
+        many=True,
+    ),
+    Option(
+        "--allow-origin",
+        "Let web pages of this origin call; may be repeated (http).",
+        "ORIGIN",
+        many=True,
+    ),
 )
 
 

@@ -12,6 +12,7 @@ from fast_agent import __version__
 from fast_agent.cli.output import standard_error
 from fast_agent.cli.resource_options import roots_of
 from fast_agent.cli.resources_fast import SERVER_NAME
+from fast_agent.serve.connections import raise_descriptor_limit
 from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, read_token, serve_http
 from fast_agent.serve.resource_server import ResourceServer
 
@@ -28,7 +29,11 @@ def serve_over_http(values: Mapping[str, object]) -> None:
         host=str(values["host"]),
         port=_port(str(values["port"])),
         token=None if token_file is None else read_token(token_file),
+        allow_hosts=cast("tuple[str, ...]", values["allow_host"]),
+        allow_origins=cast("tuple[str, ...]", values["allow_origin"]),
     )
+    settings.check()
+    raise_descriptor_limit()
     service = roots_of(values).open().service(SERVER_NAME, __version__)
     listening = open_socket(settings)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host

@@ -33,6 +33,18 @@ from fast_agent.cli import options
     "--token-file", metavar="FILE", help="A file with the token that clients must bear (http)."
 )
 @click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="Accept requests for this host name too; may be repeated (http).",
+)
+@click.option(
+    "--allow-origin",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Let web pages of this origin call; may be repeated (http).",
+)
+@click.option(
     "--instance-scope",
     "scope",
     type=click.Choice(["shared", "connection", "request"]),

@@ -33,6 +33,8 @@ class Serving(CardOptions):
     host: str
     port: int
     token_file: str | None
+    allow_host: tuple[str, ...]
+    allow_origin: tuple[str, ...]
     scope: InstanceScope
     watch: bool
     reload: bool
@@ -85,6 +87,10 @@ class Serving(CardOptions):
 
         gc.freeze()
         gc.enable()
+        if self.transport == "http":
+            from fast_agent.serve.connections import raise_descriptor_limit
+
+            raise_descriptor_limit()
 
         options = ServeOptions(
             transport=self.transport,
@@ -108,14 +114,26 @@ class Serving(CardOptions):
 
     def _check_usage(self) -> None:
         check_dump(self)
-        if self.transport == "stdio" and self.token_file is not None:
-            raise click.UsageError("--token-file is for --transport http")
+        for option, value in (
+            ("--token-file", self.token_file),
+            ("--allow-host", self.allow_host),
+            ("--allow-origin", self.allow_origin),
+        ):
+            if self.transport == "stdio" and value:
+                raise click.UsageError(f"{option} is for --transport http")
 
     def _http(self) -> HttpSettings:
         from fast_agent.serve.http import HttpSettings, read_token
 
-        token = None if self.token_file is None else read_token(self.token_file)
-        return HttpSettings(host=self.host, port=self.port, token=token)
+        settings = HttpSettings(
+            host=self.host,
+            port=self.port,
+            token=None if self.token_file is None else read_token(self.token_file),
+            allow_hosts=self.allow_host,
+            allow_origins=self.allow_origin,
+        )
+        settings.check()
+        return settings
 
     def _beside(self) -> Served | None:
         from fast_agent.resources.roots import ResourceRoots

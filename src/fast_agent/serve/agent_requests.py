@@ -18,8 +18,6 @@ from fast_agent.serve.agent_departure import DEPARTURE, Departure
 from fast_agent.serve.plain_requests import PlainRequests, as_headers_say, result_of, send_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from fast_agent.serve.agent_call import Begun
@@ -39,13 +37,10 @@ class AgentRequests(PlainRequests):
         app: The SDK's.
         server: Answers, and knows the sessions.
         path: Where MCP is served.
-        hosts: The `Host` headers that are let in; None for any.
     """
 
-    def __init__(
-        self, app: ASGIApp, server: AgentServer, path: str, hosts: Iterable[str] | None
-    ) -> None:
-        super().__init__(app, server, path, hosts)
+    def __init__(self, app: ASGIApp, server: AgentServer, path: str) -> None:
+        super().__init__(app, server, path)
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -29,7 +29,7 @@ from fast_agent.serve.resource_server import ResourceServer, came_late, connecti
 from fast_agent.text.redaction import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from anyio.abc import TaskGroup
     from starlette.types import ASGIApp
@@ -136,11 +136,11 @@ class AgentServer(ResourceServer):
             if own is None or own.generation is newest:
                 session.tell(changed)
 
-    def app(self, sdk: ASGIApp, path: str, hosts: Iterable[str] | None) -> ASGIApp:
+    def app(self, sdk: ASGIApp, path: str) -> ASGIApp:
         """Put in front of the SDK's application what answers plain requests and calls."""
         from fast_agent.serve.agent_requests import AgentRequests
 
-        return AgentRequests(sdk, self, path, hosts)
+        return AgentRequests(sdk, self, path)
 
     def notice(self, session: Session | None, method: str, params: JsonObject) -> None:
         """Take a notification: a call may be called off that never reached the SDK."""

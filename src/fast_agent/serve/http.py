@@ -1,9 +1,8 @@
-"""Streamable HTTP for a resource server: who may connect, how much, and the socket."""
+"""Streamable HTTP for a resource server: its settings, its socket and its application."""
 
 from __future__ import annotations
 
 import errno
-import hmac
 import ipaddress
 import signal
 import socket
@@ -20,16 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import FrameType
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
+    from fast_agent.serve.connections import ConnectionLimits
     from fast_agent.serve.resource_server import ResourceServer
 
 MCP_PATH = "/mcp"
-_MOST_BODY = 4 << 20
-_MOST_CONNECTIONS = 2000
 _SHORTEST_TOKEN = 16
-_KEPT_ALIVE_SECONDS = 30
-"""Longer than clients keep an unused connection, often 5 s: else one may ask as it is closed."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -39,12 +35,17 @@ class HttpSettings(NamedTuple):
     Args:
         host: The address.
         port: The port; 0 for any free one.
-        token: What clients must bear; None lets in whoever reaches the address.
+        token: What clients must send; None accepts all clients that reach the address.
+        allow_hosts: Names in `Host` that are accepted besides the server's own, each with a port
+            or for any port.
+        allow_origins: Origins of web pages that may call, such as `https://app.example.com`.
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
 
     @property
     def loopback(self) -> bool:
@@ -55,6 +56,17 @@ class HttpSettings(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    def check(self) -> None:
+        """Check the names that are accepted, before anything listens.
+
+        Raises:
+            ConfigError: One of them is not a host name, or not an origin.
+        """
+        from fast_agent.serve.http_access import check_hosts, check_origins
+
+        check_hosts(self.allow_hosts)
+        check_origins(self.allow_origins)
 
 
 def read_token(path: str) -> str:
@@ -116,66 +128,48 @@ def _reason(error: OSError | OverflowError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def http_app(server: ResourceServer, settings: HttpSettings, port: int) -> ASGIApp:
-    """Make the application that answers at `MCP_PATH`.
-
-    Args:
-        server: Answers.
-        settings: Who may come in.
-        port: The port that clients see.
-    """
+def http_app(server: ResourceServer) -> ASGIApp:
+    """Return the application that answers at `MCP_PATH`; access is checked in front of it."""
     from fast_agent.serve.sdk_app import SdkApp
 
-    names = {"127.0.0.1", "localhost", "[::1]", f"[{settings.host}]", settings.host}
-    # Where others come in, they bear a token, and may call the address what they like.
-    hosts = [f"{name}:{port}" for name in sorted(names)] if settings.loopback else None
-    sdk = SdkApp(server, MCP_PATH, hosts, _MOST_BODY, server.plain.look_after)
-    app = server.app(sdk, MCP_PATH, hosts)
-    return app if settings.token is None else BearerToken(app, settings.token)
-
-
-class BearerToken:
-    """Lets in only requests that bear a token."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._expected = b"bearer " + token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401 where the token is missing or wrong."""
-        if scope["type"] == "http" and not self._bears(scope):
-            from starlette.responses import JSONResponse
-
-            refusal = JSONResponse(
-                {"error": "a bearer token is needed"}, 401, {"WWW-Authenticate": "Bearer"}
-            )
-            await refusal(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-    def _bears(self, scope: Scope) -> bool:
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(given) != 1:
-            return False
-        kind, space, token = given[0].partition(b" ")
-        return hmac.compare_digest(kind.lower() + space + token.strip(), self._expected)
+    return server.app(SdkApp(server, MCP_PATH, server.plain.look_after), MCP_PATH)
 
 
 async def serve_http(
-    server: ResourceServer, settings: HttpSettings, listening: socket.socket
+    server: ResourceServer,
+    settings: HttpSettings,
+    listening: socket.socket,
+    limits: ConnectionLimits | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM comes.
 
     Args:
         server: Answers.
-        settings: Who may come in.
+        settings: Whom to let in.
         listening: From `open_socket`; closed at the end.
+        limits: What clients may take; None for limits that fit this process.
     """
+    import anyio
     import uvicorn
 
+    from fast_agent.serve.connections import ConnectionLimits
+    from fast_agent.serve.http_access import AccessPolicy
     from fast_agent.serve.http_protocol import HttpProtocol
+    from fast_agent.serve.listener import Listener
+
+    access = AccessPolicy(settings, listening.getsockname()[1])
+    listener = Listener(
+        listening, limits or ConnectionLimits.of_process(), has_token=settings.token is not None
+    )
 
     class Stoppable(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
+            """Open the application, then listen."""
+            await self.lifespan.startup()
+            self.servers = [listener]  # type: ignore[list-item]
+            tasks.start_soon(listener.run, self._connect)
+            self.started = True
+
         @contextmanager
         def capture_signals(self) -> Generator[None]:
             """End in good order, instead of dying of the signal once all is done."""
@@ -192,21 +186,31 @@ async def serve_http(
             server.end_streams()
             server.stop(partial(self._end, sig, frame))
 
+        def _connect(self) -> HttpProtocol:
+            return HttpProtocol(
+                self.config,
+                self.server_state,
+                self.lifespan.state,
+                connections=listener.connections,
+                access=access,
+                log=listener.log,
+            )
+
         def _end(self, sig: int, frame: FrameType | None, seconds: float) -> None:
             self.config.timeout_graceful_shutdown = ceil(seconds)
             super().handle_exit(sig, frame)
 
     config = uvicorn.Config(
-        http_app(server, settings, listening.getsockname()[1]),
+        http_app(server),
         http=HttpProtocol,
         log_level="warning",
         access_log=False,
         proxy_headers=False,
         ws="none",
-        timeout_keep_alive=_KEPT_ALIVE_SECONDS,
         server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=ceil(server.grace_seconds),
     )
     with listening:
-        await Stoppable(config).serve([listening])
+        async with anyio.create_task_group() as tasks:
+            await Stoppable(config).serve()
+            tasks.cancel_scope.cancel()

@@ -23,8 +23,6 @@ from fast_agent.serve.plain_sessions import SESSION_ID
 from fast_agent.serve.sdk_way import SdkWay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from fast_agent.resources.answer import Answer
@@ -74,20 +72,16 @@ class PlainRequests:
         app: The SDK's.
         server: Answers, and knows the sessions.
         path: Where MCP is served.
-        hosts: The `Host` headers that are let in; None for any.
     """
 
-    def __init__(
-        self, app: ASGIApp, server: ResourceServer, path: str, hosts: Iterable[str] | None
-    ) -> None:
+    def __init__(self, app: ASGIApp, server: ResourceServer, path: str) -> None:
         self._app = app
         self._resources = server
         self._service = server.service
         self._sessions = server.sessions
         self._opened = server.plain
         self._path = path
-        self._hosts = None if hosts is None else frozenset(host.encode() for host in hosts)
-        self._way = SdkWay(app, min(self._hosts or (b"localhost",)), server.late)
+        self._way = SdkWay(app, server.late)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request; hand every other one on."""
@@ -96,11 +90,7 @@ class PlainRequests:
             return
         given: list[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(given)
-        fair = (
-            len(headers) == len(given)
-            and b"origin" not in headers
-            and self._lets_in(headers.get(b"host"))
-        )
+        fair = len(headers) == len(given)
         opened = self._opened.find(headers.get(SESSION_ID))
         if opened is None:
             if scope["method"] == "DELETE":
@@ -231,9 +221,6 @@ class PlainRequests:
         if session is None or session.protocol is None or session.protocol.encode() != version:
             return None
         return Plain(headers, session, modern=False)
-
-    def _lets_in(self, host: bytes | None) -> bool:
-        return host is not None and (self._hosts is None or host in self._hosts)
 
     def _answer(self, message: PlainMessage, plain: Plain) -> bytes | None:
         """The answer to a plain request, or None where the SDK must look at it."""

@@ -31,7 +31,7 @@ from fast_agent.serve.plain_sessions import PlainSessions, handed_on
 from fast_agent.serve.request_note import note_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Generator
 
     import mcp_types as types
     from anyio.abc import TaskGroup
@@ -106,17 +106,16 @@ class ResourceServer:
         sdk.middleware = [self._serve]
         return sdk
 
-    def app(self, sdk: ASGIApp, path: str, hosts: Iterable[str] | None) -> ASGIApp:
+    def app(self, sdk: ASGIApp, path: str) -> ASGIApp:
         """Put in front of the SDK's application what answers plain requests.
 
         Args:
             sdk: The SDK's application.
             path: Where MCP is served.
-            hosts: The `Host` headers that are let in; None for any.
         """
         from fast_agent.serve.plain_requests import PlainRequests
 
-        return PlainRequests(sdk, self, path, hosts)
+        return PlainRequests(sdk, self, path)
 
     def stop(self, then: Callable[[float], None]) -> None:
         """Take the word to stop; for a signal's handler.

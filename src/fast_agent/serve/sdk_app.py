@@ -51,8 +51,6 @@ class SdkApp:
     Args:
         server: The server whose SDK it is.
         path: Where MCP is served.
-        hosts: The `Host` headers that are let in; None for any.
-        most_body: Most bytes of a request's body.
         beside: What runs as long as it is open.
     """
 
@@ -60,14 +58,10 @@ class SdkApp:
         self,
         server: ResourceServer,
         path: str,
-        hosts: list[str] | None,
-        most_body: int,
         beside: Beside | None = None,
     ) -> None:
         self._server = server
         self._path = path
-        self._hosts = hosts
-        self._most_body = most_body
         self._beside = beside
         self._app: ASGIApp | None = None
         self._wanted = anyio.Event()
@@ -130,17 +124,11 @@ class SdkApp:
     def _made(self) -> ASGIApp:
         from mcp.server.transport_security import TransportSecuritySettings
 
-        hosts = self._hosts or []
         return self._server.sdk.streamable_http_app(
             streamable_http_path=self._path,
             json_response=not self._server.streams,
-            max_request_body_size=self._most_body,
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MOST_SESSIONS,
-            transport_security=TransportSecuritySettings(
-                # A page of another site can make a browser call here, but it can bear no token.
-                enable_dns_rebinding_protection=self._hosts is not None,
-                allowed_hosts=hosts,
-                allowed_origins=[f"http://{host}" for host in hosts],
-            ),
+            # `Host` and `Origin` are checked in front of the application, see `AccessPolicy`.
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )

@@ -37,14 +37,12 @@ class SdkWay:
 
     Args:
         app: The SDK's.
-        host: A `Host` header that it lets in.
         late: Takes note of a request that waits for the SDK, until it is answered.
     """
 
-    def __init__(self, app: ASGIApp, host: bytes, late: Late) -> None:
+    def __init__(self, app: ASGIApp, late: Late) -> None:
         self._app = app
         self._late = late
-        self._headers: Headers = ((b"host", host), *_WRITTEN)
         self._telling = anyio.Lock()
 
     async def take(self, opened: PlainSession, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,7 +90,7 @@ class SdkWay:
         self, opened: PlainSession, scope: Scope, headers: Headers, body: bytes
     ) -> bytes | None:
         """Send a message as the client would; gives the id of the session it belongs to."""
-        told = {**scope, "method": "POST", "headers": [*self._headers, *headers], HANDED_ON: opened}
+        told = {**scope, "method": "POST", "headers": [*_WRITTEN, *headers], HANDED_ON: opened}
         waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
         found: list[bytes] = []
 

@@ -1,0 +1,234 @@
+"""Which HTTP requests reach the application: by their `Host`, their `Origin` and their token.
+
+A page of another site can make a browser send requests to a server that only its user reaches. The
+browser says in `Origin` where the page came from. A page may also have a name of its own that it
+lets point to this machine (DNS rebinding); then the browser says that name in `Host`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+import socket
+from typing import TYPE_CHECKING, NamedTuple
+
+from fast_agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fast_agent.serve.http import HttpSettings
+
+    Headers = Sequence[tuple[bytes, bytes]]
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
+_ORIGIN = re.compile(
+    r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE
+)
+_MAX_SHOWN = 100
+_SINGLE = (b"host", b"origin", b"authorization", b"mcp-session-id", b"mcp-protocol-version")
+"""Headers that have one value. Of two, each side of a proxy might believe another one."""
+_METHODS = b"GET, POST, DELETE"
+_EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version"
+_PREFLIGHT_SECONDS = b"600"
+
+
+class Refusal(NamedTuple):
+    """An answer that needs no application.
+
+    Args:
+        status: The HTTP status.
+        error: What is wrong, and what to do; None for an answer without a body.
+        headers: More headers.
+        closes: Whether the connection ends, because the rest of the request cannot be read.
+    """
+
+    status: int
+    error: str | None
+    headers: Headers = ()
+    closes: bool = False
+
+
+class Checked(NamedTuple):
+    """What a policy says of a request.
+
+    Args:
+        refusal: The answer where the request must not reach the application, else None.
+        headers: Headers of the answer, whoever gives it.
+    """
+
+    refusal: Refusal | None
+    headers: Headers = ()
+
+
+class AccessPolicy:
+    """Checks the heads of requests.
+
+    Args:
+        settings: Where the server listens, and whom it lets in.
+        port: The port it listens on.
+    """
+
+    def __init__(self, settings: HttpSettings, port: int) -> None:
+        self._token = None if settings.token is None else b"bearer " + settings.token.encode()
+        self._loopback = settings.loopback
+        self._port = str(port)
+        self._names = {"localhost", _bare(settings.host), *_machine_names()}
+        if self._loopback:
+            self._names = {"localhost", "127.0.0.1", "[::1]", _bare(settings.host)}
+        self._hosts = {one.lower() for one in settings.allow_hosts}
+        self._origins = {one.lower() for one in settings.allow_origins}
+
+    def check(self, method: str, headers: Headers) -> Checked:
+        """Check a request by its head.
+
+        Args:
+            method: The HTTP method.
+            headers: The headers, with lower-case names.
+        """
+        for name in _SINGLE:
+            if sum(one == name for one, _ in headers) > 1:
+                return Checked(
+                    Refusal(400, f"the request has more than one `{name.decode()}` header")
+                )
+        given = dict(headers)
+        refusal = self._check_host(given.get(b"host"))
+        if refusal is not None:
+            return Checked(refusal)
+        origin = given.get(b"origin")
+        shared: Headers = ()
+        if origin is not None:
+            if not self._lets_in_origin(origin, given[b"host"]):
+                return Checked(_unknown_origin(origin))
+            shared = _sharing(origin)
+            if method == "OPTIONS" and b"access-control-request-method" in given:
+                return Checked(_preflight(given), shared)
+        if self._token is not None and not self._bears_token(given.get(b"authorization")):
+            return Checked(_NO_TOKEN, shared)
+        return Checked(None, shared)
+
+    def _check_host(self, given: bytes | None) -> Refusal | None:
+        if given is None:
+            return Refusal(400, "the request has no `Host` header")
+        host = given.decode("latin-1").lower()
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return Refusal(400, "the `Host` header is not a host name")
+        name = found[1].removesuffix(".")
+        if name in self._hosts or host in self._hosts or self._is_own(name, found[2] or "80"):
+            return None
+        return Refusal(
+            421,
+            f"unknown `Host` `{_shown(host)}`;"
+            f" to accept it, serve with `--allow-host {_shown(name)}`",
+        )
+
+    def _is_own(self, name: str, port: str) -> bool:
+        """Whether this is how the server itself is reached.
+
+        Where other machines connect, the port may be another one that is forwarded to this.
+        """
+        if self._loopback:
+            return name in self._names and port == self._port
+        return name in self._names or _is_address(name)
+
+    def _lets_in_origin(self, origin: bytes, host: bytes) -> bool:
+        given = origin.decode("latin-1").lower()
+        if given in self._origins:
+            return True
+        scheme, separator, name = given.partition("://")
+        if not separator or scheme not in {"http", "https"}:
+            return False
+        if self._loopback and scheme == "http":
+            found = _HOST.fullmatch(name)
+            return found is not None and self._is_own(found[1], found[2] or "80")
+        return name == host.decode("latin-1").lower()
+
+    def _bears_token(self, given: bytes | None) -> bool:
+        if given is None or self._token is None:
+            return False
+        kind, space, token = given.partition(b" ")
+        return hmac.compare_digest(kind.lower() + space + token.strip(), self._token)
+
+
+_NO_TOKEN = Refusal(401, "a bearer token is needed", [(b"www-authenticate", b"Bearer")])
+
+
+def check_hosts(given: Iterable[str]) -> None:
+    """Check the values of `--allow-host`.
+
+    Raises:
+        ConfigError: One of them is not a host name, with or without a port.
+    """
+    for one in given:
+        if _HOST.fullmatch(one) is None:
+            raise ConfigError(
+                f"`--allow-host {one}` is not a host name",
+                hint="give the name that clients use, such as `agents.example.com`",
+            )
+
+
+def check_origins(given: Iterable[str]) -> None:
+    """Check the values of `--allow-origin`.
+
+    Raises:
+        ConfigError: One of them is not an origin.
+    """
+    for one in given:
+        if _ORIGIN.fullmatch(one) is None:
+            raise ConfigError(
+                f"`--allow-origin {one}` is not an origin",
+                hint="give scheme and host of the page, such as `https://app.example.com`",
+            )
+
+
+def _preflight(given: dict[bytes, bytes]) -> Refusal:
+    """Answer what a browser asks before it sends the request of a page."""
+    asked = given.get(b"access-control-request-headers", b"")
+    return Refusal(
+        204,
+        None,
+        [
+            (b"access-control-allow-methods", _METHODS),
+            (b"access-control-allow-headers", asked),
+            (b"access-control-max-age", _PREFLIGHT_SECONDS),
+        ],
+    )
+
+
+def _sharing(origin: bytes) -> Headers:
+    """Return the headers by which a browser lets a page read the answer."""
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", _EXPOSED),
+        (b"vary", b"Origin"),
+    ]
+
+
+def _unknown_origin(origin: bytes) -> Refusal:
+    given = _shown(origin.decode("latin-1"))
+    remedy = f"; to accept it, serve with `--allow-origin {given}`" if "://" in given else ""
+    return Refusal(403, f"unknown `Origin` `{given}`{remedy}")
+
+
+def _shown(text: str) -> str:
+    printable = "".join(one if one.isascii() and one.isprintable() else "?" for one in text)
+    return printable[:_MAX_SHOWN]
+
+
+def _bare(host: str) -> str:
+    return f"[{host}]" if ":" in host else host.lower()
+
+
+def _machine_names() -> set[str]:
+    name = socket.gethostname().lower()
+    return {name, name.partition(".")[0]} - {""}
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
