@@ -51,72 +51,94 @@ class _Hostile:
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.connect_ex(("127.0.0.1", port))
-        self.left = opening(kind, port)
-        self.dripped = time.monotonic()
+        self._opening = self._left = opening(kind, port)
+        self._dripped = time.monotonic()
 
-    def write(self, port: int) -> bool:
-        """Send what can be sent; return whether there is more."""
-        while self.left:
-            sent = self.socket.send(self.left)
-            self.left = self.left[sent:]
-            if self.kind == PIPELINE and not self.left:
-                self.left = opening(PIPELINE, port)
+    @property
+    def is_up(self) -> bool:
+        """Whether it has sent what it sends first; a pipeline is up once the server is busy."""
+        return not self._left or self.kind == PIPELINE
+
+    @property
+    def waits_for(self) -> int:
+        """What a selector should wait for."""
+        if self.kind == PIPELINE:
+            return selectors.EVENT_WRITE  # it reads no answers, and so does not see its end
+        return selectors.EVENT_READ if self.is_up else selectors.EVENT_WRITE
+
+    def go_on(self, events: int) -> bool:
+        """Send what can be sent; return whether the server has ended the connection."""
+        try:
+            if events & selectors.EVENT_READ and not self.socket.recv(1 << 16):
+                return True
+            while self._left:
+                self._left = self._left[self.socket.send(self._left) :]
+                if self.kind == PIPELINE and not self._left:
+                    self._left = self._opening
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            return error.errno != errno.ENOTCONN
         return False
 
-    def drip(self, now: float) -> None:
-        if self.kind == SLOW_BODY and now - self.dripped > _DRIP_SECONDS:
-            self.dripped = now
+    def drip(self, now: float) -> bool:
+        """Send a byte of a body if it is time; return whether the server ended the connection."""
+        if self.kind != SLOW_BODY or now - self._dripped < _DRIP_SECONDS or not self.is_up:
+            return False
+        self._dripped = now
+        try:
             self.socket.send(b" ")
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return False
 
 
-def _run(port: int, kinds: Sequence[str], count: int) -> None:
-    selector = selectors.DefaultSelector()
-    selector.register(sys.stdin, selectors.EVENT_READ)
-    here: dict[int, _Hostile] = {}
-    made = 0
+class _Crowd:
+    """Connections that are kept up."""
 
-    def leave(one: _Hostile) -> None:
-        selector.unregister(one.socket)
-        del here[one.socket.fileno()]
+    def __init__(self, port: int, count: int, kinds: Sequence[str]) -> None:
+        self._port = port
+        self._count = count
+        self._kinds = kinds
+        self._made = 0
+        self._selector = selectors.DefaultSelector()
+        self._here: set[_Hostile] = set()
+
+    def run(self) -> None:
+        self._selector.register(sys.stdin, selectors.EVENT_READ)
+        said = False
+        while self._step():
+            for one in tuple(self._here):
+                if one.drip(time.monotonic()):
+                    self._drop(one)
+            if not said and all(one.is_up for one in self._here):
+                said = True
+                print("up", flush=True)
+
+    def _step(self) -> bool:
+        while len(self._here) < self._count:
+            self._add(_Hostile(self._kinds[self._made % len(self._kinds)], self._port))
+        for key, events in self._selector.select(0.2):
+            one: _Hostile | None = key.data
+            if one is None:
+                return False
+            if one.go_on(events):
+                self._drop(one)
+            else:
+                self._selector.modify(one.socket, one.waits_for, one)
+        return True
+
+    def _add(self, one: _Hostile) -> None:
+        self._made += 1
+        self._here.add(one)
+        self._selector.register(one.socket, selectors.EVENT_WRITE, one)
+
+    def _drop(self, one: _Hostile) -> None:
+        self._selector.unregister(one.socket)
+        self._here.discard(one)
         one.socket.close()
-
-    said = False
-    while True:
-        while len(here) < count:
-            one = _Hostile(kinds[made % len(kinds)], port)
-            here[one.socket.fileno()] = one
-            selector.register(one.socket, selectors.EVENT_WRITE, one)
-            made += 1
-        for key, _ in selector.select(0.2):
-            if key.fileobj is sys.stdin:
-                return
-            one = key.data
-            try:
-                one.write(port)
-                # Ended by the server: a pipeline does not read what it is answered.
-                watched = 0 if one.kind == PIPELINE else selectors.EVENT_READ
-                if watched and key.events == watched and not one.socket.recv(1 << 16):
-                    leave(one)
-                elif watched:
-                    selector.modify(one.socket, watched, one)
-            except BlockingIOError:
-                pass
-            except OSError as error:
-                if error.errno not in {errno.EAGAIN, errno.ENOTCONN}:
-                    leave(one)
-        now = time.monotonic()
-        for one in tuple(here.values()):
-            try:
-                one.drip(now)
-            except BlockingIOError:
-                pass
-            except OSError:
-                leave(one)
-        if not said and made >= count and all(
-            not one.left or one.kind == PIPELINE for one in here.values()
-        ):
-            said = True
-            print("up", flush=True)
 
 
 class HostileCrowd:
@@ -152,4 +174,4 @@ class HostileCrowd:
 
 if __name__ == "__main__":
     os.set_blocking(sys.stdin.fileno(), False)
-    _run(int(sys.argv[1]), sys.argv[3:], int(sys.argv[2]))
+    _Crowd(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]).run()

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import errno
 import logging
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +15,7 @@ from fast_agent.resources import inotify, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
 
 KINDS = ["inotify", "watchfiles", "poll"]
 
@@ -69,8 +72,6 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if name == "watchfiles":
         pytest.importorskip("watchfiles")
     if name == "poll":
-        import sys
-
         monkeypatch.setitem(sys.modules, "watchfiles", None)
     return name
 
@@ -133,6 +134,22 @@ def test_a_system_that_has_no_more_watches_to_give(
     made = Watched(tmp_path)
     assert made.after(lambda: (tmp_path / "a.md").write_text("a")) is not None
     made.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks below /proc")
+def test_without_descriptors_nothing_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the watcher would end, and nobody would hear of changes once there are some again."""
+
+    def no() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr(inotify.os, "pipe", no)
+    with pytest.raises(inotify.NoInotifyError, match="no descriptors"):
+        inotify.Inotify((str(tmp_path),))
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:

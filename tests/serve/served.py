@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +15,7 @@ from tests.processes import unexpected
 from tests.whole_file import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -52,11 +53,11 @@ def address_of(process: subprocess.Popen[str]) -> str:
 class Served:
     """A server in a process of its own."""
 
-    def __init__(self, root: Path, *options: str) -> None:
+    def __init__(self, root: Path, *options: str, prefix: Sequence[str] = ()) -> None:
         program = Path(sys.executable).with_name("fast-agent")
         command = [program, "resources", "serve", "--skills", root, "--transport", "http"]
         self.process = subprocess.Popen(
-            [*command, "--port", "0", *options], stderr=subprocess.PIPE, text=True
+            [*prefix, *command, "--port", "0", *options], stderr=subprocess.PIPE, text=True
         )
         self.url = address_of(self.process)
         self.port = int(self.url.split(":")[2].split("/")[0])
@@ -75,12 +76,11 @@ class Served:
     def post(
         self, body: bytes | dict[str, Any], headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
-        connection = self.connect()
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        connection.request("POST", "/mcp", data, {**ACCEPT, **(headers or {})})
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
+        with closing(self.connect()) as connection:
+            connection.request("POST", "/mcp", data, {**ACCEPT, **(headers or {})})
+            answer = connection.getresponse()
+            text = answer.read()
         return answer.status, json.loads(text) if text[:1] == b"{" else text
 
     def modern(self, method: str, headers: Mapping[str, str] | None = None, **params: Any) -> Any:

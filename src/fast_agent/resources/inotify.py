@@ -52,7 +52,8 @@ class Inotify:
         deep: Whether all below a directory counts, or only what is right in it.
 
     Raises:
-        NoInotifyError: The system has none, or too many folders are below the places.
+        NoInotifyError: The system has none, no descriptors are left, or too many folders are below
+            the places.
     """
 
     def __init__(self, places: tuple[str, ...], *, deep: bool = True) -> None:
@@ -63,7 +64,11 @@ class Inotify:
             raise NoInotifyError("the C library has no inotify") from error
         if self._queue < 0:
             raise NoInotifyError(os.strerror(ctypes.get_errno()))
-        self._pipe = os.pipe()
+        try:
+            self._pipe = os.pipe()
+        except OSError as error:
+            os.close(self._queue)
+            raise NoInotifyError("no descriptors are left") from error
         self._deep = deep
         self._closed = False
         self._closing = Lock()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fast_agent.serve.http import HttpSettings
 
@@ -27,7 +27,15 @@ _ORIGIN = re.compile(
     r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE
 )
 _MAX_SHOWN = 100
-_SINGLE = (b"host", b"origin", b"authorization", b"mcp-session-id", b"mcp-protocol-version")
+_MAX_ACCEPTED = 64
+_SINGLE = (
+    b"host",
+    b"origin",
+    b"authorization",
+    b"transfer-encoding",
+    b"mcp-session-id",
+    b"mcp-protocol-version",
+)
 """Headers that have one value. Of two, each side of a proxy might believe another one."""
 _METHODS = b"GET, POST, DELETE"
 _EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version"
@@ -77,26 +85,27 @@ class AccessPolicy:
         self._names = {"localhost", _bare(settings.host), *_machine_names()}
         if self._loopback:
             self._names = {"localhost", "127.0.0.1", "[::1]", _bare(settings.host)}
+        self._accepted: set[bytes] = set()
+        """Values of `Host` that were accepted, so that they are not taken apart again."""
         self._hosts = {one.lower() for one in settings.allow_hosts}
         self._origins = {one.lower() for one in settings.allow_origins}
 
-    def check(self, method: str, headers: Headers) -> Checked:
+    def check(self, method: str, given: Mapping[bytes, bytes], headers: Headers) -> Checked:
         """Check a request by its head.
 
         Args:
             method: The HTTP method.
-            headers: The headers, with lower-case names.
+            given: The headers by their names, in lower case.
+            headers: The headers as they came.
         """
-        for name in _SINGLE:
-            if sum(one == name for one, _ in headers) > 1:
-                return Checked(
-                    Refusal(400, f"the request has more than one `{name.decode()}` header")
-                )
-        given = dict(headers)
+        if len(given) < len(headers) and (twice := _given_twice(headers)):
+            return Checked(Refusal(400, f"the request has more than one `{twice}` header"))
         refusal = self._check_host(given.get(b"host"))
         if refusal is not None:
             return Checked(refusal)
         origin = given.get(b"origin")
+        if origin is None and self._token is None:
+            return _ACCEPTED
         shared: Headers = ()
         if origin is not None:
             if not self._lets_in_origin(origin, given[b"host"]):
@@ -111,12 +120,16 @@ class AccessPolicy:
     def _check_host(self, given: bytes | None) -> Refusal | None:
         if given is None:
             return Refusal(400, "the request has no `Host` header")
+        if given in self._accepted:
+            return None
         host = given.decode("latin-1").lower()
         found = _HOST.fullmatch(host)
         if found is None:
             return Refusal(400, "the `Host` header is not a host name")
         name = found[1].removesuffix(".")
         if name in self._hosts or host in self._hosts or self._is_own(name, found[2] or "80"):
+            if len(self._accepted) < _MAX_ACCEPTED:
+                self._accepted.add(given)
             return None
         return Refusal(
             421,
@@ -152,6 +165,7 @@ class AccessPolicy:
         return hmac.compare_digest(kind.lower() + space + token.strip(), self._token)
 
 
+_ACCEPTED = Checked(None)
 _NO_TOKEN = Refusal(401, "a bearer token is needed", [(b"www-authenticate", b"Bearer")])
 
 
@@ -183,7 +197,13 @@ def check_origins(given: Iterable[str]) -> None:
             )
 
 
-def _preflight(given: dict[bytes, bytes]) -> Refusal:
+def _given_twice(headers: Headers) -> str | None:
+    """Return a header that may be given once only, and was given more often."""
+    names = [name for name, _ in headers]
+    return next((one.decode() for one in _SINGLE if names.count(one) > 1), None)
+
+
+def _preflight(given: Mapping[bytes, bytes]) -> Refusal:
     """Answer what a browser asks before it sends the request of a page."""
     asked = given.get(b"access-control-request-headers", b"")
     return Refusal(

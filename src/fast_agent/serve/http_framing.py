@@ -37,7 +37,7 @@ class HeadEnd:
 
     def take(self, data: bytes) -> int:
         """Return how many bytes at the start of `data` belong to the head."""
-        seen = self._tail + data
+        seen = self._tail + data if self._tail else data
         end = seen.find(_END)
         if end < 0:
             self._tail = seen[-len(_END) + 1 :]
