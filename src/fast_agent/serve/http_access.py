@@ -108,10 +108,11 @@ class AccessPolicy:
             return _ACCEPTED
         shared: Headers = ()
         if origin is not None:
-            if not self._lets_in_origin(origin, given[b"host"]):
+            if origin.decode("latin-1").lower() in self._origins:
+                shared = _sharing(origin)
+            elif not self._is_own_origin(origin, given[b"host"]):
                 return Checked(_unknown_origin(origin))
-            shared = _sharing(origin)
-            if method == "OPTIONS" and b"access-control-request-method" in given:
+            if shared and method == "OPTIONS" and b"access-control-request-method" in given:
                 return Checked(_preflight(given), shared)
         if self._token is not None and not self._bears_token(given.get(b"authorization")):
             return Checked(_NO_TOKEN, shared)
@@ -146,11 +147,9 @@ class AccessPolicy:
             return name in self._names and port == self._port
         return name in self._names or _is_address(name)
 
-    def _lets_in_origin(self, origin: bytes, host: bytes) -> bool:
-        given = origin.decode("latin-1").lower()
-        if given in self._origins:
-            return True
-        scheme, separator, name = given.partition("://")
+    def _is_own_origin(self, origin: bytes, host: bytes) -> bool:
+        """Whether a page comes from this server, as far as it could serve one."""
+        scheme, separator, name = origin.decode("latin-1").lower().partition("://")
         if not separator or scheme not in {"http", "https"}:
             return False
         if self._loopback and scheme == "http":
