@@ -12,7 +12,7 @@ from fast_agent.messages.delimited_codec import read_delimited_history, write_de
 from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
 from fast_agent.messages.media_type import media_type_of
 from fast_agent.messages.problem import Problem
-from fast_agent.messages.section import delimited_places, near_delimiters
+from fast_agent.messages.section import DELIMITERS, delimited_places, near_delimiters
 from fast_agent.messages.transcript import Transcript
 from fast_agent.messages.validity import order_problems
 from fast_agent.text.atomic_file import write_atomic
@@ -58,12 +58,15 @@ def write_history(path: Path, transcript: Transcript) -> None:
     """Write a history file as a whole: a reader sees the old or the new one, never a part.
 
     Args:
-        path: The file; its name chooses the format as in `read_history`.
+        path: The file; its name chooses the format as in `read_history`. One that is there is
+            replaced only if it is a history, or empty.
         transcript: What to write; `read_history` reads it back equal.
 
     Raises:
-        HistoryError: A message cannot be written, or the file cannot; the old file is as it was.
+        HistoryError: A message cannot be written, the file is there and is not a history, or it
+            cannot be written; the old file is as it was.
     """
+    _check_replaceable(path)
     whole = write_json_history if _is_json(path) else write_delimited_history
     text = whole(transcript)
     try:
@@ -110,6 +113,26 @@ def check_history_file(
     if not _is_json(path):
         found += near_delimiters(source)
     return tuple([problem.diagnostic(source) for problem in found])
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise HistoryError for a file that is there and is not a history."""
+    if not path.exists():
+        return
+    try:
+        source = read_source(path, limit=MAX_BYTES)
+        # Any text is one message to a reader; what was written as a history has delimiters.
+        is_history = not source.text.strip() or source.text.lstrip().startswith(DELIMITERS)
+        if _is_json(path) and source.text.strip():
+            read_json_history(source)
+            is_history = True
+    except (SourceError, HistoryError):
+        is_history = False
+    if not is_history:
+        raise HistoryError(
+            f"`{path}` is not a history and was not replaced",
+            hint="name another file, or move this one away",
+        )
 
 
 def _is_json(path: Path) -> bool:
