@@ -28,6 +28,8 @@ PER_CONVERSATION = {"memory": 5.0, "allocated": 1.0, "blocks": 60.0}
 DESCRIPTOR_GAIN = 8.0
 THREAD_GAIN = 8.0
 CHILD_GAIN = 1.5
+_LOG = 20_000
+"""Characters of a server's log that are shown where something went wrong."""
 
 
 def growths(settling: Settling, server: str) -> dict[str, Growth]:
@@ -84,6 +86,9 @@ def render(soak: Soak, settling: Settling) -> str:
     many = findings.violation_count
     lines.append("no violations" if not many else f"{many} violations")
     lines += [f"  {violation}" for violation in findings.violations]
+    if many:
+        for one in settling.served:
+            lines += [f"log of {one.name}", one.log.read_text("utf-8", errors="replace")[-_LOG:]]
     return "\n".join(lines) + "\n"
 
 

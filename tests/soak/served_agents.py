@@ -101,6 +101,12 @@ class HttpAgents:
             self._process.wait()
             return None
 
+    def kill_unless_stopped(self) -> None:
+        """Leave no server behind where a soak broke off."""
+        if self.running:
+            self._process.kill()
+            self._process.wait()
+
     def _await_address(self) -> str:
         end = time.monotonic() + STARTS_IN
         while time.monotonic() < end and self.running:

@@ -163,9 +163,7 @@ class Soak:
         """Do it; returns what was measured. What went wrong is in `findings`."""
         async with AsyncExitStack() as stack:
             served = await to_thread.run_sync(self._start)
-            for one in served:
-                if isinstance(one, StdioAgents):
-                    await stack.enter_async_context(one.running_client())
+            await _hold(served, stack)
             settling = Settling(self, served)
             async with settling.watched(), anyio.create_task_group() as tasks:
                 await settling.settle()
@@ -179,10 +177,10 @@ class Soak:
                 tasks.cancel_scope.cancel()
             for one in served:
                 self.findings.expect(one.running, f"{one.name}: the server has ended by itself")
-        for one in served:
-            if isinstance(one, HttpAgents):
-                status = await to_thread.run_sync(one.stop)
-                self.findings.expect(status == 0, f"{one.name}: it ended with {status}")
+            for one in served:
+                if isinstance(one, HttpAgents):
+                    status = await to_thread.run_sync(one.stop)
+                    self.findings.expect(status == 0, f"{one.name}: it ended with {status}")
         settling.count_messages()
         for one in served:
             self._read_log(one)
@@ -264,6 +262,16 @@ class Soak:
                 continue
             end = piece.find("\nAgentCards")
             self.findings.wrong(f"{served.name}: it logged a traceback: …{piece[:end][-1500:]}")
+
+
+async def _hold(served: tuple[ServedAgents, ...], stack: AsyncExitStack) -> None:
+    """Have every server end with the soak, however that ends."""
+    for one in served:
+        if isinstance(one, HttpAgents):
+            stack.callback(one.kill_unless_stopped)
+    for one in served:
+        if isinstance(one, StdioAgents):
+            await stack.enter_async_context(one.running_client())
 
 
 def _story(error: BaseException) -> str:
