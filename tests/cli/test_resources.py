@@ -305,10 +305,3 @@ def test_serve_over_stdio(spawn: Run, skills: Path) -> None:
     wrong = spawn("resources", "serve", "--guide", "none", stdin=asked)
     assert (wrong.code, wrong.out) == (1, "")
     assert "error" in wrong.err
-
-
-def test_the_folders_of_skills_are_those_of_agents() -> None:
-    from fast_agent.resources.roots import SKILL_FOLDERS
-    from fast_agent.runtime.agent_skills import USUAL_DIRECTORIES
-
-    assert SKILL_FOLDERS == USUAL_DIRECTORIES

@@ -27,7 +27,8 @@ class Provider:
         base_url_required: Whether there is no address to fall back to.
         modules: Modules that must be importable to use it.
         requirement: What to install when one of `modules` is missing.
-        hosts: Its own hosts, exact or `*.name`; a key goes to no other unasked.
+        hosts: Its own hosts, exact or with `*` for one part of the name; a key goes to no other
+            unasked. None where each person has another one, which anybody can have.
     """
 
     name: str
@@ -99,7 +100,6 @@ _ALL = (
         label="Azure OpenAI",
         key_variables=("AZURE_OPENAI_API_KEY",),
         base_url_variable="AZURE_OPENAI_ENDPOINT",
-        hosts=("*.openai.azure.com", "*.cognitiveservices.azure.com"),
         base_url_required=True,
     ),
     Provider(
@@ -134,7 +134,7 @@ _ALL = (
         label="Amazon Bedrock",
         key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
         base_url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-        hosts=("*.amazonaws.com",),
+        hosts=("bedrock-runtime.*.amazonaws.com",),
         key_required=False,
         modules=("pydantic_ai", "boto3"),
         requirement="pydantic-ai-slim[bedrock]",
@@ -143,3 +143,19 @@ _ALL = (
 
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({item.name: item for item in _ALL})
 """Every provider by name."""
+
+
+def is_own_host(provider: str, host: str) -> bool:
+    """Return whether a host is a provider's own.
+
+    Args:
+        provider: A name of `PROVIDERS`.
+        host: The name of a host, in any case.
+    """
+    from fnmatch import fnmatchcase
+
+    name = host.lower().rstrip(".")
+    return any(
+        fnmatchcase(name, own) and name.count(".") == own.count(".")
+        for own in PROVIDERS[provider].hosts
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from fast_agent.config.file_names import SKILL_FOLDERS
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.service import ResourceService, ServerInfo
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from fast_agent.resources.provider import Addition, Provider
     from fast_agent.resources.skill.provider import SkillProvider
     from fast_agent.resources.skill.set import NamePolicy
-
-SKILL_FOLDERS = (".fast-agent/skills", ".claude/skills", ".agents/skills")
-"""Where the skills of a project are, below its directory."""
 
 _GUIDE_FILE = ".guide.yaml"
 

@@ -6,6 +6,8 @@ from itertools import repeat
 from os import F_OK, access
 from typing import TYPE_CHECKING, Protocol
 
+from fast_agent.config.file_names import SKILL_FOLDERS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.skill_tools import SkillTools
     from fast_agent.tools.tool import Tool
-
-USUAL_DIRECTORIES = (".fast-agent/skills", ".claude/skills", ".agents/skills")
-"""Where skills are looked for below the workspace, where nothing else is said."""
 
 RUNS_COMMANDS = frozenset({"execute"})
 """Tools of the runtime by which a skill's text could have something run on this machine."""
@@ -152,4 +151,4 @@ def directories_of(
         return tuple([str(start / name) for name in config.skills]), False
     if settings.directories is not None:
         return tuple(map(str, settings.directories)), False
-    return tuple([str(workspace / name) for name in USUAL_DIRECTORIES]), True
+    return tuple([str(workspace / name) for name in SKILL_FOLDERS]), True

@@ -118,14 +118,6 @@ def escape(text: str) -> str:
     return text.replace("${", "$${")
 
 
-def variables(text: str) -> tuple[str, ...]:
-    """Return the names of the variables in a text, in order, each once."""
-    if "${" not in text:
-        return ()
-    found = (match[1] for match in _VARIABLE.finditer(text) if match.lastindex is not None)
-    return tuple(dict.fromkeys(found))
-
-
 def with_defaults(text: str) -> str:
     """Replace each variable that has a default by it; the others stay as they are written.
 

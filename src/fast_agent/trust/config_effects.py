@@ -1,242 +1,397 @@
-"""Effects of a found configuration: what each of its settings would do."""
+"""The effects of a found configuration, worked out from the text of its files alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.home import from_home
+from fast_agent.config import bounds
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.trust.effect import Effect, Holder
-from fast_agent.trust.reach import Reach
+from fast_agent.text.environment import has_variable, variables_in
+from fast_agent.text.json_value import as_list, as_object
+from fast_agent.trust.address import address_of
+from fast_agent.trust.card_effects import is_weaker, request_params, texts_in
+from fast_agent.trust.effect import Holder
+from fast_agent.trust.free_models import destination, is_own_address
+from fast_agent.trust.site import Site, placed
 
 if TYPE_CHECKING:
-    from fast_agent.config.layer import FileLayer, Keys
-    from fast_agent.config.settings import Settings
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fast_agent.config.layer import FileLayer
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.trust.origin import Root
+    from fast_agent.trust.context import Context
+    from fast_agent.trust.effect import Effect
+    from fast_agent.trust.site import Keys
 
-DEFAULT_BOUNDS: Final[Mapping[Keys, float]] = {
-    ("shell", "timeout_seconds"): 120,
-    ("shell", "max_output_bytes"): 32 * 1024,
-    ("sessions", "disk_seconds"): 1,
-    ("request_params", "max_iterations"): 99,
+DEFAULT_BOUNDS: Final[Mapping[tuple[str, str], float]] = {
+    ("shell", "timeout_seconds"): bounds.SHELL_TIMEOUT_SECONDS,
+    ("shell", "max_output_bytes"): bounds.SHELL_OUTPUT_BYTES,
+    ("sessions", "disk_seconds"): bounds.DISK_SECONDS,
 }
-"""The bounds of someone who set none, by setting; a larger one is weaker."""
+"""The bounds of someone who set none, by section and key; a larger one is weaker."""
 
-_CALL_SECONDS: Final = 3600
-_ANSWERS: Final = 20
+_SERVER_BOUNDS: Final[Mapping[str, float]] = {
+    "call_timeout_seconds": bounds.CALL_TIMEOUT_SECONDS,
+}
+_PROGRAM_KEYS: Final = ("command", "args", "env", "cwd")
 
 
-class ConfigEffects:
-    """Works out the effects of one configuration file from its text.
+def config_effects(layers: Sequence[FileLayer], context: Context) -> tuple[Effect, ...]:
+    """Work out the effects of the configuration of a set.
 
     Args:
-        layer: The file; `${NAME}` stays as it is.
-        root: The root of its set.
-        environ: The environment, for the home in `~/` and the `PATH`.
-        person: The person's own settings, whose bounds it may not weaken; None has none.
+        layers: Its files, the weakest first; `${NAME}` stays as it is.
+        context: What the set is looked at with.
     """
+    found: list[Effect] = []
+    for layer in layers:
+        found.extend(_Layer(layer, context).effects())
+    found.extend(_server_effects(layers, context))
+    return tuple(found)
 
-    def __init__(
-        self,
-        layer: FileLayer,
-        root: Root,
-        environ: Mapping[str, str],
-        person: Settings | None = None,
-    ) -> None:
+
+def server_names(layers: Sequence[FileLayer]) -> frozenset[str]:
+    """Return the names of the servers that a set's configuration has a part in."""
+    return frozenset(name for layer in layers for name in _servers(layer))
+
+
+def model_aliases(layers: Sequence[FileLayer]) -> dict[str, str]:
+    """Return the model aliases of a set's configuration, as written."""
+    aliases: dict[str, str] = {}
+    for layer in layers:
+        own = as_object(as_object(layer.document.value).get("model_aliases"))
+        aliases.update({name: spec for name, spec in own.items() if isinstance(spec, str)})
+    return aliases
+
+
+def base_urls(layers: Sequence[FileLayer]) -> dict[str, str]:
+    """Return the addresses of providers in a set's configuration, as written."""
+    urls: dict[str, str] = {}
+    for layer in layers:
+        for name in PROVIDERS:
+            url = as_object(as_object(layer.document.value).get(name)).get("base_url")
+            if isinstance(url, str):
+                urls[name] = url
+    return urls
+
+
+def default_model(layers: Sequence[FileLayer]) -> str | None:
+    """Return the model that a set's configuration names for cards without one, as written."""
+    found = None
+    for layer in layers:
+        model = as_object(layer.document.value).get("default_model")
+        found = model if isinstance(model, str) else found
+    return found
+
+
+class _Layer:
+    """The effects of one configuration file, but for its servers."""
+
+    def __init__(self, layer: FileLayer, context: Context) -> None:
         self._layer = layer
-        self._root = root
-        self._environ = environ
-        self._person = person
-        self._value = _mapping(layer.document.value)
+        self._context = context
+        self._value = as_object(layer.document.value)
 
-    def __iter__(self) -> Iterator[Effect]:
-        """Yield its effects in the order of the file."""
-        for key, value in self._value.items():
-            if key == "mcp":
-                for name, server in _mapping(_mapping(value).get("servers")).items():
-                    yield from self._server(name, _mapping(server))
-            elif key in PROVIDERS:
-                yield from self._provider(key, _mapping(value))
+    def effects(self) -> Iterator[Effect]:
+        """Yield them in the order of the file."""
+        for section, value in self._value.items():
+            if section in PROVIDERS:
+                yield from self._provider(section, as_object(value))
+            elif section == "mcp":
+                for key, inner in as_object(value).items():
+                    if key != "servers":
+                        yield from self._variables(section, inner, (section, key))
             else:
-                yield from self._setting(key, value)
+                work = _SECTIONS.get(section)
+                if work is not None and value is not None:
+                    yield from work(self, section, value)
+                yield from self._bounds(section, as_object(value))
+                if section not in _SENDING:
+                    yield from self._variables(section, value, (section,))
 
-    def _reach(self, holder: Holder) -> Reach:
-        return Reach(
-            self._root,
-            holder,
-            self._root.name(self._layer.directory / Path(self._layer.source.path).name),
-            self._layer.directory,
-            self._environ.get("PATH", ""),
-        )
-
-    def _line(self, *keys: str | int) -> int:
-        return self._layer.document.span_of(keys).start.line
-
-    def _place(self, text: str) -> Path:
-        return self._layer.directory / from_home(text, self._environ)
-
-    def _server(self, name: str, server: Mapping[str, JsonValue]) -> Iterator[Effect]:
-        if server.get("enabled") is False:
-            return
-        reach, at = self._reach(Holder("server", name)), ("mcp", "servers", name)
-        url, command = server.get("url"), server.get("command")
-        to = f"the program of server `{name}`"
-        if isinstance(url, str):
-            yield reach.connect(url, self._line(*at, "url"))
-            to = reach.connect(url, None).subject
-            for header in _mapping(server.get("headers")):
-                yield reach.effect(
-                    "send", f"header `{header}` to {to}", self._line(*at, "headers", header)
-                )
-        if isinstance(command, str):
-            yield self._start(reach, command, server, self._line(*at, "command"))
-        for index, one in enumerate(_items(server.get("roots"))):
-            uri = one.get("uri") if isinstance(one, Mapping) else one
-            if isinstance(uri, str):
-                yield from self._root_read(reach, uri, self._line(*at, "roots", index))
-        sampling, line = _mapping(server.get("sampling")), self._line(*at)
-        model, most = sampling.get("model"), sampling.get("max_answers")
-        if isinstance(model, str):
-            yield from reach.model(model, self._line(*at, "sampling", "model"))
-        yield from reach.eases("sampling.max_answers", _ANSWERS, most, line)
-        seconds = server.get("call_timeout_seconds")
-        yield from reach.eases("call_timeout_seconds", _CALL_SECONDS, seconds, line)
-        yield from self._variables(reach, server, at, to)
-
-    def _start(
-        self, reach: Reach, command: str, server: Mapping[str, JsonValue], line: int
-    ) -> Effect:
-        cwd = server.get("cwd")
-        if "/" in command:
-            command = str(self._place(command))
-        return reach.start(
-            command,
-            [str(one) for one in _items(server.get("args"))],
-            line,
-            cwd=self._place(cwd) if isinstance(cwd, str) else self._layer.directory,
-            env={key: str(one) for key, one in _mapping(server.get("env")).items()},
-        )
-
-    def _root_read(self, reach: Reach, uri: str, line: int) -> Iterator[Effect]:
-        if uri.lower().startswith("file://"):
-            from urllib.parse import unquote, urlsplit
-
-            yield from reach.read(Path(unquote(urlsplit(uri).path)), line)
-        elif "://" not in uri:
-            yield from reach.read(self._place(uri), line)
+    def site(self, holder: str) -> Site:
+        """Return the part of the file that a setting is."""
+        return site_of(self._layer, Holder("setting", holder), self._context)
 
     def _provider(self, name: str, section: Mapping[str, JsonValue]) -> Iterator[Effect]:
         provider = PROVIDERS[name]
         url, key = section.get("base_url"), section.get("api_key")
-        host = provider.hosts[0] if provider.hosts else f"the host of `{name}`"
-        to = f"https://{host}" if provider.hosts else host
-        if isinstance(url, str):
-            reach, line = (
-                self._reach(Holder("setting", f"{name}.base_url")),
-                self._line(name, "base_url"),
-            )
-            yield reach.connect(url, line)
-            to = reach.connect(url, None).subject
-            yield from reach.sends_key(provider, url, line)
-            yield from reach.sends(url, to, line)
+        shown, host = _provider_place(name, self._context)
+        if isinstance(url, str) and not is_own_address(name, url):
+            site, keys = self.site(f"{name}.base_url"), (name, "base_url")
+            yield from site.connection(url, keys)
+            yield site.effect("send", f"your {provider.label} key to {shown}", keys)
         if isinstance(key, str):
-            reach, line = (
-                self._reach(Holder("setting", f"{name}.api_key")),
-                self._line(name, "api_key"),
-            )
-            yield reach.effect("send", f"`{name}.api_key` to {to}", line)
-            yield from reach.sends(key, to, line)
+            site, keys = self.site(f"{name}.api_key"), (name, "api_key")
+            if variables_in(key):
+                yield from site.sends(key, keys, to=shown, host=host)
+            else:
+                yield site.effect("send", f"`{name}.api_key` to {shown}", keys)
         rest = {one: value for one, value in section.items() if one not in {"base_url", "api_key"}}
-        yield from self._variables(self._reach(Holder("setting", name)), rest, (name,), to)
+        yield from self._variables(name, rest, (name,))
 
-    def _setting(self, key: str, value: JsonValue) -> Iterator[Effect]:
-        reach = self._reach(Holder("setting", key))
-        if key == "default_model" and isinstance(value, str):
-            yield from reach.model(value, self._line(key))
-        inner = _mapping(value)
-        work = {
-            "model_aliases": self._aliases,
-            "local": self._local,
-            "request_params": self._params,
-            "skills": self._skills,
-            "guide": self._guide,
-        }.get(key)
-        if work is not None:
-            yield from work(reach, inner)
-        yield from self._bounds(reach, key, inner)
-        yield from self._variables(reach, value, (key,), f"`{key}`")
+    def _bounds(self, section: str, value: Mapping[str, JsonValue]) -> Iterator[Effect]:
+        own = getattr(self._context.given.settings, section, None)
+        for (at, name), default in DEFAULT_BOUNDS.items():
+            if at == section and name in value:
+                given = getattr(own, name, None)
+                bound = default if given is None else given
+                if is_weaker(value[name], bound):
+                    setting = f"{section}.{name}"
+                    yield self.site(section).eases(setting, bound, value[name], (section, name))
 
-    def _aliases(self, reach: Reach, section: Mapping[str, JsonValue]) -> Iterator[Effect]:
-        for name, spec in section.items():
-            if isinstance(spec, str):
-                yield from reach.model(spec, self._line("model_aliases", name))
+    def _variables(self, section: str, value: JsonValue, keys: Keys) -> Iterator[Effect]:
+        for at, text in texts_in(value, keys):
+            yield from self.site(section).sends(text, at, to=f"`{section}`")
 
-    def _params(self, reach: Reach, section: Mapping[str, JsonValue]) -> Iterator[Effect]:
-        body = _mapping(section.get("extra_body", section.get("extraBody")))
-        if body:
-            names = ", ".join(f"`{name}`" for name in body)
-            line = self._line("request_params")
-            yield reach.effect("send", f"extra_body {names} to every provider", line)
-
-    def _skills(self, reach: Reach, section: Mapping[str, JsonValue]) -> Iterator[Effect]:
-        for index, one in enumerate(_items(section.get("directories"))):
-            if isinstance(one, str):
-                line = self._line("skills", "directories", index)
-                yield from reach.read(self._place(one), line)
-
-    def _local(self, reach: Reach, section: Mapping[str, JsonValue]) -> Iterator[Effect]:
-        path = section.get("path")
-        if isinstance(path, str):
-            yield reach.load(self._place(path), self._line("local", "path"))
-        for name, file in _mapping(section.get("models")).items():
-            if isinstance(file, str):
-                yield reach.load(self._place(file), self._line("local", "models", name))
-
-    def _guide(self, reach: Reach, section: Mapping[str, JsonValue]) -> Iterator[Effect]:
-        docroot = section.get("docroot")
-        base = self._place(docroot) if isinstance(docroot, str) else self._layer.directory
-        if isinstance(docroot, str):
-            yield from reach.read(base, self._line("guide", "docroot"))
-        for name, category in _mapping(section.get("categories")).items():
-            folder = _mapping(category).get("dir")
-            if isinstance(folder, str):
-                yield from reach.read(base / folder, self._line("guide", "categories", name))
-
-    def _bounds(self, reach: Reach, key: str, value: Mapping[str, JsonValue]) -> Iterator[Effect]:
-        for keys, default in DEFAULT_BOUNDS.items():
-            if keys[0] != key:
-                continue
-            name = str(keys[1])
-            own = getattr(getattr(self._person, key, None), name, None)
-            old = default if own is None else own
-            for spelling in (name, _camel(name)):
-                if spelling in value:
-                    line = self._line(key, spelling)
-                    yield from reach.eases(f"{key}.{name}", old, value[spelling], line)
-
-    def _variables(self, reach: Reach, value: JsonValue, at: Keys, to: str) -> Iterator[Effect]:
-        """Yield a `send` for every variable in a value, whatever field it is in."""
+    def default_model(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield what the default model does; its files are looked for where the program works."""
         if isinstance(value, str):
-            yield from reach.sends(value, to, self._line(*at))
-        elif isinstance(value, Mapping):
-            for key, inner in value.items():
-                yield from self._variables(reach, inner, (*at, key), to)
-        elif isinstance(value, Sequence):
-            for index, inner in enumerate(value):
-                yield from self._variables(reach, inner, (*at, index), to)
+            cwd = self._context.given.cwd
+            yield from self.site(section).model(value, (section,), cwd)
+
+    def model_aliases(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield what each alias does."""
+        for name, spec in as_object(value).items():
+            if isinstance(spec, str):
+                cwd = self._context.given.cwd
+                yield from self.site(section).model(spec, (section, name), cwd)
+
+    def local(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield the model files it names."""
+        site, directory = self.site(section), self._layer.directory
+        path = as_object(value).get("path")
+        if isinstance(path, str):
+            yield site.model_file(path, (section, "path"), directory)
+        for name, file in as_object(as_object(value).get("models")).items():
+            if isinstance(file, str):
+                yield site.model_file(file, (section, "models", name), directory)
+
+    def request_params(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield what is sent with each request, and the weaker bounds."""
+        to = ("every provider", "")
+        yield from request_params(self.site(section), value, (section,), to=to)
+
+    def shell(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield the variables that commands get although they look like secrets."""
+        names = as_object(value).get("variables")
+        for index, name in enumerate(as_list(names)):
+            if isinstance(name, str):
+                keys = (section, "variables", index)
+                subject = f"{name} to every shell command"
+                yield self.site(section).effect("send", subject, keys, terms=(name, ""))
+
+    def skills(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield the directories of skills that lie elsewhere."""
+        folders = as_object(value).get("directories")
+        for index, folder in enumerate(as_list(folders)):
+            if isinstance(folder, str):
+                keys = (section, "directories", index)
+                yield from self.site(section).reads(folder, keys, folder=True)
+
+    def guide(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield the directory of documents where it lies elsewhere."""
+        yield from guide_reads(self.site(section), as_object(value), (section,))
 
 
-def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
-    return value if isinstance(value, Mapping) else {}
+def guide_reads(site: Site, value: Mapping[str, JsonValue], keys: Keys) -> Iterator[Effect]:
+    """Yield the directories of a guide that are not free, of a section or a `.guide.yaml`.
+
+    Args:
+        site: The part it is in.
+        value: The guide, as written.
+        keys: Where it is.
+    """
+    docroot = value.get("docroot")
+    base = site.directory
+    if isinstance(docroot, str):
+        yield from site.reads(docroot, (*keys, "docroot"), folder=True)
+        if has_variable(docroot):
+            return
+        base = placed(docroot, base) or base
+    for name, category in as_object(value.get("categories")).items():
+        folder = as_object(category).get("dir")
+        if isinstance(folder, str):
+            inner = str(base / folder) if not has_variable(folder) else folder
+            yield from site.reads(inner, (*keys, "categories", name, "dir"), folder=True)
 
 
-def _items(value: JsonValue) -> Sequence[JsonValue]:
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """What the files of a set say of one server together.
+
+    Args:
+        name: Its name.
+        values: Its values, those of the strongest file that has each.
+        layers: The file of each value.
+    """
+
+    name: str
+    values: Mapping[str, JsonValue]
+    layers: Mapping[str, FileLayer]
 
 
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(one.title() for one in rest)
+def _server_effects(layers: Sequence[FileLayer], context: Context) -> Iterator[Effect]:
+    merged: dict[str, tuple[dict[str, JsonValue], dict[str, FileLayer]]] = {}
+    for layer in layers:
+        for name, server in _servers(layer).items():
+            values, own = merged.setdefault(name, ({}, {}))
+            for key, value in as_object(server).items():
+                values[key] = _joined(values.get(key), value)
+                own[key] = layer
+    for name, (values, own) in merged.items():
+        if values.get("enabled") is not False and own:
+            yield from _one_server(_Server(name, values, own), context)
+
+
+def _one_server(server: _Server, context: Context) -> Iterator[Effect]:
+    values, name = server.values, server.name
+    url, command = values.get("url"), values.get("command")
+    if isinstance(url, str):
+        site, keys = _server_site(server, "url", context)
+        yield from site.connection(url, keys)
+        site, keys = _server_site(server, "headers", context)
+        yield from site.headers(values.get("headers"), keys, address_of(url))
+    elif "headers" in values:
+        site, keys = _server_site(server, "headers", context)
+        for header in as_object(values["headers"]):
+            yield site.effect("send", f"header `{header}` to server `{name}`", (*keys, header))
+    if isinstance(command, str):
+        yield from _start(server, command, context)
+    else:
+        yield from _part_of_start(server, context)
+    yield from _rest_of_server(server, context)
+
+
+def _start(server: _Server, command: str, context: Context) -> Iterator[Effect]:
+    site, keys = _server_site(server, "command", context)
+    cwd, args = server.values.get("cwd"), server.values.get("args")
+    command = os.path.expanduser(command)  # noqa: PTH111 - unknown users stay as they are
+    if os.sep in command:
+        command = str(site.directory / command)
+    start = context.given.cwd
+    if isinstance(cwd, str):
+        start = placed(cwd, server.layers["cwd"].directory) or start
+    env = {name: _said(value) for name, value in as_object(server.values.get("env")).items()}
+    yield from site.program(
+        command,
+        [_said(one) for one in as_list(args)],
+        keys,
+        cwd=start,
+        env=env,
+    )
+    if isinstance(cwd, str):
+        cwd_site, cwd_keys = _server_site(server, "cwd", context)
+        yield from cwd_site.sends(cwd, cwd_keys, to=f"server `{server.name}`")
+
+
+def _part_of_start(server: _Server, context: Context) -> Iterator[Effect]:
+    """Yield what a file adds to a server whose program another set or the person names."""
+    parts = [key for key in _PROGRAM_KEYS if server.values.get(key)]
+    if not parts:
+        return
+    site, keys = _server_site(server, parts[0], context)
+    env = as_object(server.values.get("env"))
+    shown = ", ".join([*(one for one in parts if one != "env"), *env])
+    yield site.effect("run", f"server `{server.name}` with {shown}", keys)
+    for part in parts:
+        part_site, part_keys = _server_site(server, part, context)
+        for at, text in texts_in(server.values[part], part_keys):
+            yield from part_site.sends(text, at, to=f"server `{server.name}`")
+
+
+def _rest_of_server(server: _Server, context: Context) -> Iterator[Effect]:
+    values = server.values
+    roots = values.get("roots")
+    for index, one in enumerate(as_list(roots)):
+        uri = one.get("uri") if isinstance(one, Mapping) else one
+        if isinstance(uri, str):
+            site, keys = _server_site(server, "roots", context)
+            yield from site.reads(uri, (*keys, index), folder=True)
+    if as_object(values.get("sampling")):
+        yield from _sampling(server, context)
+    for name, bound in _SERVER_BOUNDS.items():
+        if is_weaker(values.get(name), bound):
+            site, keys = _server_site(server, name, context)
+            yield site.eases(name, bound, values.get(name), keys)
+    for key, value in values.items():
+        if key not in {"url", "headers", "sampling", *_PROGRAM_KEYS}:
+            site, keys = _server_site(server, key, context)
+            for at, text in texts_in(value, keys):
+                yield from site.sends(text, at, to=f"server `{server.name}`")
+
+
+def _sampling(server: _Server, context: Context) -> Iterator[Effect]:
+    sampling = as_object(server.values.get("sampling"))
+    site, keys = _server_site(server, "sampling", context)
+    model, most = sampling.get("model"), sampling.get("max_answers")
+    if isinstance(model, str):
+        yield from site.model(model, (*keys, "model"), context.given.cwd)
+        to, host = destination(context, model)
+        yield from site.sends(model, (*keys, "model"), to=to, host=host)
+    if is_weaker(most, bounds.SAMPLING_ANSWERS):
+        setting = "sampling.max_answers"
+        yield site.eases(setting, bounds.SAMPLING_ANSWERS, most, (*keys, "max_answers"))
+
+
+def _server_site(server: _Server, key: str, context: Context) -> tuple[Site, Keys]:
+    """Return the part of the file that has a key of a server, and where the key is."""
+    layer = server.layers.get(key) or next(iter(server.layers.values()))
+    site = site_of(layer, Holder("server", server.name), context)
+    return site, ("mcp", "servers", server.name, key)
+
+
+def site_of(layer: FileLayer, holder: Holder, context: Context) -> Site:
+    """Return a part of a configuration or test file."""
+    place = layer.directory / PurePath(layer.source.path).name
+    name = context.root.name(place)
+    return Site(context, holder, name, layer.directory, partial(_line, layer))
+
+
+def _line(layer: FileLayer, keys: Keys, near: str) -> int | None:
+    del near
+    return layer.document.span_of(keys).start.line
+
+
+def _provider_place(name: str, context: Context) -> tuple[str, str]:
+    """Return where requests to a provider go with the configuration of the set."""
+    url = context.base_urls.get(name)
+    if url is not None:
+        address = address_of(url)
+        return str(address), address.host if address.scheme else ""
+    hosts = PROVIDERS[name].hosts
+    if hosts and "*" not in hosts[0]:
+        return f"https://{hosts[0]}", hosts[0]
+    return PROVIDERS[name].label, ""
+
+
+def _servers(layer: FileLayer) -> Mapping[str, JsonValue]:
+    return as_object(as_object(as_object(layer.document.value).get("mcp")).get("servers"))
+
+
+def _joined(lower: JsonValue, upper: JsonValue) -> JsonValue:
+    """Put one value over another as the configuration does: mappings key by key."""
+    if isinstance(lower, Mapping) and isinstance(upper, Mapping):
+        return {**lower, **{key: _joined(lower.get(key), one) for key, one in upper.items()}}
+    return upper
+
+
+def _said(value: JsonValue) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+_SECTIONS: Final[Mapping[str, Callable[[_Layer, str, JsonValue], Iterator[Effect]]]] = {
+    "default_model": _Layer.default_model,
+    "model_aliases": _Layer.model_aliases,
+    "local": _Layer.local,
+    "request_params": _Layer.request_params,
+    "shell": _Layer.shell,
+    "skills": _Layer.skills,
+    "guide": _Layer.guide,
+}
+_SENDING: Final = frozenset({"request_params"})

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.config.settings import NO_SETTINGS
+from fast_agent.trust.digest import code_digests, file_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,6 +80,7 @@ class Given:
         agents: The given agents by name, those built in too.
         options: Options that reach single agents, such as `--servers docs`, by agent.
         shared: Options that reach every agent, such as `--shell`.
+        default_model: The model of cards that name none.
         receiver: The agent that tool cards are offered to; None where there is none.
     """
 
@@ -90,6 +92,7 @@ class Given:
     options: Mapping[str, tuple[str, ...]] = field(default_factory=_no_options)
     shared: tuple[str, ...] = ()
     receiver: str | None = None
+    default_model: str = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,11 @@ class Context:
         aliases: The model aliases of its configuration, as written.
         base_urls: The addresses of providers in its configuration, as written.
         default_model: The model its configuration names for cards without one, as written.
+        tool_cards: Those of the cards that are offered to the receiver as tools.
+        skill_folders: The directories of skills its configuration names, absolute.
+        parsed: The model specs taken apart so far.
+        folders: The digests of directories of Python files found so far.
+        digests: The digests of other files found so far.
     """
 
     root: Root
@@ -113,3 +121,26 @@ class Context:
     aliases: Mapping[str, str] = field(default_factory=_none)
     base_urls: Mapping[str, str] = field(default_factory=_none)
     default_model: str | None = None
+    tool_cards: frozenset[str] = frozenset()
+    skill_folders: tuple[Path, ...] = ()
+    parsed: dict[str, ParsedModel | None] = field(
+        default_factory=dict[str, "ParsedModel | None"], repr=False, compare=False
+    )
+    folders: dict[Path, Mapping[str, str] | None] = field(
+        default_factory=dict[Path, "Mapping[str, str] | None"], repr=False, compare=False
+    )
+    digests: dict[Path, str | None] = field(
+        default_factory=dict[Path, "str | None"], repr=False, compare=False
+    )
+
+    def code(self, folder: Path) -> Mapping[str, str] | None:
+        """Return the digests of the Python files of a directory, computed once."""
+        if folder not in self.folders:
+            self.folders[folder] = code_digests(folder, self.root)
+        return self.folders[folder]
+
+    def digest(self, file: Path) -> str | None:
+        """Return the digest of a file, computed once; None where it is too large."""
+        if file not in self.digests:
+            self.digests[file] = file_digest(file)
+        return self.digests[file]

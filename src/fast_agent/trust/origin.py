@@ -203,7 +203,7 @@ class Ownership:
         return self.owner is not None or self.open_path is not None
 
 
-def ownership_of(files: Iterable[str], root: Path, *, user: int | None = None) -> Ownership:
+def ownership_of(files: Iterable[str], root: Path | str, *, user: int | None = None) -> Ownership:
     """Look whose files are, and the directories from the root down to them.
 
     Files of root count as the person's: root could change anything anyway.

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Mapping, Sequence
+import os
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from fast_agent.trust.config_effects import ConfigEffects
+from fast_agent.config.file_names import SECRETS_NAMES
+from fast_agent.text.json_value import as_list, as_object
+from fast_agent.text.source import SourceError, read_source
+from fast_agent.trust.card_effects import CardEffects, card_effects
+from fast_agent.trust.case_effects import case_effects
+from fast_agent.trust.config_effects import (
+    base_urls,
+    config_effects,
+    default_model,
+    guide_reads,
+    model_aliases,
+    server_names,
+    site_of,
+)
+from fast_agent.trust.context import Context
+from fast_agent.trust.digest import text_digest
 from fast_agent.trust.effect import Holder
 from fast_agent.trust.found_set import FoundSet
+from fast_agent.trust.free_models import talking
 from fast_agent.trust.origin import Root, ownership_of
-from fast_agent.trust.programs import digest_of, python_files
-from fast_agent.trust.reach import ANY_COMMAND, Reach
+from fast_agent.trust.site import placed
+from fast_agent.trust.skill_effects import skill_effects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
     from fast_agent.cards.card import Card
     from fast_agent.config.layer import FileLayer
-    from fast_agent.config.settings import Settings
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect
-
-_ARGUMENT: Final = r":\s*((?:\$\{[^{}]*\}|[^{}\n])+?)\s*\}\}"
-_URL: Final = re.compile(r"\{\{\s*url" + _ARGUMENT)
-_FILE: Final = re.compile(r"\{\{\s*file(?:_silent)?" + _ARGUMENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,191 +46,128 @@ class Surveyed:
 
     Args:
         root: The root, without links.
-        environ: The environment, for `PATH` and homes.
-        workspace: The directory the program works in.
-        cards: Its cards, read with the names of variables only.
-        layers: Its configuration files.
-        given_servers: Names of servers a person gave.
-        given_agents: Names of agents a person gave.
-        person: The person's own settings, whose bounds it may not weaken; None has none.
+        given: What the person gave.
+        cards: Its cards.
+        tool_cards: The names of those that are offered to the receiver as tools.
+        layers: Its configuration files, the weakest first.
+        guides: Its guides: files of the name `.guide.yaml`.
+        tests: Its test files.
+        records: Whether this run writes recordings.
     """
 
     root: Path
-    environ: Mapping[str, str]
-    workspace: Path
+    given: Given
     cards: tuple[Card, ...] = ()
+    tool_cards: frozenset[str] = frozenset()
     layers: tuple[FileLayer, ...] = ()
-    given_servers: frozenset[str] = frozenset()
-    given_agents: frozenset[str] = frozenset()
-    person: Settings | None = None
+    guides: tuple[FileLayer, ...] = ()
+    tests: tuple[FileLayer, ...] = ()
+    records: bool = False
 
 
 def survey(parts: Surveyed) -> FoundSet:
-    """Work out what a set would do, and digest its files."""
-    files = dict(_texts(parts))
-    place = Root.of(parts.root, parts.environ, files)
-    merged = _merged_into(parts.cards)
-    effects: list[Effect] = []
-    for card in parts.cards:
-        effects.extend(_CardEffects(card, place, parts, written=card.config.name in merged))
-    for layer in parts.layers:
-        effects.extend(ConfigEffects(layer, place, parts.environ, parts.person))
-    whose = ownership_of(map(str, files), parts.root)
-    texts = {place.name(file): text for file, text in files.items()}
+    """Work out what a set would do, and digest its files; nothing of it acts.
+
+    Args:
+        parts: What the run loads of it.
+    """
+    texts = _texts(parts)
+    context = _context(parts, texts)
+    effects = dict.fromkeys(_effects(parts, context))
+    texts.update(_named(parts, context))
+    whose = ownership_of(texts, str(context.root.path))
+    kept: dict[str, str] = {}
+    files: dict[str, str] = {}
+    root = str(context.root.path) + os.sep
+    for path, text in texts.items():
+        # Most files are named below the root already, which spares a look at the disk for each.
+        name = path[len(root) :] if path.startswith(root) else context.root.name(Path(path))
+        files[name] = text_digest(text)
+        if os.path.basename(path) not in SECRETS_NAMES:  # noqa: PTH119 - fast
+            kept[name] = text
     return FoundSet(
-        parts.root,
-        {name: _digest(text) for name, text in texts.items()},
-        tuple(dict.fromkeys(effects)),
-        texts,
-        {one.config.name: one.config.model for one in parts.cards if one.config.model},
+        context.root.path,
+        files,
+        tuple(effects),
+        kept,
+        talking(parts.cards, context),
         whose.owner,
         whose.open_path is not None,
     )
 
 
-class _CardEffects:
-    """Works out the effects of one card from its text."""
+def effects_of(parts: Surveyed, holder: Holder) -> tuple[Effect, ...]:
+    """Work out the effects of one part of a set again, with its files as they are at this moment.
 
-    def __init__(self, card: Card, root: Root, parts: Surveyed, *, written: bool) -> None:
-        config = card.config
-        self._card, self._parts, self._written = card, parts, written
-        self._value = card.written or {}
-        self._directory = config.directory or parts.workspace
-        path = root.name(config.source) if config.source else card.path
-        search = parts.environ.get("PATH", "")
-        self._reach = Reach(root, Holder("card", config.name), path, self._directory, search)
-
-    def __iter__(self) -> Iterator[Effect]:
-        yield from self._code()
-        for entry in _items(self._value.get("mcp_connect")):
-            yield from self._target(entry)
-        yield from self._text()
-        yield from self._files()
-        yield from self._uses()
-
-    def _line(self, name: str) -> int | None:
-        span = self._card.span_of(name)
-        return None if span is None else span.start.line
-
-    def _code(self) -> Iterator[Effect]:
-        reach = self._reach
-        for name in ("function_tools", "tool_hooks"):
-            functions = [one for one in _strings(self._value.get(name)) if ".py" in one]
-            if functions:
-                folders = {(self._directory / one.rpartition(":")[0]).parent for one in functions}
-                files = {
-                    reach.root.name(file): digest_of(file)
-                    for folder in sorted(folders)
-                    for file in python_files(folder)
-                }
-                yield reach.effect("run", ", ".join(functions), self._line(name), files=files)
-        if self._value.get("shell"):
-            yield reach.effect("run", ANY_COMMAND, self._line("shell"))
-
-    def _target(self, entry: JsonValue) -> Iterator[Effect]:
-        reach, line = self._reach, self._line("mcp_connect")
-        target = entry.get("target") if isinstance(entry, Mapping) else entry
-        env = entry.get("env") if isinstance(entry, Mapping) else None
-        headers = entry.get("headers") if isinstance(entry, Mapping) else None
-        if not isinstance(target, str) or not target.strip():
-            return
-        if "://" in target.strip().partition(" ")[0]:
-            yield reach.connect(target.strip(), line)
-            to = reach.connect(target.strip(), None).subject
-            for header in _mapping(headers):
-                yield reach.effect("send", f"header `{header}` to {to}", line)
-            return
-        try:
-            command, *words = shlex.split(target)
-        except ValueError:
-            return
-        command = str(self._directory / command) if "/" in command else command
-        yield reach.start(
-            command,
-            words,
-            line,
-            cwd=self._directory,
-            env={name: str(value) for name, value in _mapping(env).items()},
-        )
-
-    def _text(self) -> Iterator[Effect]:
-        reach, config = self._reach, self._card.config
-        for url in _URL.findall(config.instruction or ""):
-            yield reach.connect(url, self._line("instruction"))
-        for name, value in self._value.items():
-            for text in _strings(value):
-                yield from reach.sends(text, f"`{name}`", self._line(name))
-        if config.api_key:
-            yield reach.effect("send", "a key of its own to its provider", self._line("api_key"))
-
-    def _files(self) -> Iterator[Effect]:
-        reach, config, start = self._reach, self._card.config, self._directory
-        for name in (*config.messages, *_FILE.findall(config.instruction or "")):
-            yield from reach.read(start / name, self._line("messages"))
-        for name in config.skills or ():
-            yield from reach.read(start / name, self._line("skills"))
-        if config.model:
-            yield from reach.model(config.model, self._line("model"))
-        if self._written and config.messages:
-            file = start / config.messages[0]
-            refusal = None if reach.root.holds(file) else "it is outside the project"
-            line = self._line("messages")
-            yield reach.effect("write", reach.root.name(file), line, refusal=refusal)
-        if config.type == "smart":
-            yield reach.effect("write", "cards that its model writes", self._line("type"))
-
-    def _uses(self) -> Iterator[Effect]:
-        config, parts = self._card.config, self._parts
-        for name in config.servers:
-            if name in parts.given_servers:
-                subject = f"`{config.name}` uses your server `{name}`"
-                yield self._reach.effect("use", subject, self._line("servers"))
-        for name in config.agents:
-            if name in parts.given_agents:
-                subject = f"`{config.name}` calls your agent `{name}`"
-                yield self._reach.effect("use", subject, self._line("agents"))
+    Args:
+        parts: What the run loads of it.
+        holder: The part.
+    """
+    context = _context(parts, _texts(parts))
+    match holder.kind:
+        case "card":
+            card = context.cards.get(holder.name)
+            return () if card is None else card_effects(card, context)
+        case "server" | "setting":
+            found = config_effects(parts.layers, context)
+        case _:
+            found = _effects(parts, context)
+    return tuple([one for one in found if one.holder == holder])
 
 
-def _texts(parts: Surveyed) -> Iterator[tuple[Path, str]]:
+def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
+    for card in parts.cards:
+        yield from card_effects(card, context)
+    yield from config_effects(parts.layers, context)
+    for layer in parts.guides:
+        site = site_of(layer, Holder("guide", layer.path), context)
+        yield from guide_reads(site, as_object(layer.document.value), ())
+    for layer in parts.tests:
+        yield from case_effects(layer, context, records=parts.records)
+    yield from skill_effects(context)
+
+
+def _context(parts: Surveyed, texts: Mapping[str, str]) -> Context:
+    own = (Path(path) for path in texts if os.path.basename(path) not in SECRETS_NAMES)  # noqa: PTH119
+    return Context(
+        root=Root.of(parts.root, parts.given.environ, own),
+        given=parts.given,
+        cards={card.config.name: card for card in parts.cards},
+        servers=server_names(parts.layers),
+        aliases=model_aliases(parts.layers),
+        base_urls=base_urls(parts.layers),
+        default_model=default_model(parts.layers),
+        tool_cards=parts.tool_cards,
+        skill_folders=tuple(_skill_folders(parts)),
+    )
+
+
+def _named(parts: Surveyed, context: Context) -> Iterator[tuple[str, str]]:
+    """Yield the texts that instructions of the set include, by absolute path."""
+    for card in parts.cards:
+        if "{{" in (card.config.instruction or ""):
+            for file in CardEffects(card, context).named_files():
+                if context.root.is_free(file):
+                    with suppress(SourceError):
+                        yield str(file), read_source(file).text
+
+
+def _skill_folders(parts: Surveyed) -> Iterator[Path]:
+    for layer in parts.layers:
+        folders = as_object(as_object(layer.document.value).get("skills")).get("directories")
+        for folder in as_list(folders):
+            place = placed(folder, layer.directory) if isinstance(folder, str) else None
+            if place is not None:
+                yield place
+
+
+def _texts(parts: Surveyed) -> dict[str, str]:
+    """Return the texts of the files of a set, by absolute path."""
+    texts: dict[str, str] = {}
     for card in parts.cards:
         if card.config.source is not None and card.document is not None:
-            yield card.config.source, card.document.source.text
-    for layer in parts.layers:
-        yield layer.directory / Path(layer.source.path).name, layer.source.text
-
-
-def _merged_into(cards: Iterable[Card]) -> frozenset[str]:
-    """Name the cards whose histories are written by their callers."""
-    names: set[str] = set()
-    for card in cards:
-        config = card.config
-        if config.history_merge_target == "messages":
-            names.update((*config.agents, *config.sequence, *config.fan_out))
-        own = (config.child_history or {}).items()
-        names.update(name for name, one in own if one.merge_target == "messages")
-    return frozenset(names)
-
-
-def _digest(text: str) -> str:
-    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
-
-
-def _strings(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _strings(inner)
-    elif isinstance(value, Sequence):
-        for inner in value:
-            yield from _strings(inner)
-
-
-def _items(value: JsonValue) -> Sequence[JsonValue]:
-    if value is None:
-        return ()
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
-
-
-def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
-    return value if isinstance(value, Mapping) else {}
+            texts[str(card.config.source)] = card.document.source.text
+    for layer in (*parts.layers, *parts.guides, *parts.tests):
+        name = os.path.basename(layer.source.path)  # noqa: PTH119
+        texts[str(layer.directory / name)] = layer.source.text
+    return texts

@@ -1,0 +1,99 @@
+"""Free models: which models a found card may talk to without a question (TR-E1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.config.providers import PROVIDERS, is_own_host
+from fast_agent.trust.address import address_of
+from fast_agent.trust.site import parsed_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fast_agent.cards.card import Card
+    from fast_agent.trust.context import Context, Given
+
+_AMAZON = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN")
+
+
+def has_key(provider: str, given: Given) -> bool:
+    """Return whether the person has a key for a provider, or reaches it at an address of theirs.
+
+    Args:
+        provider: A name of `PROVIDERS`.
+        given: What the person gave.
+    """
+    facts = PROVIDERS[provider]
+    section = given.settings.provider(provider)
+    environ = given.environ
+    if section.api_key or any(environ.get(name) for name in facts.key_variables):
+        return True
+    if provider == "bedrock" and any(environ.get(name) for name in _AMAZON):
+        return True
+    return not facts.key_required and given_address(provider, given) is not None
+
+
+def given_address(provider: str, given: Given) -> str | None:
+    """Return the address of a provider that the person chose; None for the provider's own."""
+    section = given.settings.provider(provider)
+    return section.base_url or given.environ.get(PROVIDERS[provider].base_url_variable) or None
+
+
+def destination(context: Context, model: str | None) -> tuple[str, str]:
+    """Return where what a card tells its model goes.
+
+    Args:
+        context: What the set is looked at with.
+        model: The model of the card, as written; None where it names none.
+
+    Returns:
+        Words for people, and the host; the host is empty where it is not known, or is none.
+    """
+    text = model or context.default_model or context.given.default_model
+    parsed = parsed_model(context, text)
+    if parsed is None:
+        return "the model", ""
+    if parsed.provider not in PROVIDERS:
+        return f"the model `{parsed.provider}`", ""
+    found = context.base_urls.get(parsed.provider)
+    address = found or given_address(parsed.provider, context.given)
+    if address is not None:
+        place = address_of(address)
+        return str(place), place.host if place.scheme else ""
+    hosts = PROVIDERS[parsed.provider].hosts
+    host = hosts[0] if hosts and "*" not in hosts[0] else ""
+    return (f"https://{host}", host) if host else (PROVIDERS[parsed.provider].label, "")
+
+
+def is_own_address(provider: str, url: str) -> bool:
+    """Return whether an address is that of the provider itself, over an encrypted connection."""
+    place = address_of(url)
+    return (place.scheme, place.port) == ("https", "443") and is_own_host(provider, place.host)
+
+
+def talking(cards: Iterable[Card], context: Context) -> dict[str, str]:
+    """Return the models that cards talk to with the person's keys, by agent.
+
+    Args:
+        cards: The cards of a set.
+        context: What the set is looked at with.
+    """
+    from fast_agent.cards.fields import FIELDS_OF
+
+    models: dict[str, str] = {}
+    keyed: dict[str, bool] = {}
+    for card in cards:
+        if "model" not in FIELDS_OF[card.config.type]:
+            continue
+        values = card.written or {}
+        written = values.get("model")
+        text = written if isinstance(written, str) else None
+        text = text or context.default_model or context.given.default_model
+        if text not in keyed:
+            parsed = parsed_model(context, text)
+            cloud = parsed is not None and parsed.provider in PROVIDERS
+            keyed[text] = cloud and parsed is not None and has_key(parsed.provider, context.given)
+        if keyed[text] and "api_key" not in values:
+            models[card.config.name] = text
+    return models
