@@ -6,7 +6,7 @@ import logging
 import os
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,11 @@ from fast_agent.config.settings import Settings
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.card_root import CardReader, read_roots
-from fast_agent.registry.registry import Registry
+from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
+from fast_agent.trust.context import Given
 from fast_agent.trust.gate import Gate, TrustOptions
 from fast_agent.trust.grant import Grant, origin_of
 from fast_agent.trust.origin import root_of
@@ -87,7 +88,9 @@ class FastAgent:
         home = home_directory(self._environ)
         options = TrustOptions(asker=at_terminal) if trust is None else trust
         self.gate = Gate(home, self._cwd, self._environ, options)
-        self.admission = Admission(self.gate, self._environ, self._cwd, self._provider_of)
+        self.admission = Admission(
+            self.gate, self._environ, self._cwd, self._provider_of, self._given
+        )
         self._read: dict[str, CardRoot] = {}
         self._model: str | None = None
         self._hidden: set[str] = set()
@@ -229,6 +232,7 @@ class FastAgent:
             found=found,
             root=root,
             optional=optional,
+            receiver=receiver,
         )
         self._read = {}
         try:
@@ -263,6 +267,8 @@ class FastAgent:
         root: Path | None = None,
         optional: Iterable[str | Path] = (),
         model: str | None = None,
+        receiver: str | None = None,
+        shared: Iterable[str] = (),
     ) -> dict[str, CardRoot]:
         """Read cards that are about to be loaded, so that one question covers all of a project.
 
@@ -275,6 +281,8 @@ class FastAgent:
             root: The root of the set they belong to; None for the project each is in.
             optional: Those of the paths that may be directories without a card.
             model: The model of every agent, over their cards.
+            receiver: The agent that gets tools and servers; None is the default one.
+            shared: Options that reach every agent, such as `--shell`.
 
         Returns:
             What was read, by what it is known by.
@@ -291,9 +299,45 @@ class FastAgent:
             found=strange,
         )
         roots = {key(path): self._read[key(path)] for path in (*cards, *tools)}
-        self.admission.expect(roots, servers)
+        self.admission.expect(
+            roots, servers, tools=map(key, tools), receiver=receiver, shared=shared
+        )
         self._model = model or self._model
         return roots
+
+    def _given(self) -> Given:
+        """Return what the person gave, which found sets may reach and are compared with."""
+        from fast_agent.models.selection import MODEL_VARIABLE
+        from fast_agent.models.spec import parse_model_spec
+
+        person = self._person
+        environ = self._environ
+        model = self._model or person.default_model or environ.get(MODEL_VARIABLE, "").strip()
+        made = () if self._registry is None else self._registry.snapshot.roots.get(CODE, ())
+        return Given(
+            parse_model=parse_model_spec,
+            environ=environ,
+            cwd=self._cwd,
+            settings=person,
+            agents={card.config.name: card.config for card in made},
+            default_model=model or "local",
+        )
+
+    @cached_property
+    def _person(self) -> Settings:
+        """The configuration of the person alone: that of the home, and of the environment."""
+        from fast_agent.config.settings import Settings
+
+        if self._ignore_config or self.gate.fault is not None:
+            return Settings()
+        home = home_directory(self._environ)
+        named = None if self._config_path is None else self._cwd / self._config_path
+        try:
+            # The search starts at the top, so that only the home is looked into.
+            top = Path(home.anchor)
+            return load_settings(cwd=top, environ=self._environ, home=home, config_path=named)
+        except ConfigError:
+            return Settings()  # a file of this run is wrong, or one that this run does not read
 
     def _provider_of(self, config: AgentConfig) -> str | None:
         """Return the provider of the model an agent asks; None where that is not known."""

@@ -245,8 +245,12 @@ def test_a_directory_that_claims_to_be_a_worktree_gets_nothing(
 def test_what_nobody_can_approve_is_not_kept(approvals: Approvals, root: Path) -> None:
     outside = replace(effect("write", "/etc/passwd"), refusal="it writes outside the project")
     with pytest.raises(ConfigError, match="outside the project"):
-        approvals.approve(found(root, effect(), outside))
+        approvals.approve(found(root, outside))
     assert approvals.all() == ()
+    approvals.approve(found(root, effect(), outside))
+    standing = approvals.standing(found(root, effect(), outside))
+    assert standing.state == "approved"
+    assert standing.allowed == {effect()}
 
 
 @pytest.mark.spec("TR-F3.2")

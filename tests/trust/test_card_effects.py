@@ -317,7 +317,7 @@ def test_a_launcher_says_what_it_downloads(project: Project) -> None:
     assert one.terms == ("npx", "-y", "@acme/tickets")
 
 
-@pytest.mark.spec("TR-S1.1")
+@pytest.mark.spec("TR-E.run")
 def test_a_secret_in_a_command_line_is_not_shown(project: Project) -> None:
     key = "sk-ant-" + "a1" * 20
     project.card(

@@ -17,7 +17,7 @@ from fast_agent.errors import CardError
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.grant import Grant
 from fast_agent.trust.question import by_trust, refusal
-from fast_agent.trust.survey import Surveyed, survey
+from fast_agent.trust.survey import Surveyed, effects_of, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.config.layer import FileLayer, Keys
     from fast_agent.errors import TrustError
     from fast_agent.registry.card_root import CardRoot
+    from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect, Holder
     from fast_agent.trust.found_set import FoundSet
     from fast_agent.trust.gate import Gate
@@ -66,15 +67,25 @@ class Admission:
         environ: The environment.
         provider_of: Returns the provider of the model an agent asks; asked once the configuration
             is known.
+        given: Returns what the person gave, but for agents and options.
     """
 
     def __init__(
-        self, gate: Gate, environ: Mapping[str, str], workspace: Path, provider_of: ProviderOf
+        self,
+        gate: Gate,
+        environ: Mapping[str, str],
+        workspace: Path,
+        provider_of: ProviderOf,
+        given: Callable[[], Given],
     ) -> None:
         self._gate = gate
         self._environ = environ
         self._workspace = workspace
         self._provider_of = provider_of
+        self._given = given
+        self._shared: tuple[str, ...] = ()
+        self._tools: frozenset[str] = frozenset()
+        self._receiver: str | None = None
         self._roots: dict[str, CardRoot] = {}
         self._layers: dict[Path, list[FileLayer]] = {}
         self._sets: dict[Path, FoundSet] = {}
@@ -107,15 +118,29 @@ class Admission:
                     names = [card.config.name for card in self._cards_of(found.root)]
                     yield by_trust(names, found.effects).removeprefix("note: ")
 
-    def expect(self, roots: Mapping[str, CardRoot], servers: Iterable[str]) -> None:
+    def expect(
+        self,
+        roots: Mapping[str, CardRoot],
+        servers: Iterable[str],
+        *,
+        tools: Iterable[str] = (),
+        receiver: str | None = None,
+        shared: Iterable[str] = (),
+    ) -> None:
         """Note what a run is about to load, so that one question covers all of a root.
 
         Args:
             roots: The cards, by what they are known by.
             servers: MCP servers that are used whatever cards say.
+            tools: Those of the roots whose agents become tools of the receiver.
+            receiver: The agent that gets tools and servers; None is the default one.
+            shared: Options that reach every agent, such as `--shell`.
         """
         self._roots.update(roots)
         self._wanted_servers |= frozenset(servers)
+        self._tools |= frozenset(tools)
+        self._receiver = receiver or self._receiver
+        self._shared = tuple(dict.fromkeys((*self._shared, *shared)))
 
     def decide_layers(self, layers: Sequence[FileLayer]) -> Mapping[str, FoundPart]:
         """Decide about configuration files nobody named, with the cards beside them."""
@@ -401,20 +426,48 @@ class Admission:
 
     def _describe(self, root: Path) -> FoundSet:
         """Work out what the set of a root would do, from the texts that were read."""
-        return survey(
-            Surveyed(
-                root=root,
-                environ=self._environ,
-                workspace=self._workspace,
-                cards=tuple(self._cards_of(root)),
-                layers=tuple(self._layers.get(root, ())),
-                given_agents=self._given_names(),
-            )
+        return survey(self._surveyed(root))
+
+    def _surveyed(self, root: Path) -> Surveyed:
+        tools = {
+            card.config.name
+            for key in self._tools
+            if key in self._roots
+            for card in self._roots[key].load.cards
+        }
+        return Surveyed(
+            root=root,
+            given=self._all_given(),
+            cards=tuple(self._cards_of(root)),
+            tool_cards=frozenset(tools),
+            layers=tuple(self._layers.get(root, ())),
         )
+
+    def _all_given(self) -> Given:
+        """Return what the person gave, with the agents and the options of this run."""
+        given = self._given()
+        cards = {card.config.name: card.config for card in self._given_cards()}
+        receiver = self._receiver or self._usual_receiver(given)
+        options = tuple(f"--servers {name}" for name in sorted(self._wanted_servers))
+        return replace(
+            given,
+            agents={**cards, **given.agents},
+            options={} if receiver is None or not options else {receiver: options},
+            shared=self._shared,
+            receiver=receiver,
+        )
+
+    def _usual_receiver(self, given: Given) -> str | None:
+        """Return the agent that tools and servers go to where nobody says which."""
+        loads = [root.load for key, root in self._roots.items() if key not in self._tools]
+        card = default_card([card for load in loads for card in load.cards])
+        if card is not None:
+            return card.config.name
+        return next((name for name, one in given.agents.items() if one.default), None)
 
     def _examine(self, root: Path, holder: Holder) -> Iterable[Effect]:
         """Work out the effects of a holder as its files are now."""
-        return [effect for effect in self._describe(root).effects if effect.holder == holder]
+        return effects_of(self._surveyed(root), holder)
 
 
 def _not_default(card: Card) -> Card:

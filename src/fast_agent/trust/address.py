@@ -130,6 +130,14 @@ def origin_in(effect: Effect, environ: Mapping[str, str]) -> tuple[str, str, str
     return found.terms if found.scheme else None
 
 
+def fits_host(pattern: str, host: str) -> bool:
+    """Return whether a host is the one named, or one below `*.name`."""
+    pattern, host = pattern.lower().rstrip("."), host.lower().rstrip(".")
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
+    return host == pattern
+
+
 def _is_number(name: str) -> bool:
     """Return whether a host is an address in an old spelling, such as `2130706433` or `0x7f.1`."""
     return all(re.fullmatch(r"\d+|0x[0-9a-f]*", part) for part in name.split("."))

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.errors import ConfigError
-from fast_agent.trust.effect import EFFECT_KINDS, Effect, Holder, HolderKind
+from fast_agent.trust.effect import ANY_COMMAND, EFFECT_KINDS, Effect, Holder, HolderKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -141,15 +141,17 @@ class Approvals:
             found: The set.
             prose: Whether later changes of text that add no effect are approved too.
 
+        What nobody can approve stays closed, and is not asked about again.
+
         Raises:
-            ConfigError: An effect cannot be approved, or the approval cannot be kept.
+            ConfigError: Nothing of it can be approved, or the approval cannot be kept.
         """
-        for effect in found.effects:
-            if effect.refusal is not None:
-                raise ConfigError(
-                    f"{effect.holder} cannot be approved: {effect.refusal}",
-                    hint=f"change `{effect.place}`",
-                )
+        refused = [effect for effect in found.effects if effect.refusal is not None]
+        if refused and len(refused) == len(found.effects):
+            raise ConfigError(
+                f"{refused[0].holder} cannot be approved: {refused[0].refusal}",
+                hint=f"change `{refused[0].place}`",
+            )
         self._keep(found, "approved", prose=prose)
 
     def decline(self, found: FoundSet) -> None:
@@ -351,14 +353,15 @@ def _this_user() -> int:
 def _compare(found: FoundSet, approval: Approval) -> Standing:
     before = frozenset(approval.effects)
     now = frozenset(found.effects)
+    can_act = frozenset(one for one in found.effects if one.refusal is None)
     if found.digest == approval.digest and now == before:
-        return Standing("approved", now, since=approval.on)
+        return Standing("approved", can_act, since=approval.on)
     rewritten = _rewritten(found, approval)
-    allowed = frozenset(one for one in now & before if one.path not in rewritten)
+    allowed = frozenset(one for one in can_act & before if one.path not in rewritten)
     added = tuple(one for one in found.effects if one not in before)
     gone = tuple(one for one in approval.effects if one not in now)
     if not added and not rewritten:
-        return Standing("approved", now, gone=gone, since=approval.on)
+        return Standing("approved", can_act, gone=gone, since=approval.on)
     return Standing("changed", allowed, added, gone, rewritten, approval.on)
 
 
@@ -389,8 +392,8 @@ def _rewritten(found: FoundSet, approval: Approval) -> tuple[str, ...]:
 
 
 def _words_matter(effect: Effect) -> bool:
-    shell = effect.kind == "run" and effect.holder.kind == "card" and not effect.terms
-    return effect.kind in _PROSE_KINDS or (shell and not effect.files)
+    shell = effect.kind == "run" and effect.subject.startswith(ANY_COMMAND)
+    return effect.kind in _PROSE_KINDS or shell
 
 
 def _as_new(found: FoundSet, standing: Standing) -> Standing:

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.config.settings import NO_SETTINGS
+from fast_agent.errors import ModelError
+from fast_agent.text.environment import with_defaults
 from fast_agent.trust.digest import code_digests, file_digest
 
 if TYPE_CHECKING:
@@ -132,6 +134,21 @@ class Context:
     digests: dict[Path, str | None] = field(
         default_factory=dict[Path, "str | None"], repr=False, compare=False
     )
+
+    def model(self, text: str) -> ParsedModel | None:
+        """Take a model spec apart, as it is where no variable with a default is set.
+
+        Returns:
+            The spec; None where it is not one, or cannot be read before its variables have values.
+        """
+        if text not in self.parsed:
+            aliases = {**self.given.settings.model_aliases, **self.aliases}
+            plain = {name: with_defaults(spec) for name, spec in aliases.items()}
+            try:
+                self.parsed[text] = self.given.parse_model(with_defaults(text), plain)
+            except ModelError:
+                self.parsed[text] = None
+        return self.parsed[text]
 
     def code(self, folder: Path) -> Mapping[str, str] | None:
         """Return the digests of the Python files of a directory, computed once."""

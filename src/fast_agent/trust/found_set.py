@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.trust.effect import Effect
+    from fast_agent.trust.origin import Root
 
 
 def _empty() -> Mapping[str, str]:
@@ -33,6 +34,7 @@ class FoundSet:
         owner: The user its files belong to, by name, where that is not the person; else None.
         is_open: Whether everyone may write to it. With an owner, or where it is open, the set gives
             nothing until it is approved, not even plain cards.
+        place: What counts as inside the root; None for all below it.
     """
 
     root: Path
@@ -42,6 +44,7 @@ class FoundSet:
     models: Mapping[str, str] = field(default_factory=_empty, hash=False)
     owner: str | None = None
     is_open: bool = False
+    place: Root | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_strange(self) -> bool:

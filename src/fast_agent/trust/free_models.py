@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fast_agent.config.providers import PROVIDERS, is_own_host
 from fast_agent.trust.address import address_of
-from fast_agent.trust.site import parsed_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +50,7 @@ def destination(context: Context, model: str | None) -> tuple[str, str]:
         Words for people, and the host; the host is empty where it is not known, or is none.
     """
     text = model or context.default_model or context.given.default_model
-    parsed = parsed_model(context, text)
+    parsed = context.model(text)
     if parsed is None:
         return "the model", ""
     if parsed.provider not in PROVIDERS:
@@ -91,7 +90,7 @@ def talking(cards: Iterable[Card], context: Context) -> dict[str, str]:
         text = written if isinstance(written, str) else None
         text = text or context.default_model or context.given.default_model
         if text not in keyed:
-            parsed = parsed_model(context, text)
+            parsed = context.model(text)
             cloud = parsed is not None and parsed.provider in PROVIDERS
             keyed[text] = cloud and parsed is not None and has_key(parsed.provider, context.given)
         if keyed[text] and "api_key" not in values:

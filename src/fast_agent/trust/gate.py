@@ -125,6 +125,8 @@ class Gate:
             everything=self.policy.everything,
             examine=examine,
             current=lambda: self.allowed(found),
+            place=found.place,
+            environ=self._environ,
         )
 
     def allowed(self, found: FoundSet) -> frozenset[Effect]:

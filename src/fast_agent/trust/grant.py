@@ -6,16 +6,23 @@ import os
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
 
 from fast_agent.errors import TrustError
+from fast_agent.text.environment import UnsetVariableError, expand, has_variable
+from fast_agent.trust.address import origin_in
 from fast_agent.trust.effect import Holder
 from fast_agent.trust.origin import Root
+from fast_agent.trust.site import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from fast_agent.trust.effect import Effect
+
+
+_NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,7 @@ class Grant:
             nothing to examine.
         current: Returns the effects that are allowed at that moment, since approvals can be
             revoked; None keeps to `effects`.
+        environ: The environment, for addresses and paths that were approved as `${NAME}`.
     """
 
     root: Path
@@ -41,6 +49,9 @@ class Grant:
         default=None, repr=False, compare=False
     )
     current: Callable[[], frozenset[Effect]] | None = field(default=None, repr=False, compare=False)
+    environ: Mapping[str, str] = field(
+        default_factory=lambda: _NO_VARIABLES, repr=False, compare=False
+    )
 
     def allows(self, effect: Effect) -> bool:
         """Return whether an effect is allowed."""
@@ -123,7 +134,8 @@ class Grant:
         if self.everything:
             return
         place = origin_of(url)
-        if not any(effect.kind == "connect" and effect.terms == place for effect in self._now()):
+        connects = (effect for effect in self._now() if effect.kind == "connect")
+        if not any(origin_in(effect, self.environ) == place for effect in connects):
             scheme, host, port = place
             raise TrustError(
                 f"no connection to `{scheme}://{host}:{port}`: it was not approved",
@@ -131,8 +143,19 @@ class Grant:
             )
 
     def _may_read(self, real: Path) -> bool:
-        allowed = {one.subject for one in self._now() if one.kind == "read"}
+        allowed = {self._subject(one) for one in self._now() if one.kind == "read"}
         return any(self._inside.name(one) in allowed for one in (real, *real.parents))
+
+    def _subject(self, effect: Effect) -> str:
+        """Return the path of an effect, with variables looked up now."""
+        if not has_variable(effect.subject):
+            return effect.subject
+        try:
+            text = expand(effect.subject, self.environ)
+        except UnsetVariableError:
+            return ""
+        place = placed(text, self.root)
+        return "" if place is None else self._inside.name(place)
 
     @property
     def _inside(self) -> Root:

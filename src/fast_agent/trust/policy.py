@@ -13,7 +13,7 @@ from fast_agent.config.reading import Reader, built
 from fast_agent.config.trust import NO_TRUST, TRUST
 from fast_agent.errors import ConfigError
 from fast_agent.text.span import Span
-from fast_agent.trust.reach import fits_host
+from fast_agent.trust.address import fits_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

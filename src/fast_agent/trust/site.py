@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fast_agent.config.model_query import QUERY_KEYS
-from fast_agent.config.providers import PROVIDERS
-from fast_agent.errors import ModelError
+from fast_agent.config.providers import PROVIDERS, is_own_host
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.trust.address import address_of
 from fast_agent.trust.effect import Effect
+from fast_agent.trust.free_models import has_key
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.programs import (
     MAX_BYTES,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from fast_agent.text.json_value import JsonValue
     from fast_agent.trust.address import Address
-    from fast_agent.trust.context import Context, ParsedModel
+    from fast_agent.trust.context import Context
     from fast_agent.trust.effect import EffectKind, Holder
 
 Keys: TypeAlias = "tuple[str | int, ...]"
@@ -39,7 +39,7 @@ PATH_IN_VARIABLE: Final = "the path is in a variable of your environment"
 PROGRAM_IN_VARIABLE: Final = "the program is named by a variable; name it by its path"
 TARGET_IN_VARIABLE: Final = "a variable decides whether it is an address or a program"
 CODE_IN_VARIABLE: Final = "the file is named by a variable, so that nobody can have read it"
-OUTSIDE: Final = "it is outside of the project, where nothing found may write"
+OUTSIDE: Final = "it is outside the project, where nothing found may write"
 HIDDEN: Final = "it is a hidden file or looks like a secret, which nothing found may write"
 TOO_LARGE: Final = (
     f"the model file has more than {MAX_BYTES >> 20} MiB; move it out of the project, or name it "
@@ -268,7 +268,8 @@ class Site:
     ) -> Effect | None:
         root = self.context.root
         if has_variable(text):
-            return self.effect(kind, text, keys, near=text, notes=(PATH_IN_VARIABLE,))
+            subject = text if text[:1] in {"$", "/", "~"} else self._below(text)
+            return self.effect(kind, subject, keys, near=text, notes=(PATH_IN_VARIABLE,))
         place = placed(text, self.directory)
         if place is None:
             return None
@@ -281,6 +282,11 @@ class Site:
             return None
         return self.effect(kind, root.name(place), keys, near=text)
 
+    def _below(self, text: str) -> str:
+        """Return a path with variables as it is from the root."""
+        folder = self.context.root.name(self.directory)
+        return text if folder == "." else f"{folder}/{text}"
+
     def model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:
         """Yield what a model spec does: files it names, a provider without a key of the person.
 
@@ -289,7 +295,7 @@ class Site:
             keys: The value it stands in.
             directory: Where relative files of it start, absolute.
         """
-        parsed = parsed_model(self.context, text)
+        parsed = self.context.model(text)
         if parsed is None:
             yield from self._unread_model(text, keys, directory)
             return
@@ -299,11 +305,10 @@ class Site:
         if options.file is not None:
             yield from self._at(directory).reads(options.file, keys)
         provider = PROVIDERS.get(parsed.provider)
-        if provider is not None and not provider.key_required and provider.hosts:
-            from fast_agent.trust.free_models import has_key
-
-            if not has_key(provider.name, self.context.given):
-                yield self.connect(address_of(f"https://{provider.hosts[0]}"), keys, near=text)
+        if provider is None or provider.key_required or not provider.hosts:
+            return
+        if not has_key(provider.name, self.context.given):
+            yield self.connect(address_of(f"https://{provider.hosts[0]}"), keys, near=text)
 
     def _unread_model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:
         """Look at the query of a spec that cannot be read before its variables have values."""
@@ -363,24 +368,6 @@ class Site:
         return Site(self.context, self.holder, self.path, directory, self.line_of)
 
 
-def parsed_model(context: Context, text: str) -> ParsedModel | None:
-    """Take a model spec apart, as it is where no variable with a default is set.
-
-    Returns:
-        The spec; None where it is not one, or cannot be read before its variables have values.
-    """
-    known = context.parsed
-    if text not in known:
-        given = context.given
-        aliases = {**given.settings.model_aliases, **context.aliases}
-        plain = {name: with_defaults(spec) for name, spec in aliases.items()}
-        try:
-            known[text] = given.parse_model(with_defaults(text), plain)
-        except ModelError:
-            known[text] = None
-    return known[text]
-
-
 def masked(value: str, name: str = "") -> str:
     """Return a word of a command line as approvals hold it: what looks like a secret as its digest.
 
@@ -415,8 +402,6 @@ def placed(text: str, directory: Path) -> Path | None:
 
 def _is_foreign_key(name: str, host: str) -> bool:
     """Return whether a variable holds a provider's key, and goes to another host than its own."""
-    from fast_agent.config.providers import is_own_host
-
     owners = [one.name for one in PROVIDERS.values() if name in one.key_variables]
     return bool(owners) and not any(is_own_host(one, host) for one in owners)
 

@@ -93,6 +93,7 @@ def survey(parts: Surveyed) -> FoundSet:
         talking(parts.cards, context),
         whose.owner,
         whose.open_path is not None,
+        context.root,
     )
 
 
