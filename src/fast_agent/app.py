@@ -23,11 +23,8 @@ from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
-from fast_agent.trust.context import Given
-from fast_agent.trust.gate import Gate, TrustOptions
-from fast_agent.trust.grant import Grant, origin_of
+from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
 from fast_agent.trust.origin import root_of
-from fast_agent.trust.question import at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -50,6 +47,8 @@ if TYPE_CHECKING:
     from fast_agent.text.redaction import Redactor
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
+    from fast_agent.trust.context import Given
+    from fast_agent.trust.grant import Grant
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +85,7 @@ class FastAgent:
         self._live_roots: Reloader | None = None
         self._extra_servers: list[ServerSpec] = []
         home = home_directory(self._environ)
-        options = TrustOptions(asker=at_terminal) if trust is None else trust
+        options = TrustOptions(asker=ask_at_terminal) if trust is None else trust
         self.gate = Gate(home, self._cwd, self._environ, options)
         self.admission = Admission(
             self.gate, self._environ, self._cwd, self._provider_of, self._given
@@ -288,7 +287,11 @@ class FastAgent:
             What was read, by what it is known by.
         """
         key = self._reader.key
-        strange = {key(path): Grant(root or root_of(self._cwd / path)) for path in found}
+        strange: dict[str, Grant] = {}
+        for path in found:
+            from fast_agent.trust.grant import Grant
+
+            strange[key(path)] = Grant(root or root_of(self._cwd / path))
         strange = {one: grant for one, grant in strange.items() if not self.gate.owns(grant.root)}
         wanted = [path for path in (*cards, *tools) if key(path) not in self._read]
         self._read |= read_roots(
@@ -309,6 +312,7 @@ class FastAgent:
         """Return what the person gave, which found sets may reach and are compared with."""
         from fast_agent.models.selection import MODEL_VARIABLE
         from fast_agent.models.spec import parse_model_spec
+        from fast_agent.trust.context import Given
 
         person = self._person
         environ = self._environ
@@ -597,6 +601,8 @@ class FastAgent:
                 "cards from web addresses are not fetched only to be looked at",
                 hint="save the card and name the file",
             )
+        from fast_agent.trust.grant import origin_of
+
         place = origin_of(address)
 
         def check(url: str) -> None:

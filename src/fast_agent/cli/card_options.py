@@ -10,8 +10,7 @@ from fast_agent.cli import wanted
 from fast_agent.cli.dump import wants_dump
 from fast_agent.cli.loading import expect_cards, load_cards
 from fast_agent.cli.output import hide_in_errors
-from fast_agent.trust.gate import TrustOptions
-from fast_agent.trust.question import at_terminal
+from fast_agent.trust.gate import TrustOptions, ask_at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,5 +107,5 @@ class CardOptions:
             everything=self.trust,
             without_found=self.no_found,
             passive=wants_dump(self),
-            asker=at_terminal,
+            asker=ask_at_terminal,
         )

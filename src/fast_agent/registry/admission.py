@@ -15,9 +15,6 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.trust_rules import CHANGED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
 from fast_agent.text.environment import VariableNames
-from fast_agent.trust.grant import Grant
-from fast_agent.trust.question import by_trust, refusal
-from fast_agent.trust.survey import Surveyed, effects_of, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +30,8 @@ if TYPE_CHECKING:
     from fast_agent.trust.effect import Effect, Holder
     from fast_agent.trust.found_set import FoundSet
     from fast_agent.trust.gate import Gate
+    from fast_agent.trust.grant import Grant
+    from fast_agent.trust.survey import Surveyed
 
     ProviderOf = Callable[[AgentConfig], str | None]
 
@@ -112,7 +111,9 @@ class Admission:
         """Yield a line for each part that is left out, and for what `--trust` lets act."""
         for one in (*self._settings.values(), *self._servers.values(), *self.left_out.values()):
             yield one.line
-        if self._gate.policy.everything:
+        if self._sets and self._gate.policy.everything:
+            from fast_agent.trust.question import by_trust
+
             for found in self._sets.values():
                 if found.effects:
                     names = [card.config.name for card in self._cards_of(found.root)]
@@ -224,6 +225,8 @@ class Admission:
 
     def refused(self, one: LeftOut, name: str | None) -> TrustError:
         """Make the error for what is left out."""
+        from fast_agent.trust.question import refusal
+
         return refusal(one.found, one.effects, agent=name)
 
     def check_use(self, config: AgentConfig) -> None:
@@ -294,6 +297,8 @@ class Admission:
                 yield from (card for card in root.load.cards if card.config.source not in given)
 
     def _part(self, layer: FileLayer, root: Path) -> FoundPart:
+        from fast_agent.trust.grant import Grant
+
         options = self._gate.options
         value = layer.document.value
         if options.without_found:
@@ -360,6 +365,8 @@ class Admission:
 
     def _own_reason(self, card: Card, grant: object) -> LeftOut | None:
         config = card.config
+        from fast_agent.trust.grant import Grant
+
         if not isinstance(grant, Grant):
             return None
         found = self._sets[grant.root]
@@ -426,6 +433,8 @@ class Admission:
 
     def _describe(self, root: Path) -> FoundSet:
         """Work out what the set of a root would do, from the texts that were read."""
+        from fast_agent.trust.survey import survey
+
         return survey(self._surveyed(root))
 
     def _surveyed(self, root: Path) -> Surveyed:
@@ -435,6 +444,8 @@ class Admission:
             if key in self._roots
             for card in self._roots[key].load.cards
         }
+        from fast_agent.trust.survey import Surveyed
+
         return Surveyed(
             root=root,
             given=self._all_given(),
@@ -467,6 +478,8 @@ class Admission:
 
     def _examine(self, root: Path, holder: Holder) -> Iterable[Effect]:
         """Work out the effects of a holder as its files are now."""
+        from fast_agent.trust.survey import effects_of
+
         return effects_of(self._surveyed(root), holder)
 
 

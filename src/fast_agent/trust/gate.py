@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fast_agent.config.file_names import CONFIG_NAMES
-from fast_agent.trust.approvals import Approvals
-from fast_agent.trust.earlier_approvals import EarlierApprovals
-from fast_agent.trust.grant import Grant
 from fast_agent.trust.origin import home_fault
-from fast_agent.trust.policy import read_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,9 +15,11 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.card import Card
     from fast_agent.text.source import Signature
-    from fast_agent.trust.approvals import Standing
+    from fast_agent.trust.approvals import Approvals, Standing
+    from fast_agent.trust.earlier_approvals import EarlierApprovals
     from fast_agent.trust.effect import Effect, Holder
     from fast_agent.trust.found_set import FoundSet
+    from fast_agent.trust.grant import Grant
     from fast_agent.trust.policy import Policy
     from fast_agent.trust.question import Asker
 
@@ -59,13 +58,25 @@ class Gate:
         self._home = home
         self._environ = environ
         self.fault = home_fault(home, cwd=cwd, roots=(cwd,))
-        self.approvals = Approvals(home, readable=self.fault is None)
-        self._earlier = EarlierApprovals(home, readable=self.fault is None)
         self._covered: dict[str, frozenset[Effect]] = {}
         self._policy: Policy | None = None
         self._once: set[str] = set()
         self._asked: set[Path] = set()
         self._seen: Signature | None = None
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        """What the person answered about found sets."""
+        # Most runs find nothing and need none of this: it is imported with the first found set.
+        from fast_agent.trust.approvals import Approvals
+
+        return Approvals(self._home, readable=self.fault is None)
+
+    @cached_property
+    def _earlier(self) -> EarlierApprovals:
+        from fast_agent.trust.earlier_approvals import EarlierApprovals
+
+        return EarlierApprovals(self._home, readable=self.fault is None)
 
     @property
     def policy(self) -> Policy:
@@ -75,6 +86,8 @@ class Gate:
             ConfigError: A policy is wrong.
         """
         if self._policy is None:
+            from fast_agent.trust.policy import read_policy
+
             files = () if self.fault is not None else (self._home / name for name in CONFIG_NAMES)
             own = next((file for file in files if file.is_file()), None)
             self._policy = read_policy(own, self._environ, everything=self.options.everything)
@@ -111,6 +124,7 @@ class Gate:
             workspace: The directory the program works in.
         """
         from fast_agent.text.source import signature_at
+        from fast_agent.trust.grant import Grant
 
         self._seen = signature_at(str(self.approvals.path))
         if cards and workspace is not None and self._earlier:
@@ -167,3 +181,10 @@ class Gate:
         if reply == "always":
             self.approvals.approve(found)
         return True
+
+
+def ask_at_terminal(approvals: Approvals) -> Asker | None:
+    """Return what asks the person at the terminal; None where there is none."""
+    from fast_agent.trust.question import at_terminal
+
+    return at_terminal(approvals)
