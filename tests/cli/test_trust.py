@@ -282,3 +282,26 @@ def test_earlier_approvals_are_listed_and_revoked(run: Run, card: Path, tmp_path
     assert run("trust", "--list").out == f"earlier   {card}\n"
     assert run("trust", "--revoke", ".fast-agent/agent-cards").out == f"revoked {card}\n"
     assert run(*CALL).code == 3
+
+
+@pytest.mark.spec("TR-C3.1")
+def test_a_project_has_no_say_in_who_is_trusted(run: Run, card: Path, project: Path) -> None:
+    config = project / "fastagent.config.yaml"
+    config.write_text(f"trust: {{own: ['{project}']}}\n")
+    refused = run(*CALL)
+    assert (refused.code, refused.codes) == (1, ["FA305"])
+    assert "counts in the configuration of your home only" in refused.err
+    assert run(*CALL, "--config-path", config).codes == ["FA305"]
+
+
+@pytest.mark.spec("TR-E1.4")
+def test_a_found_card_reaches_the_shell_of_the_person_only_once_approved(
+    run: Run, write_card: WriteCard
+) -> None:
+    write_card(CARD)
+    plain = ("go", "-q", "--model", "passthrough", "-m", "hi")
+    assert run(*plain).out == "hi\n"
+    refused = run(*plain, "--shell")
+    assert refused.code == 3
+    assert "`--shell` reaches agent `ann`" in refused.err
+    assert run(*plain, "--shell", "--trust").out == "hi\n"

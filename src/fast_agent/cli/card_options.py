@@ -58,6 +58,7 @@ class CardOptions:
                 servers=self.servers,
                 multi_card=self.multi_card,
                 model=self.model,
+                shared=("--shell",) if self.shell else (),
             )
         with faults.kept():
             wanted.check_servers(program, self.servers)

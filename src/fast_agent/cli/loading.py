@@ -63,6 +63,7 @@ def expect_cards(
     servers: Sequence[str] = (),
     multi_card: bool = False,
     model: str | None = None,
+    shared: Sequence[str] = (),
 ) -> None:
     """Read what a command is about to load, before the configuration beside it is decided about.
 
@@ -73,6 +74,7 @@ def expect_cards(
         servers: MCP servers that were named.
         multi_card: Whether a file may hold several cards.
         model: The model of every agent, or None.
+        shared: Options that reach every agent, such as `--shell`.
     """
     found_agents, found_tools, found = found_cards(program, cards, tools)
     program.expect(
@@ -83,6 +85,7 @@ def expect_cards(
         found=found,
         optional=found,
         model=model,
+        shared=shared,
     )
 
 

@@ -17,6 +17,7 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.reading import Reader, built
 from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
+from fast_agent.diagnostics.config_rules import WRONG_CONFIG_VALUE
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def load_settings(
         part = decided.get(layer.path)
         reader = Reader(layer, layer.directory, environ if part is None else part.environ)
         value = layer.document.value
+        if layer.directory != home and layer.has(("trust",)):
+            problems.append(_policy_elsewhere(layer))
         value = value if part is None else _without(value, part.left_out)
         tree = _merged(tree, reader.tree(SETTINGS, value))
         problems.extend(reader.problems)
@@ -108,6 +111,15 @@ def load_settings(
     if problems:
         raise _refusal(_in_order(problems, layers))
     return _settings(tree, servers, tuple(layers), found.warnings)
+
+
+def _policy_elsewhere(layer: FileLayer) -> Diagnostic:
+    """Refuse a policy in any file but that of the home: a project must not decide about itself."""
+    return layer.place(("trust",), key=True).problem(
+        WRONG_CONFIG_VALUE,
+        "`trust` counts in the configuration of your home only",
+        "move it there, or take it out",
+    )
 
 
 def _files(
