@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 from acp import RequestError
-from tests.acp.editor_world import connected, write_card
+from tests.acp.editor_world import PROGRAM, Editor, connected, started, work, write_card
 
 from fast_agent.acp import server
 from fast_agent.sessions.store import SessionStore
@@ -210,3 +212,44 @@ async def test_there_is_room_for_so_many(tmp_path: Path, monkeypatch: pytest.Mon
             await there.open()
         await there.agent.close_session(session_id=first)
         assert (await there.prompt((await there.open()).session_id, "on")).stop_reason == "end_turn"
+
+
+@pytest.mark.spec("TR-G8.1")
+async def test_a_session_goes_on_with_agents_that_may_do_more_only_once_the_person_agreed(
+    tmp_path: Path,
+) -> None:
+    cards = work(tmp_path) / ".fast-agent" / "agent-cards"
+    cards.mkdir(parents=True)
+    card = cards / "a.md"
+    card.write_text("---\nmodel: passthrough\n---\nHi.\n")
+    async with started(tmp_path) as there:
+        session = (await there.open()).session_id
+        await there.prompt(session, "hello")
+    card.write_text("---\nmodel: passthrough\nshell: true\n---\nHi.\n")
+    environ = {**os.environ, "FAST_AGENT_HOME": str(there.home), "HOME": str(there.home)}
+    await anyio.run_process([str(PROGRAM), "trust", "--yes"], cwd=there.cwd, env=environ)
+    editor = Editor(choose=None)
+    async with started(tmp_path, editor=editor) as there:
+        await there.agent.load_session(cwd=str(there.cwd), session_id=session)
+        assert editor.asked == [], "opening it asks nothing"
+        with pytest.raises(RequestError, match="its agents may do more than when it was kept"):
+            await there.prompt(session, "again")
+        (asked,) = editor.asked
+        assert asked["options"] == ["Go on", "No"]
+        shown = asked["toolCall"]["content"][0]["content"]["text"]
+        assert "any command the model chooses" in shown
+        editor.choose = "reject_once"
+        with pytest.raises(RequestError, match="nothing was sent"):
+            await there.prompt(session, "again")
+        editor.choose = "allow_once"
+        await there.prompt(session, "again")
+        await there.prompt(session, "once more")
+        assert len(editor.asked) == 3
+        assert editor.said().endswith("againonce more")
+    async with started(tmp_path, editor=editor) as there:
+        await there.agent.resume_session(cwd=str(there.cwd), session_id=session)
+        await there.prompt(session, "later")
+        assert len(editor.asked) == 3, "it is not asked about again"
+    _, state = SessionStore(there.home).read(session)
+    texts = [message.text for message in state.history("a") or []]
+    assert texts[::2] == ["hello", "again", "once more", "later"]

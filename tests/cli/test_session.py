@@ -45,7 +45,7 @@ def test_resume_goes_on_with_the_newest_of_the_directory_or_the_one_named(
     monkeypatch.chdir(other)
     refused = run(*GO, "--resume", "-m", "x")
     assert (refused.code, refused.out) == (1, "")
-    assert "no session began in this directory" in refused.err
+    assert "no session of this project began in this directory" in refused.err
     assert run(*GO, "--resume", first, "-m", "two").code == 0
     monkeypatch.chdir(project)
     assert run(*GO, "--resume", "-m", "three", "--results", "all.json").code == 0

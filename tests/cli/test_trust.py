@@ -229,6 +229,75 @@ def test_a_person_at_the_terminal_is_asked_once(
     assert again.returncode == later
 
 
+KEPT = ("go", "-q", "--model", "passthrough", "-m")
+
+
+@pytest.mark.spec("TR-G8.1")
+def test_a_session_goes_on_with_agents_that_may_do_more_only_once_a_person_agreed(
+    run: Run, write_card: WriteCard, project: Path
+) -> None:
+    write_card(CARD)
+    assert run(*KEPT, "one", "--session").code == 0
+    write_card(CARD, "shell: true")
+    approve(run)
+    assert run(*KEPT, "new", "--session").code == 0, "a session that begins now asks nothing"
+    (first,) = [one["id"] for one in run("session", "list", "--format", "json").json[1:]]
+    resumed = (*KEPT, "two", "--resume", first)
+    refused = run(*resumed)
+    assert (refused.code, refused.out) == (3, "")
+    assert f"session `{first}`: its agents may do more than when it was kept" in refused.err
+    assert "+ run      any command the model chooses" in refused.err
+    assert f"{CARD}:" in refused.err
+    assert "nothing was sent" in refused.err
+    assert run(*resumed, "--trust").out == "two\n"
+    assert run(*resumed).code == 3, "--trust is for once"
+    for answer, code, out in (("n", 3, ""), ("", 3, ""), ("y", 0, "two")):
+        asked, done, printed = at_terminal(project, answer, *resumed)
+        assert "any command the model chooses" in asked
+        assert (done, printed.strip()) == (code, out)
+    assert run(*resumed).out == "two\n", "it is not asked about again"
+    write_card(CARD)
+    assert run(*resumed).out == "two\n", "fewer effects ask nothing"
+
+
+@pytest.mark.spec("TR-G8.1", "TR-G8.2")
+def test_a_session_of_another_project_goes_on_only_once_a_person_agreed(
+    run: Run, write_card: WriteCard, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_card(CARD)
+    write_card(f"other/{CARD}")
+    other = project / "other"
+    assert run(*KEPT, "one", "--session").code == 0
+    monkeypatch.chdir(other)
+    assert "no session" in run(*KEPT, "two", "--resume").err
+    (kept,) = [one["id"] for one in run("session", "list", "--format", "json").json]
+    refused = run(*KEPT, "two", "--resume", kept)
+    assert (refused.code, refused.out) == (3, "")
+    assert f"session `{kept}` belongs to `{project}`, and this is `{other}`" in refused.err
+    assert f"hint: resume it in `{project}`" in refused.err
+    copied = run("session", "fork", kept).out.split()[0]
+    assert run(*KEPT, "two", "--resume", copied).code == 3, "a copy belongs where it came from"
+    _, done, printed = at_terminal(other, "y", *KEPT, "two", "--resume", kept)
+    assert (done, printed) == (0, "two\n")
+    monkeypatch.chdir(project)
+    assert run(*KEPT, "three", "--resume", kept).out == "three\n"
+
+
+@pytest.mark.spec("TR-G8.2")
+def test_resume_takes_no_session_that_began_here_before_it_was_part_of_a_project(
+    run: Run, write_card: WriteCard, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = project / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert run(*KEPT, "one", "--session").code == 0
+    assert run(*KEPT, "two", "--resume").out == "two\n"
+    (project / "fastagent.config.yaml").write_text("default_model: passthrough\n")
+    refused = run(*KEPT, "three", "--resume")
+    assert (refused.code, refused.out) == (1, "")
+    assert "no session" in refused.err
+
+
 def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, str]:
     """Run the command at a terminal of its own, and answer its question.
 

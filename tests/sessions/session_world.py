@@ -11,21 +11,25 @@ from fast_agent.sessions.event import MessageAdded, ToolAnswered, TurnBegan, Tur
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from fast_agent.sessions.event import Place, SessionEvent
     from fast_agent.sessions.session import Session
+    from fast_agent.trust.found_set import Provenance
 
 START = 1_790_000_000.0
 
 
-def store_in(home: Path) -> SessionStore:
+def store_in(home: Path, *, provenance: Callable[[], Provenance] | None = None) -> SessionStore:
     """Make a store whose clock gains a second at every look, and whose ids are counted."""
     seconds = count()
     numbers = count(1)
     return SessionStore(
-        home, now=lambda: START + next(seconds), token=lambda: f"{next(numbers):08x}"
+        home,
+        now=lambda: START + next(seconds),
+        token=lambda: f"{next(numbers):08x}",
+        provenance=provenance,
     )
 
 

@@ -6,17 +6,23 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.sessions.session_world import plain_turn, store_in, texts, tool_turn, write
 
-from fast_agent.errors import SessionError
+from fast_agent.errors import SessionError, TrustError
 from fast_agent.sessions.integrity import FACTS_SUM, SEAL, add_sums
 from fast_agent.sessions.schema import APPLICATION_ID, STEPS, bring_up, version_of
+from fast_agent.sessions.session import SessionSets
+from fast_agent.trust.effect import Effect, Holder
+from fast_agent.trust.found_set import FoundSet, Provenance
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fast_agent.sessions.session import SetChange
 
 
 def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> None:
@@ -52,6 +58,91 @@ def test_the_list_tells_titles_turns_and_places_the_newest_first(tmp_path: Path)
     assert store.latest() == new.id
     assert store.latest(tmp_path) == old.id
     assert store.latest(tmp_path / "elsewhere") is None
+
+
+def run_of(root: Path, *effects: str, digest: str = "sha256:1") -> Provenance:
+    """The found sets of a run, with agents that may run some programs."""
+    holder = Holder("card", "ann")
+    runs = [Effect("run", one, holder, "ann.md") for one in effects]
+    found = Provenance.of(root, [FoundSet(root)], runs)
+    return replace(found, digest=digest)
+
+
+@pytest.mark.spec("TR-G8.1")
+def test_a_session_keeps_root_and_digest_of_its_set(tmp_path: Path) -> None:
+    now = run_of(tmp_path, "ls")
+    store = store_in(tmp_path, provenance=lambda: now)
+    with store.create() as begun:
+        write(begun, plain_turn("a", "one", "1"))
+    with store.open(begun.id) as again:
+        assert again.facts.brought == SessionSets.now(now)
+    first, now = now, run_of(tmp_path, "ls", "rm", digest="sha256:2")
+    seen: list[SetChange] = []
+    with pytest.raises(TrustError, match="its agents may do more than when it was kept"):
+        store.open(begun.id)
+    with pytest.raises(TrustError, match=r"\+ run      rm"):
+        store.open(begun.id, agree=lambda change: bool(seen.append(change)))
+    assert [effect.subject for effect in seen[0].added] == ["rm"]
+    with store_in(tmp_path).open(begun.id) as plain:
+        assert plain.facts.brought == SessionSets.now(first), "what runs no agents changes nothing"
+    with store.open(begun.id, agree=lambda _: True) as agreed:
+        assert agreed.facts.brought == SessionSets.now(now)
+    now = run_of(tmp_path, "ls", digest="sha256:3")
+    with store.open(begun.id) as fewer:
+        write(fewer, plain_turn("b", "two", "2"))
+    now = run_of(tmp_path, "ls", "rm", digest="sha256:2")
+    with store.open(begun.id) as known:
+        assert known.facts.brought == SessionSets.now(now)
+    store_in(tmp_path).list(check=True)
+
+
+@pytest.mark.spec("TR-G8.1", "TR-G8.2")
+def test_copies_of_a_session_belong_where_it_belongs(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    now = run_of(there, "ls")
+    store = store_in(tmp_path, provenance=lambda: now)
+    with store.create(cwd=here) as begun:
+        write(begun, plain_turn("a", "one", "1"))
+    now = run_of(here)
+    with store.fork(begun.id) as forked:
+        assert forked.facts.brought == begun.facts.brought
+    with store.salvage(begun.id)[0] as salvaged:
+        assert salvaged.facts.brought == begun.facts.brought
+    for one in (begun, forked, salvaged):
+        with pytest.raises(TrustError, match=f"belongs to `{there}`, and this is `{here}`"):
+            store.open(one.id)
+    assert store.latest(here) is None
+    now = run_of(there)
+    assert store.latest(here) == salvaged.id
+    store.open(begun.id).close()
+
+
+@pytest.mark.spec("TR-G8.1", "TR-G8.2")
+def test_a_session_from_before_its_set_was_kept_is_resumed_as_before(tmp_path: Path) -> None:
+    with store_in(tmp_path).create(cwd=tmp_path) as old:
+        write(old, plain_turn("a", "one", "1"))
+    assert old.facts.brought is None
+    now = run_of(tmp_path / "elsewhere", "ls")
+    store = store_in(tmp_path, provenance=lambda: now)
+    assert store.latest(tmp_path) == old.id
+    with store.open(old.id) as resumed:
+        assert resumed.facts.brought == SessionSets.now(now), "from now on it is kept"
+    now = run_of(tmp_path / "elsewhere", "ls", "rm")
+    with pytest.raises(TrustError, match="may do more"):
+        store.open(old.id)
+
+
+@pytest.mark.spec("TR-G8.1")
+def test_where_no_project_takes_part_a_session_is_resumed_anywhere(tmp_path: Path) -> None:
+    now = Provenance(tmp_path / "there")
+    store = store_in(tmp_path, provenance=lambda: now)
+    store.create().close()
+    (kept,) = [one.id for one in store.list()]
+    now = Provenance(tmp_path / "here")
+    store.open(kept).close()
+    now = run_of(tmp_path / "here")
+    with pytest.raises(TrustError, match="belongs to"):
+        store.open(kept)
 
 
 def test_a_home_without_sessions_lists_none_and_is_left_alone(tmp_path: Path) -> None:

@@ -61,6 +61,30 @@ class ClientHuman:
         except ClientRefused:
             return _AWAY
 
+    async def confirm(self, title: str, text: str, *, yes: str) -> bool:
+        """Ask whether to go on with something; no answer is a no.
+
+        Args:
+            title: The question, in one line.
+            text: What it is about.
+            yes: The name of the option that agrees.
+        """
+        options: list[JsonValue] = [
+            {"optionId": "yes", "name": yes, "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"},
+        ]
+        shown: JsonObject = {
+            "toolCallId": f"question-{next(self._numbers)}",
+            "title": title,
+            "kind": "other",
+            "status": "pending",
+            "content": [{"type": "content", "content": text_block(text)}],
+        }
+        try:
+            return await self._chosen(shown, options, ("yes", "no")) == "yes"
+        except ClientRefused:
+            return False
+
     async def _open(self, message: str, url: str) -> HumanAnswer:
         if not self._client.links:
             return _AWAY
@@ -96,16 +120,22 @@ class ClientHuman:
             "status": "pending",
             "content": [{"type": "content", "content": text_block(message)}],
         }
+        offered = tuple([str(at) for at in range(len(values))])
+        chosen = await self._chosen(shown, options, offered)
+        if chosen is None:
+            return _AWAY
+        return HumanAnswer(action="accept", content={field.name: values[int(chosen)][0]})
+
+    async def _chosen(
+        self, shown: JsonObject, options: list[JsonValue], offered: tuple[str, ...]
+    ) -> str | None:
+        """Ask with options; returns the id of the one that was chosen, or None."""
         answer = await self._peer.request(
             "session/request_permission",
             {"sessionId": self._session_id, "toolCall": shown, "options": options},
         )
         outcome = answer.get("outcome")
-        offered = tuple([str(at) for at in range(len(values))])
-        chosen = chosen_option(outcome if isinstance(outcome, Mapping) else {}, offered)
-        if chosen is None:
-            return _AWAY
-        return HumanAnswer(action="accept", content={field.name: values[int(chosen)][0]})
+        return chosen_option(outcome if isinstance(outcome, Mapping) else {}, offered)
 
 
 def _answer(answer: JsonObject) -> HumanAnswer:

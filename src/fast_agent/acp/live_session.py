@@ -18,7 +18,7 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from fast_agent.acp.requests import Work
@@ -62,6 +62,8 @@ class LiveSession:
         updates: Tells the client what happens.
         changed: Called when cards were loaded or reloaded, for the other sessions.
         again: Called when the program is to begin again; raises RunError where it cannot.
+        agree: Asks the person, before the first message, whether the conversation goes on with
+            these agents; raises TrustError where they do not agree. None asks nothing.
         used: Whether something was said in it before.
 
     Attributes:
@@ -81,9 +83,11 @@ class LiveSession:
         changed: Callable[[], None],
         again: Callable[[LiveSession], None],
         *,
+        agree: Callable[[], Awaitable[None]] | None = None,
         used: bool,
     ) -> None:
         self.id = session_id
+        self._agree = agree
         self.cwd = cwd
         self.closing = anyio.Event()
         self._ending = False
@@ -261,6 +265,9 @@ class LiveSession:
 
     async def _ask(self, message: Message, agent: str | None = None) -> JsonObject:
         desk = self._desk
+        if self._agree is not None:
+            await self._agree()
+            self._agree = None
         self.used = True
         result = await desk.instance(agent).generate(message)
         if agent is None:

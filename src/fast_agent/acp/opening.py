@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.errors import FastAgentError, SessionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -128,8 +128,9 @@ class SessionOpening:
                     updates.send(update)
             async with self._agents(wanted, session_id, updates, note) as app:
                 desk = self._desk(app, wanted, session, updates, note)
+                agree = None if session is None else self._agree(wanted, session)
                 opened = LiveSession(
-                    session_id, wanted.cwd, desk, updates, changed, again, used=used
+                    session_id, wanted.cwd, desk, updates, changed, again, agree=agree, used=used
                 )
                 for text in notes:
                     opened.note(text)
@@ -145,6 +146,30 @@ class SessionOpening:
                 self._end(session, used=used if opened is None else opened.used)
             if opened is not None:
                 opened.closed.set()
+
+    def _agree(
+        self, wanted: SessionRequest, session: Session
+    ) -> Callable[[], Awaitable[None]] | None:
+        """Return what asks about a session that was kept under another root, or with agents that
+        could do less; None where there is nothing to ask.
+        """
+        if self.store is None or self.program.gate.policy.everything:
+            return None
+        store = self.store()
+        change = store.change(session)
+        if change is None:
+            store.agreed(session)
+            return None
+
+        async def agree() -> None:
+            human = ClientHuman(wanted.peer, session.id, wanted.client, self.program)
+            if not await human.confirm("Go on with this session?", change.text, yes="Go on"):
+                raise change.refusal
+            store.agreed(session)
+
+        from fast_agent.acp.human import ClientHuman
+
+        return agree
 
     def _agents(
         self,

@@ -232,7 +232,7 @@ class AcpServer:
         wanted = self._wanted(params, replay=replay)
         store, session_id = self._kept_in(), text(params, "sessionId")
         await self._end(session_id)
-        session = await self._kept(partial(store.open, session_id))
+        session = await self._kept(partial(store.open_unasked, session_id))
         live = await self._live(session, wanted, params)
         return live.facts
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.app import FastAgent
-    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.session import Session, SetChange
     from fast_agent.sessions.store import SessionStore
 
 NEWEST = ""
@@ -31,6 +31,7 @@ def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Sess
 
     Raises:
         SessionError: It cannot be made or opened.
+        TrustError: Its agents may do more than when it was kept, and nobody agreed.
     """
     if not new and resume is None:
         yield None
@@ -41,9 +42,23 @@ def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Sess
     if resume is None:
         session = store.create(cwd=cwd)
     else:
-        session = store.open(_newest(store, cwd) if resume == NEWEST else resume)
+        wanted = _newest(store, cwd) if resume == NEWEST else resume
+        if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
+            session = store.open_unasked(wanted)
+        else:
+            session = store.open(wanted, agree=lambda change: _agreed(program, change))
     with session:
         yield session
+
+
+def _agreed(program: FastAgent, change: SetChange) -> bool:
+    """Ask the person at the terminal whether a session goes on with agents it was not kept with."""
+    from fast_agent.trust.question import at_terminal
+
+    asker = at_terminal(program.approvals)
+    if asker is None or not program.gate.policy.may_ask:
+        return False
+    return asker.confirm(change.text, "Go on with it?  y yes   n no (default)")
 
 
 def receiver(app: AgentApp, session: Session | None, agent: str | None) -> str:
@@ -69,5 +84,5 @@ def _newest(store: SessionStore, cwd: Path) -> str:
     found = store.latest(cwd)
     if found is None:
         hint = "`fast-agent session list` lists those of other directories"
-        raise SessionError("no session began in this directory", hint=hint)
+        raise SessionError("no session of this project began in this directory", hint=hint)
     return found

@@ -84,7 +84,12 @@ def session_store(program: FastAgent) -> SessionStore:
 
     disk_seconds = program.settings.sessions.disk_seconds
     home = home_directory(os.environ)
-    return SessionStore(home, disk_seconds=disk_seconds, redact=program.redact)
+    return SessionStore(
+        home,
+        disk_seconds=disk_seconds,
+        redact=program.redact,
+        provenance=program.admission.provenance,
+    )
 
 
 def _named(wanted: Sequence[str]) -> list[str]:

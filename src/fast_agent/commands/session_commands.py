@@ -46,7 +46,8 @@ async def _resume(arguments: Arguments, desk: Desk) -> CommandResult:
         wanted = desk.sessions.latest(desk.workspace)
         if wanted is None:
             raise SessionError(
-                "no session began in this directory", hint="`/session list` lists others"
+                "no session of this project began in this directory",
+                hint="`/session list` lists others",
             )
     found = desk.sessions.find(wanted)
     if desk.session is not None and found == desk.session.id:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect, Holder
-    from fast_agent.trust.found_set import FoundSet
+    from fast_agent.trust.found_set import FoundSet, Provenance
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
     from fast_agent.trust.survey import Surveyed
@@ -180,6 +180,19 @@ class Admission:
             _refuse_new({name: one for name, one in left_out.items() if name not in before}, loads)
         self.left_out = left_out
         return {key: self._filtered(loads[key], self._roots[key]) for key in roots}
+
+    def provenance(self) -> Provenance:
+        """Return which found sets take part in this run, and what they may do now."""
+        from fast_agent.trust.found_set import Provenance
+
+        sets = tuple(self._sets.values())
+        allowed = [
+            effect
+            for path, found in self._sets.items()
+            for effect in found.effects
+            if self._grants[path].allows(effect)
+        ]
+        return Provenance.of(self._workspace, sets, allowed)
 
     def found_sets(self) -> tuple[FoundSet, ...]:
         """Work out what was found so far, without deciding about it."""

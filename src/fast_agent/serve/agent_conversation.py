@@ -176,4 +176,5 @@ class Conversation:
             session = self._begin()
             self._session_id = session.id
             return session
-        return self._store.open(self._session_id)
+        # The same conversation goes on, whatever was approved since: nobody is asked in its middle.
+        return self._store.open_unasked(self._session_id)

@@ -234,18 +234,18 @@ class EventLog:
             found = self._connection.execute("SELECT key, value FROM session")
             return {k: v for k, v in found if isinstance(k, str) and isinstance(v, str)}
 
-    def set_fact(self, key: str, value: str) -> None:
-        """Write something that is to be known of the session without its events.
+    def set_facts(self, facts: Mapping[str, str]) -> None:
+        """Write what is to be known of the session without its events, all or nothing.
 
         Raises:
             SessionError: It cannot be written.
         """
         with _told(self.path, "written"), self._lock:
-            facts = {**self.read_facts(), key: value}
-            total = facts_sum(facts)
+            total = facts_sum({**self.read_facts(), **facts})
+            written = [*facts.items(), (FACTS_SUM, total)]
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.executemany(_FACT, [(key, value), (FACTS_SUM, total)])
+                self._connection.executemany(_FACT, written)
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise

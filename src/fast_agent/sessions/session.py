@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from fast_agent.errors import SessionError
+from fast_agent.errors import SessionError, TrustError
 from fast_agent.sessions.event import BlockListed, MessageAdded, Rewound, Titled, TurnEnded
 from fast_agent.sessions.journal import SessionJournal
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.state import state_of
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from fast_agent.messages.message import Message
@@ -22,6 +24,40 @@ if TYPE_CHECKING:
     from fast_agent.sessions.state import SessionState
     from fast_agent.sessions.turn_record import TurnRecord
     from fast_agent.text.file_lock import FileLock
+    from fast_agent.trust.effect import Effect
+    from fast_agent.trust.found_set import Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSets:
+    """The found sets a session was talked with, as its file remembers them.
+
+    Args:
+        root: The root it belongs to.
+        digest: Of the sets; empty where there was none.
+        effects: What they could do, each as a digest.
+    """
+
+    root: str
+    digest: str = ""
+    effects: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, facts: Mapping[str, str]) -> Self | None:
+        """Read them from the facts of a file; None where it has none."""
+        root = facts.get("root")
+        effects = frozenset(facts.get("effects", "").split())
+        return None if root is None else cls(root, facts.get("set", ""), effects)
+
+    @classmethod
+    def now(cls, provenance: Provenance) -> Self:
+        """Return those of a run."""
+        effects = frozenset(provenance.effects)
+        return cls(str(provenance.root), provenance.digest, effects)
+
+    def texts(self) -> dict[str, str]:
+        """Return them as a file remembers them."""
+        return {"root": self.root, "set": self.digest, "effects": " ".join(sorted(self.effects))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +69,14 @@ class SessionFacts:
         created: When it began, in seconds since the epoch.
         cwd: The directory it began in; empty where it began in none.
         parent: The session it was forked from, or None.
+        brought: The found sets it was talked with; None where it is from before this was kept.
     """
 
     id: str
     created: float
     cwd: str
     parent: str | None = None
+    brought: SessionSets | None = None
 
     @classmethod
     def of(cls, log: EventLog) -> SessionFacts:
@@ -54,6 +92,7 @@ class SessionFacts:
                 created=float(facts["created"]),
                 cwd=facts["cwd"],
                 parent=facts.get("parent"),
+                brought=SessionSets.of(facts),
             )
         except (KeyError, ValueError) as error:
             raise SessionError(f"session `{log.path}` is damaged: its facts are gone") from error
@@ -61,7 +100,49 @@ class SessionFacts:
     def texts(self) -> dict[str, str]:
         """Give them as a log holds them."""
         texts = {"id": self.id, "created": repr(self.created), "cwd": self.cwd}
-        return texts if self.parent is None else {**texts, "parent": self.parent}
+        if self.parent is not None:
+            texts["parent"] = self.parent
+        return texts if self.brought is None else texts | self.brought.texts()
+
+
+@dataclass(frozen=True, slots=True)
+class SetChange:
+    """What is different where a session is resumed.
+
+    Args:
+        session_id: The session.
+        began: The root it belongs to; None where it is the same.
+        root: The root it is resumed under.
+        added: What its agents may do now and could not do in it before.
+    """
+
+    session_id: str
+    began: str | None
+    root: Path
+    added: tuple[Effect, ...]
+
+    @property
+    def text(self) -> str:
+        """What a person is told, in lines."""
+        from fast_agent.trust.question import effect_lines, shown_root
+
+        here = shown_root(self.root)
+        if self.began is None:
+            head = f"session `{self.session_id}`: its agents may do more than when it was kept"
+        else:
+            began = shown_root(Path(self.began))
+            head = f"session `{self.session_id}` belongs to `{began}`, and this is `{here}`"
+        return "\n".join((visible(head), *effect_lines(self.added, "+")))
+
+    @property
+    def refusal(self) -> TrustError:
+        """The error where nobody agreed."""
+        back = "" if self.began is None else f"resume it in `{self.began}`; "
+        return TrustError(
+            f"{self.text}\nnothing was sent",
+            hint=f"{back}what was said in it reaches agents that may act: say yes to it at a "
+            "terminal, or `--trust` goes on this once",
+        )
 
 
 class Session:
@@ -122,6 +203,40 @@ class Session:
             SessionError: The log is damaged.
         """
         return self.state.history(agent) or []
+
+    def change(self, provenance: Provenance) -> SetChange | None:
+        """Compare the sets it was talked with to those of a run.
+
+        Args:
+            provenance: Those of the run.
+
+        Returns:
+            What a person has to agree to; None where nothing is different, where neither has a
+            found set, or where it is from before its sets were kept.
+        """
+        then, now = self.facts.brought, SessionSets.now(provenance)
+        if then is None or (not then.digest and not now.digest):
+            return None
+        added = tuple([provenance.effects[one] for one in provenance.effects.keys() - then.effects])
+        began = None if then.root == now.root else then.root
+        if began is None and not added:
+            return None
+        return SetChange(self.id, began, provenance.root, added)
+
+    def belong(self, provenance: Provenance) -> None:
+        """Remember what the sets of a run may do, so that it is not asked about again.
+
+        The root stays that in which it began: another one is asked about each time.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        then, now = self.facts.brought, SessionSets.now(provenance)
+        if then is not None:
+            now = replace(now, root=then.root, effects=now.effects | then.effects)
+        if now != then:
+            self._log.set_facts(now.texts())
+            self.facts = replace(self.facts, brought=now)
 
     def rename(self, title: str) -> None:
         """Give it a title.

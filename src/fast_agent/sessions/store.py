@@ -24,7 +24,7 @@ from fast_agent.sessions.event import Titled
 from fast_agent.sessions.integrity import whole_turns
 from fast_agent.sessions.log import EventLog, remove_files
 from fast_agent.sessions.row import Row, row_of
-from fast_agent.sessions.session import Session, SessionFacts, end_of
+from fast_agent.sessions.session import Session, SessionFacts, SessionSets, end_of
 from fast_agent.sessions.state import living, state_of
 from fast_agent.text.file_lock import FileLock
 from fast_agent.text.suggestion import closest
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fast_agent.sessions.integrity import Damage
+    from fast_agent.sessions.session import SetChange
     from fast_agent.sessions.state import SessionState
+    from fast_agent.trust.found_set import Provenance
 
 DIRECTORY: Final = "sessions"
 """Where the sessions are in the home directory."""
@@ -56,6 +58,7 @@ class SessionSummary:
         parent: The session it was forked from, or None.
         turns: How many turns it has.
         problem: Why it cannot be opened; None where it can.
+        root: The root it belongs to; None where it is from before this was kept.
     """
 
     id: str
@@ -66,6 +69,7 @@ class SessionSummary:
     parent: str | None = None
     turns: int = 0
     problem: str | None = None
+    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class SessionStore:
         now: The clock, in seconds since the epoch.
         token: Gives the random part of an id.
         redact: Hides secrets in what is written; None hides none.
+        provenance: Returns the found sets of this run. None, for what runs no agents, neither
+            remembers nor compares them.
     """
 
     def __init__(
@@ -102,15 +108,22 @@ class SessionStore:
         now: Callable[[], float] = time.time,
         token: Callable[[], str] = lambda: urandom(4).hex(),
         redact: Callable[[str], str] | None = None,
+        provenance: Callable[[], Provenance] | None = None,
     ) -> None:
         self._redact = redact
+        self._provenance = provenance
         self._directory = home / DIRECTORY
         self._disk_seconds = DISK_SECONDS if disk_seconds is None else disk_seconds
         self._now = now
         self._token = token
 
     def create(
-        self, title: str | None = None, *, cwd: Path | None = None, parent: str | None = None
+        self,
+        title: str | None = None,
+        *,
+        cwd: Path | None = None,
+        parent: str | None = None,
+        brought: SessionSets | None = None,
     ) -> Session:
         """Begin a session; the caller closes it.
 
@@ -118,6 +131,7 @@ class SessionStore:
             title: Its title, or None.
             cwd: The directory it belongs to, or None.
             parent: The session it was forked from, or None.
+            brought: The found sets it was talked with; None are those of this run.
 
         Raises:
             SessionError: It cannot be made.
@@ -129,6 +143,7 @@ class SessionStore:
             created=now,
             cwd="" if cwd is None else str(cwd),
             parent=parent,
+            brought=brought or self._brought(parent),
         )
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -150,8 +165,32 @@ class SessionStore:
             session.rename(title)
         return session
 
-    def open(self, session_id: str) -> Session:
+    def open(self, session_id: str, *, agree: Callable[[SetChange], bool] | None = None) -> Session:
         """Open a session to go on with it; the caller closes it.
+
+        Args:
+            session_id: Its id, or the beginning of it.
+            agree: Asks the person whether to go on under another root, or with agents that may do
+                more; None answers no.
+
+        Raises:
+            SessionError: There is none, another process has it open, or it cannot be read.
+            TrustError: It is to be resumed under another root, or by agents that may do more, and
+                nobody agreed.
+        """
+        session = self.open_unasked(session_id)
+        try:
+            change = self.change(session)
+            if change is not None and (agree is None or not agree(change)):
+                raise change.refusal
+            self.agreed(session)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def open_unasked(self, session_id: str) -> Session:
+        """Open a session; the caller asks about its `change` before a message is sent.
 
         Args:
             session_id: Its id, or the beginning of it.
@@ -161,6 +200,19 @@ class SessionStore:
         """
         log, lock = self._opened(self.find(session_id))
         return self._session(log, lock)
+
+    def change(self, session: Session) -> SetChange | None:
+        """Return what a person has to agree to before a session goes on in this run."""
+        return None if self._provenance is None else session.change(self._provenance())
+
+    def agreed(self, session: Session) -> None:
+        """Remember that a session goes on with the found sets of this run.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        if self._provenance is not None:
+            session.belong(self._provenance())
 
     def list(self, *, check: bool = False) -> list[SessionSummary]:
         """Describe every session, the one that changed last first; damaged ones too.
@@ -176,12 +228,21 @@ class SessionStore:
         """Give the id of the session that changed last; None where there is none.
 
         Args:
-            cwd: Look only at those that began in this directory; None looks at all.
+            cwd: Look only at those that began in this directory and belong to the root of this run;
+                None looks at all.
         """
+        root = None if self._provenance is None else str(self._provenance().root)
         for one in self.list():
-            if one.problem is None and (cwd is None or one.cwd == str(cwd)):
+            is_of_root = root is None or one.root in {None, root}
+            if one.problem is None and (cwd is None or (one.cwd == str(cwd) and is_of_root)):
                 return one.id
         return None
+
+    def _brought(self, parent: str | None) -> SessionSets | None:
+        """Return the sets of this run, for a session that begins in it; a copy has its own."""
+        if self._provenance is None or parent is not None:
+            return None
+        return SessionSets.now(self._provenance())
 
     def fork(
         self, session_id: str, at: int | str | None = None, *, title: str | None = None
@@ -211,7 +272,9 @@ class SessionStore:
             title = log.title() if title is None else title
         finally:
             log.close()
-        new = self.create(cwd=Path(facts.cwd) if facts.cwd else None, parent=source)
+        new = self.create(
+            cwd=Path(facts.cwd) if facts.cwd else None, parent=source, brought=facts.brought
+        )
         try:
             new.take_over(rows)
             if title is not None:
@@ -242,10 +305,13 @@ class SessionStore:
         try:
             inspection = log.inspect()
             rows, left_out = whole_turns(inspection)
-            cwd = log.read_facts().get("cwd", "")
+            facts = log.read_facts()
+            cwd = facts.get("cwd", "")
         finally:
             log.close()
-        new = self.create(cwd=Path(cwd) if cwd else None, parent=source)
+        new = self.create(
+            cwd=Path(cwd) if cwd else None, parent=source, brought=SessionSets.of(facts)
+        )
         try:
             new.take_over(rows)
         except BaseException:
@@ -399,4 +465,5 @@ class SessionStore:
             cwd=facts.cwd,
             parent=facts.parent,
             turns=len(tops),
+            root=None if facts.brought is None else facts.brought.root,
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.origin import Root
@@ -19,6 +20,49 @@ if TYPE_CHECKING:
 
 def _empty() -> Mapping[str, str]:
     return MappingProxyType({})
+
+
+def _no_effects() -> Mapping[str, Effect]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The found sets that take part in a run, which its sessions remember.
+
+    Args:
+        root: The root the run belongs to: that of the set around its directory, else the directory.
+        digest: Of all sets together; empty where there is none.
+        effects: What they are allowed to do, as `kind subject holder` digests, with the effects.
+    """
+
+    root: Path
+    digest: str = ""
+    effects: Mapping[str, Effect] = field(default_factory=_no_effects, hash=False)
+
+    @classmethod
+    def of(cls, directory: Path, sets: Sequence[FoundSet], allowed: Iterable[Effect]) -> Provenance:
+        """Describe the sets of a run.
+
+        Args:
+            directory: The directory the run works in, absolute.
+            sets: The sets.
+            allowed: Those of their effects that are allowed.
+        """
+        real = Path(os.path.realpath(directory))
+        around = [one.root for one in sets if real.is_relative_to(one.root)]
+        root = max(around, key=lambda one: len(one.parts), default=real)
+        digests = sorted(one.digest for one in sets)
+        whole = digests[0] if len(digests) == 1 else ""
+        if len(digests) > 1:
+            whole = f"sha256:{sha256(' '.join(digests).encode()).hexdigest()}"
+        return cls(root, whole, {_mark(one): one for one in allowed})
+
+
+def _mark(effect: Effect) -> str:
+    """Return what tells an effect from others, whatever became of the files it runs or reads."""
+    whole = json.dumps((effect.kind, effect.subject, effect.holder.kind, effect.holder.name))
+    return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

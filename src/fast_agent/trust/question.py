@@ -228,6 +228,19 @@ class TerminalAsker:
             for line in file_lines(found, self._approvals):
                 self._sink.write(f"{line}\n")
 
+    def confirm(self, text: str, choices: str) -> bool:
+        """Ask a question whose one yes is `y`.
+
+        Args:
+            text: What is asked about, in lines.
+            choices: The choices, in one line.
+        """
+        self._sink.write(f"{text}\n")
+        self._forget_typed()
+        self._sink.write(f"{choices} ")
+        self._sink.flush()
+        return self._source.readline().strip().lower() == "y"
+
     def _forget_typed(self) -> None:
         with suppress(ImportError, OSError, ValueError):
             import termios
@@ -235,7 +248,7 @@ class TerminalAsker:
             termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
 
 
-def at_terminal(approvals: Approvals) -> Asker | None:
+def at_terminal(approvals: Approvals) -> TerminalAsker | None:
     """Return what asks the person at the terminal; None where there is none."""
     import sys
 
