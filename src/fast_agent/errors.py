@@ -6,6 +6,7 @@ FastAgentError
 ├── HistoryError    a history file cannot be read or written
 ├── ResourceError   a resource cannot be named, found or read
 ├── ModelError      a model is unknown, unreachable, or answered with an error
+│   └── ContextError  the conversation is longer than the model's context window
 ├── ToolError       a tool or an MCP server cannot be used
 ├── RunError        a turn or a workflow could not be finished
 │   └── LimitError  a usage limit of the agent, or of one above it, was reached
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CardError",
     "ConfigError",
+    "ContextError",
     "FastAgentError",
     "HistoryError",
     "LimitError",
@@ -112,6 +114,10 @@ class ResourceError(FastAgentError):
 
 class ModelError(FastAgentError):
     """A model is unknown, unreachable, or answered with an error."""
+
+
+class ContextError(ModelError):
+    """The conversation is longer than the model's context window; a shorter one may be answered."""
 
 
 class ToolError(FastAgentError):

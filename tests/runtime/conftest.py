@@ -14,8 +14,10 @@ from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import ModelRequest, ModelResponse, TextDelta, ToolSpec
 from fast_agent.models.usage import Usage
+from fast_agent.runtime.blueprint import result_limits
 from fast_agent.runtime.ids import numbered
 from fast_agent.runtime.llm_agent import LlmAgent
+from fast_agent.runtime.read_result import ReadResult
 from fast_agent.runtime.scope import TOP, Scope
 from fast_agent.runtime.turn_setup import TurnSetup
 from fast_agent.tools.toolbox import Toolbox
@@ -99,10 +101,11 @@ def make_agent(
         agent=name,
         model=model,
         render=render,
-        tools=Toolbox(tools, toolsets),
+        tools=Toolbox(tools, toolsets, reader=lambda: (ReadResult(),)),
         params=params or RequestParams(),
         max_iterations=max_iterations,
         hooks=hooks,
+        results=result_limits(params or RequestParams()),
     )
     config = AgentConfig(name=name, instruction="be brief", use_history=use_history)
     return LlmAgent(config, setup, templates=templates, new_id=numbered("turn"), scope=scope)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fast_agent.cards.agent_config import HISTORIES, ChildHistory, McpConnect
 from fast_agent.cards.kinds import (
     AnyMapping,
+    AnyOf,
     Entry,
     Flag,
     ListOf,
@@ -19,6 +20,9 @@ from fast_agent.cards.request_params import RequestParams, UsageLimits
 
 COUNT = Whole(minimum=1)
 """A number of things, at least one."""
+
+RESULT_BYTES = Whole(minimum=1024)
+"""Bytes of a tool result: less would not hold what says where the rest is."""
 
 USAGE_LIMITS = Record(
     entries=(
@@ -90,6 +94,14 @@ REQUEST_PARAMS = Record(
             "longest wait for one model request, in seconds",
             effects=(),
             spelling="timeoutSeconds",
+        ),
+        Entry(
+            "tool_result_bytes",
+            AnyOf((RESULT_BYTES, MapOf(RESULT_BYTES))),
+            "most bytes of text of one tool result the model is given, 32768 unless said; or a"
+            " mapping of tool names or patterns to bytes, whose first entry that fits holds",
+            effects=(),
+            spelling="toolResultBytes",
         ),
         Entry(
             "usage_limits",

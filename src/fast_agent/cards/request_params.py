@@ -54,6 +54,8 @@ class RequestParams:
         max_iterations: Most model requests of one turn.
         parallel_tool_calls: Run the tool calls of one response concurrently.
         timeout_seconds: Longest wait for one model request, in seconds.
+        tool_result_bytes: Most bytes of text of one tool result a model is given; a mapping has
+            one for each tool, by name or pattern, and the first that fits holds.
         usage_limits: Bounds for the agent and everything it starts.
         extra_body: Fields sent to the provider as they are.
     """
@@ -69,6 +71,7 @@ class RequestParams:
     max_iterations: int | None = None
     parallel_tool_calls: bool | None = None
     timeout_seconds: float | None = None
+    tool_result_bytes: int | Mapping[str, int] | None = None
     usage_limits: UsageLimits | None = None
     extra_body: Mapping[str, JsonValue] | None = None
 

@@ -16,6 +16,9 @@ SHELL_TIMEOUT_SECONDS: Final = 120.0
 SHELL_OUTPUT_BYTES: Final = 32 * 1024
 """Output of one shell command that a model gets."""
 
+TOOL_RESULT_BYTES: Final = 32 * 1024
+"""Text of one tool result that a model gets; the rest is read with `read_result`."""
+
 CALL_TIMEOUT_SECONDS: Final = 3600.0
 """Longest time of one call of an MCP server, whatever progress it reports."""
 

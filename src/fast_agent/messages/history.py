@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import overload
 
+from fast_agent.messages.long_results import size_of
 from fast_agent.messages.message import Message
 
 _BITS = 7
@@ -16,13 +17,16 @@ _MASK = _CHUNK - 1
 class _Log:
     """The messages of one line, in chunks; all chunks but the last are full and never change."""
 
-    __slots__ = ("chunks", "length")
+    __slots__ = ("chunks", "length", "longest")
 
-    def __init__(self, chunks: list[list[Message]], length: int) -> None:
+    def __init__(self, chunks: list[list[Message]], length: int, longest: int) -> None:
         self.chunks = chunks
         self.length = length
+        self.longest = longest
 
     def add(self, message: Message) -> None:
+        if message.tool_results:
+            self.longest = max(self.longest, *map(size_of, message.tool_results))
         chunks = self.chunks
         if self.length & _MASK:
             chunks[-1].append(message)
@@ -36,7 +40,7 @@ class _Log:
         chunks = self.chunks[:full]
         if rest:
             chunks.append(self.chunks[full][:rest])
-        return _Log(chunks, length)
+        return _Log(chunks, length, self.longest)
 
 
 class History(Sequence[Message]):
@@ -55,7 +59,10 @@ class History(Sequence[Message]):
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         there = list(messages)
         chunks = [there[at : at + _CHUNK] for at in range(0, len(there), _CHUNK)]
-        self._log = _Log(chunks, len(there))
+        longest = max(
+            (size_of(one) for message in there for one in message.tool_results), default=0
+        )
+        self._log = _Log(chunks, len(there), longest)
         self._length = len(there)
 
     @classmethod
@@ -64,6 +71,11 @@ class History(Sequence[Message]):
         view._log = log  # noqa: SLF001
         view._length = length  # noqa: SLF001
         return view
+
+    @property
+    def longest_result(self) -> int:
+        """The size of the longest tool result in it or in a later version, as `size_of` counts."""
+        return self._log.longest
 
     def append(self, message: Message) -> History:
         """Return this history with `message` after it."""

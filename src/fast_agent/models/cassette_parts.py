@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 _DIGITS: Final = 20
 _WORKSPACE: Final = "<<workspace>>"
 _OF_THE_LOOP: Final = frozenset(
-    {"max_iterations", "parallel_tool_calls", "timeout_seconds", "usage_limits"}
+    {
+        "max_iterations",
+        "parallel_tool_calls",
+        "timeout_seconds",
+        "tool_result_bytes",
+        "usage_limits",
+    }
 )
 
 

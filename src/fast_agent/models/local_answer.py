@@ -6,7 +6,7 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
-from fast_agent.errors import ModelError
+from fast_agent.errors import ContextError, ModelError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
@@ -245,7 +245,7 @@ def _counts(timings: _Timings | None) -> _Counts | None:
 
 def _refusal(error: _Refused) -> ModelError:
     if error.get("type") == "exceed_context_size_error":
-        return ModelError(
+        return ContextError(
             f"the conversation has {error.get('n_prompt_tokens')} tokens, and the local model's "
             f"context holds {error.get('n_ctx')}",
             hint="clear or shorten the history, or give it more, as in `local?context=8192`",

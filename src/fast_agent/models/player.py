@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from fast_agent.errors import (
     CardError,
     ConfigError,
+    ContextError,
     FastAgentError,
     HistoryError,
     LimitError,
@@ -40,6 +41,7 @@ _ERRORS: Final[Mapping[str, type[FastAgentError]]] = {
     for error in (
         CardError,
         ConfigError,
+        ContextError,
         HistoryError,
         LimitError,
         ModelError,

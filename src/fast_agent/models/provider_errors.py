@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic_ai import exceptions as lib
 
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.errors import ModelError
+from fast_agent.errors import ContextError, ModelError
 
 if TYPE_CHECKING:
     from fast_agent.models.provider_classes import Endpoint
@@ -28,17 +28,20 @@ class Failure:
         hint: What to do about it.
         passing: It may work when sent again.
         asked: Seconds the provider asked to wait, or None.
+        too_long: The conversation is longer than the model's context window.
     """
 
     message: str
     hint: str | None = None
     passing: bool = False
     asked: float | None = None
+    too_long: bool = False
 
     @property
     def error(self) -> ModelError:
         """The error to raise when it is not tried again."""
-        return ModelError(self.message, hint=self.hint)
+        kind = ContextError if self.too_long else ModelError
+        return kind(self.message, hint=self.hint)
 
 
 def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
@@ -122,6 +125,7 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             return Failure(
                 f"the conversation is too long for {_who(endpoint)}{detail}",
                 "clear or shorten the history, or use a model with a longer context",
+                too_long=True,
             )
         case lib.ModelQuotaExceededError():
             return Failure(

@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.cards.placeholder import parse_template
-from fast_agent.cards.request_params import NO_PARAMS
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.bounds import TOOL_RESULT_BYTES
 from fast_agent.errors import CardError
+from fast_agent.messages.long_results import ResultLimits
 from fast_agent.runtime.agent_servers import AgentServers
 from fast_agent.runtime.agent_skills import AgentSkills
 from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
@@ -176,6 +178,7 @@ class LlmBlueprint:
         self._workshop = workshop
         own = config.request_params or NO_PARAMS
         self._params = around.params.over(own).over(workshop.settings.request_params)
+        self._results = result_limits(self._params)
         self._model = workshop.model_of(config)
         functions = functions_of(card, workshop.loader)
         brought = own_tools(config, workshop.settings, around)
@@ -238,6 +241,7 @@ class LlmBlueprint:
             params=self._params,
             max_iterations=self._params.max_iterations,
             hooks=self._turn_hooks,
+            results=self._results,
         )
         return LlmAgent(
             config,
@@ -295,6 +299,14 @@ class LlmBlueprint:
     def _listing(self, name: str) -> AgentListing:
         child = self._workshop.cards[name].config
         return AgentListing(name, describe(child), child.servers)
+
+
+def result_limits(params: RequestParams) -> ResultLimits:
+    """Return how much of a tool result the model of an agent with these parameters is given."""
+    given = params.tool_result_bytes
+    if given is None or isinstance(given, int):
+        return ResultLimits(given or TOOL_RESULT_BYTES)
+    return ResultLimits(TOOL_RESULT_BYTES, given)
 
 
 def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFunctions | None:

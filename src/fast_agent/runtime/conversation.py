@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.history import History
+from fast_agent.messages.long_results import shortened
 from fast_agent.messages.view import append_to_view, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fast_agent.messages.message import Message
+    from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.messages.message import Message, ToolCall, ToolResult
+
+_OLD_RESULT: Final = 512  # bytes left of a result that came before the last ones
+_LAST_RESULT: Final = 4096
 
 
 class Conversation:
     """A history, the view of it a model is given, and the call ids in use.
 
-    Appending takes constant time, and so does starting from another conversation. While nothing has
-    to be put right, the view is the history itself, so that messages are held once.
+    Appending takes constant time, and so does starting from another conversation, unless that has
+    longer tool results than this one gives a model. While nothing has to be put right, the view is
+    the history itself, so that messages are held once.
 
     Args:
         messages: What it starts with; of another conversation, everything in it now.
+        limits: How much of a tool result a model is given; None takes over those of another
+            conversation, or gives all.
 
     Attributes:
         history: Every message, as it came.
         last: The last of them, or None.
         view: What a model is given.
         call_ids: Ids of tool calls in use, in this conversation and its drafts.
+        limits: How much of a tool result a model is given; None is all.
+        has_cut: Whether the view has only a part of some result.
     """
 
-    __slots__ = ("call_ids", "history", "last", "view")
+    __slots__ = ("call_ids", "has_cut", "history", "last", "limits", "view")
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
+    def __init__(
+        self, messages: Iterable[Message] = (), limits: ResultLimits | None = None
+    ) -> None:
+        self.has_cut = False
+        self.limits = limits
         if isinstance(messages, Conversation):
             self.history = messages.history
-            self.view = messages.view
             self.call_ids = CallIds(messages.call_ids)
             self.last = messages.last
+            if limits is None or messages.limits == limits or not messages.differs_under(limits):
+                self.view = messages.view
+                self.limits = limits or messages.limits
+                self.has_cut = messages.has_cut
+            else:
+                self.view = self._whole_view()
             return
         self.history = messages if isinstance(messages, History) else History(messages)
         self.view = self.history
         self.call_ids = CallIds()
         self.last = _last_of(self.history)
         if self.last is not None:
-            if not _fit_together(self.history):
+            if limits is not None and self.differs_under(limits):
+                self.view = self._whole_view()
+            elif not _fit_together(self.history):
                 self.view = view_of(self.history)
             self.call_ids.note(self.history)
 
@@ -60,6 +82,8 @@ class Conversation:
         made.history = made.view = messages
         made.call_ids = CallIds(call_ids)
         made.last = _last_of(messages)
+        made.limits = None
+        made.has_cut = False
         return made
 
     def __iter__(self) -> Iterator[Message]:
@@ -68,6 +92,10 @@ class Conversation:
     def __len__(self) -> int:
         return len(self.history)
 
+    def differs_under(self, limits: ResultLimits) -> bool:
+        """Whether the view may be another one under other limits than these."""
+        return self.has_cut or self.history.longest_result > limits.least
+
     def draft(self) -> Conversation:
         """Return a copy in constant time, to be dropped or to take this one's place."""
         draft = Conversation.__new__(Conversation)
@@ -75,15 +103,18 @@ class Conversation:
         draft.view = self.view
         draft.call_ids = self.call_ids
         draft.last = self.last
+        draft.limits = self.limits
+        draft.has_cut = self.has_cut
         return draft
 
     def append(self, message: Message) -> None:
         """Add `message`."""
         history = self.history.append(message)
-        if self.view is self.history and _fits(self.last, message):
+        shown = message if self.limits is None else self._shown(message, self.last)
+        if self.view is self.history and shown is message and _fits(self.last, message):
             self.view = history
         else:
-            self.view = append_to_view(self.view, message)
+            self.view = append_to_view(self.view, shown)
         self.history = history
         self.last = message
 
@@ -92,6 +123,33 @@ class Conversation:
         for message in self.call_ids.own_block(messages):
             self.append(message)
 
+    def shorten(self) -> bool:
+        """Leave more of the tool results out of the view, as when a model has no room for it.
+
+        Those before the last message with results go first, then most of all of them.
+
+        Returns:
+            Whether there was something to leave out; the history keeps everything.
+        """
+        places = [at for at, message in enumerate(self.view) if message.tool_results]
+        for most, some in ((_OLD_RESULT, places[:-1]), (_LAST_RESULT, places[-1:])):
+            shown = list(self.view)
+            for at in some:
+                shown[at] = self._cut_to(most, shown[at])
+            if shown != list(self.view):
+                self.view = History(shown)
+                self.has_cut = True
+                return True
+        return False
+
+    def result(self, call_id: str) -> ToolResult | None:
+        """Return the whole result of a call, or None where there is none of that id."""
+        for message in reversed(self.history):
+            for result in message.tool_results:
+                if result.id == call_id:
+                    return result
+        return None
+
     def with_own_ids(self, message: Message) -> Message:
         """Return `message` with call ids this conversation has not used, and take note of them."""
         return self.call_ids.own(message)
@@ -99,6 +157,29 @@ class Conversation:
     def free_ids(self, message: Message) -> None:
         """Let the call ids of a message that is not to be added be used again."""
         self.call_ids.free(message)
+
+    def _whole_view(self) -> History:
+        """Make the view anew of the whole history."""
+        view, last = History(), None
+        for message in self.history:
+            view = append_to_view(view, self._shown(message, last))
+            last = message
+        return view
+
+    def _cut_to(self, most: int, message: Message) -> Message:
+        """Return a message of the view with its results cut to `most` bytes."""
+        whole = {one.id: self.result(one.id) or one for one in message.tool_results}
+        results = tuple([shortened(whole[one.id], most) for one in message.tool_results])
+        return replace(message, tool_results=results, native=None)
+
+    def _shown(self, message: Message, last: Message | None) -> Message:
+        """Return a message as a model is given it, behind another one."""
+        if not message.tool_results or self.limits is None:
+            return message
+        calls: tuple[ToolCall, ...] = () if last is None else last.tool_calls
+        shown = self.limits.apply(message, calls)
+        self.has_cut = self.has_cut or shown is not message
+        return shown
 
 
 def _last_of(history: History) -> Message | None:

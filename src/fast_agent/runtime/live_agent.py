@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.history import History
+    from fast_agent.messages.long_results import ResultLimits
     from fast_agent.models.tape import Tape
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.conversation import Conversation
@@ -39,6 +40,7 @@ class LiveAgent(Agent):
         remembers: Whether it remembers turns.
         limits: Bounds for it and everything it starts, or None.
         tape: Told which turn what is asked outside belongs to, or None.
+        results: How much of a tool result its model is given; None is all.
     """
 
     def __init__(
@@ -50,11 +52,12 @@ class LiveAgent(Agent):
         remembers: bool,
         limits: UsageLimits | None,
         tape: Tape | None,
+        results: ResultLimits | None = None,
     ) -> None:
         self._config = config
         self._scope = scope
         self._tape = tape
-        self._memory = Memory(templates, remembers=remembers)
+        self._memory = Memory(templates, remembers=remembers, limits=results)
         self._meters = Meter(config.name), Meter(config.name, limits)
         self._turns = 0
         self._closed = False

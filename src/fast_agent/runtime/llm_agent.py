@@ -53,6 +53,7 @@ class LlmAgent(LiveAgent):
             remembers=config.use_history is not False,
             limits=setup.params.usage_limits,
             tape=tape,
+            results=setup.results,
         )
         self._setup = setup
         self._new_id = new_id

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.messages.history import History
+    from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
     from fast_agent.runtime.journal import Journal, MemoryRecord
 
@@ -29,6 +30,7 @@ class Memory:
     Args:
         messages: What it starts with; templates among them outlive a plain `clear`.
         remembers: Whether a turn sees those before it.
+        limits: How much of a tool result a model is given; None is all.
 
     Attributes:
         remembers: The same.
@@ -40,6 +42,7 @@ class Memory:
         "_aside",
         "_conversation",
         "_first",
+        "_limits",
         "_open",
         "_start",
         "lock",
@@ -47,8 +50,15 @@ class Memory:
         "remembers",
     )
 
-    def __init__(self, messages: Iterable[Message], *, remembers: bool) -> None:
-        self._first = self._start = Conversation(messages)
+    def __init__(
+        self,
+        messages: Iterable[Message],
+        *,
+        remembers: bool,
+        limits: ResultLimits | None = None,
+    ) -> None:
+        self._limits = limits
+        self._first = self._start = Conversation(messages, limits)
         self._conversation = self._start
         self.remembers = remembers
         self.lock = TurnLock()
@@ -146,7 +156,7 @@ class Memory:
         kept = () if everything else tuple(one for one in self.history if one.is_template)
         if self.record is not None:
             self.record.cleared(len(kept), everything=everything)
-        self._start = self._conversation = Conversation(kept)
+        self._start = self._conversation = Conversation(kept, self._limits)
         self._aside.clear()
 
     def load(self, messages: Iterable[Message]) -> None:
@@ -161,8 +171,9 @@ class Memory:
         self._replace(loaded)
 
     def _replace(self, messages: Iterable[Message]) -> None:
-        self._conversation = Conversation(messages)
-        self._start = Conversation([one for one in self.history if one.is_template])
+        self._conversation = Conversation(messages, self._limits)
+        templates = [one for one in self.history if one.is_template]
+        self._start = Conversation(templates, self._limits)
         self._aside.clear()
 
     def _land(self, messages: Sequence[Message]) -> None:

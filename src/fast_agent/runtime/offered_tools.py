@@ -63,16 +63,26 @@ class OfferedTools:
 
             fixed = taped(fixed, tape)
             toolsets = [WrappedToolset(toolset, partial(taped, tape=tape)) for toolset in toolsets]
-        self._toolbox = Toolbox(fixed, tuple(toolsets), self._report)
+        self._hooks = hooks
+        self._toolbox = Toolbox(fixed, tuple(toolsets), self._report, self._reader)
 
-    async def table(self) -> ToolTable:
-        """Give the tools now.
+    async def table(self, *, reads_results: bool = False) -> ToolTable:
+        """Return the tools now.
+
+        Args:
+            reads_results: Whether `read_result` is to be among them, since the model was given only
+                a part of some result.
 
         Raises:
             ToolError: A server of the agent cannot be used.
         """
         await self._servers.open()
-        return await self._toolbox.table()
+        return await self._toolbox.table(reads_results=reads_results)
+
+    def _reader(self) -> Iterable[Tool]:
+        from fast_agent.runtime.read_result import ReadResult
+
+        return hooked((ReadResult(),), self._hooks)
 
     def _report(self, kept: Tool, lost: Tool) -> None:
         log.warning(

@@ -17,7 +17,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.bounds import MAX_ITERATIONS
-from fast_agent.errors import FastAgentError, ModelError, RunError, ToolError
+from fast_agent.errors import ContextError, FastAgentError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
@@ -208,7 +208,7 @@ class Turn:
             self._draft.append(message)
         else:
             await self._add(message)
-        tools = await setup.tools.table()
+        tools = await setup.tools.table(reads_results=self._draft.has_cut)
         system = await setup.render()
         while True:
             answer = await self._ask(system, tools)
@@ -234,7 +234,7 @@ class Turn:
     async def _tools_now(self, before: ToolTable) -> ToolTable:
         """Give the tools for the next request; those of before where a server is lost meanwhile."""
         try:
-            return await self._setup.tools.table()
+            return await self._setup.tools.table(reads_results=self._draft.has_cut)
         except ToolError as error:
             self._warn(error.message)
             return before
@@ -248,7 +248,7 @@ class Turn:
         self._requests += 1
         setup, listener = self._setup, self._listener
         try:
-            response = await self._request(system, tools)
+            response = await self._request_that_fits(system, tools)
         except BaseException:
             self._budget.give_up()
             raise
@@ -272,6 +272,17 @@ class Turn:
             else:
                 listener(event)
         return answer
+
+    async def _request_that_fits(self, system: str, tools: ToolTable) -> ModelResponse:
+        """Ask the model; where the conversation is too long for it, once more with less of it."""
+        while True:
+            try:
+                return await self._request(system, tools)
+            except ContextError:
+                if not self._draft.shorten():
+                    raise
+                tools = await self._tools_now(tools)
+                self._warn(_SHORTENED.format(model=self._setup.model.name))
 
     async def _request(self, system: str, tools: ToolTable) -> ModelResponse:
         setup, output = self._setup, self._output
@@ -456,6 +467,10 @@ class Turn:
             draft.append(Message.assistant(NOTES[stop_reason], stop_reason))
 
 
+_SHORTENED: Final = (
+    "the conversation is too long for `{model}`: most of the tool results is left out of what it"
+    " is given, and `read_result` reads them"
+)
 _OTHER_FORM: Final = "say in its instruction how to answer, or name another `model`"
 
 NOTES: Mapping[StopReason, str] = {

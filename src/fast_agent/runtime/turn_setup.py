@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
     from fast_agent.models.usage import Usage
@@ -30,8 +31,13 @@ a structured answer that is put right.
 class ToolSource(Protocol):
     """Where the tools of an agent come from."""
 
-    async def table(self) -> ToolTable:
-        """Give the tools now; cheap when nothing changed."""
+    async def table(self, *, reads_results: bool = False) -> ToolTable:
+        """Return the tools now; cheap when nothing changed.
+
+        Args:
+            reads_results: Whether `read_result` is one of them, since a model was given only a part
+                of some result.
+        """
         ...
 
 
@@ -48,6 +54,7 @@ class TurnSetup:
         max_iterations: Most model requests of one turn; None is `bounds.MAX_ITERATIONS`, and
             `MAX_WITHOUT_TOOLS` where there are no tools.
         hooks: Functions called on the way, or None.
+        results: How much of a tool result the model is given; None is all.
     """
 
     _: KW_ONLY
@@ -58,6 +65,7 @@ class TurnSetup:
     params: RequestParams
     max_iterations: int | None
     hooks: TurnHooks | None = None
+    results: ResultLimits | None = None
 
 
 @frozen

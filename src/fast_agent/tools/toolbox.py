@@ -68,6 +68,7 @@ class Toolbox:
         tools: Tools that stay; they come first.
         toolsets: Sets whose tools may change, asked in order.
         on_duplicate: Told once of each tool that lost its name to an earlier one.
+        reader: Makes the tool that reads the rest of shortened results, for whoever asks for it.
     """
 
     def __init__(
@@ -75,7 +76,10 @@ class Toolbox:
         tools: Sequence[Tool] = (),
         toolsets: Sequence[Toolset] = (),
         on_duplicate: DuplicateSink = _ignore,
+        reader: Callable[[], Iterable[Tool]] = tuple,
     ) -> None:
+        self._reader = reader
+        self._reading: tuple[ToolTable, ToolTable] | None = None
         self._fixed = tuple(tools)
         self._toolsets = tuple(toolsets)
         self._on_duplicate = on_duplicate
@@ -83,13 +87,24 @@ class Toolbox:
         self._seen: list[Sequence[Tool]] = []
         self._table = ToolTable(self._fixed, self._report)
 
-    async def table(self) -> ToolTable:
-        """Give the tools now.
+    async def table(self, *, reads_results: bool = False) -> ToolTable:
+        """Return the tools now.
+
+        Args:
+            reads_results: Whether the one that reads shortened results is to be among them.
 
         Returns:
             The same table as before while every toolset gives the same sequence as before; a
             toolset whose tools changed gives a new one.
         """
+        table = await self._merged()
+        if not reads_results:
+            return table
+        if self._reading is None or self._reading[0] is not table:
+            self._reading = table, ToolTable((*table.values(), *self._reader()))
+        return self._reading[1]
+
+    async def _merged(self) -> ToolTable:
         if not self._toolsets:
             return self._table
         now = [await toolset.tools() for toolset in self._toolsets]
