@@ -485,3 +485,90 @@ def test_it_streams_to_a_terminal(project: Path) -> None:
             seen += piece
     assert process.wait() == 0
     assert seen.replace(b"\r\n", b"\n") == b"one two three\n"
+
+
+@pytest.mark.spec("T-J2.1", "T-J2.2", "T-J2.3")
+def test_every_event_is_a_line_that_fits_its_schema(run: Run, write_card: WriteCard) -> None:
+    import jsonschema
+
+    write_card("ann.md", "agents: [bob]", "default: true")
+    write_card("bob.md", "max_parallel: 1")
+    script = (
+        "agents:\n  ann:\n  - thinking: hm\n"
+        "    call: {name: agent__bob, arguments: {message: hi}}\n"
+        "  - text: done\n  bob:\n  - text: hello\n"
+    )
+    Path("script.yaml").write_text(script)
+    cards = ("--card", "ann.md", "--card", "bob.md", "--model", "scripted?file=script.yaml")
+    done = run("go", *cards, "-m", "go", "--format", "events", "--session")
+    assert done.code == 0, done.err
+    schema = run("schema", "events").json
+    jsonschema.Draft202012Validator.check_schema(schema)
+    checker = jsonschema.Draft202012Validator(schema)
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    for line in lines:
+        checker.validate(line)  # pyright: ignore[reportUnknownMemberType]
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    names = [line["event"] for line in lines]
+    assert names[0] == "session.opened"
+    assert names[1] == "turn.started"
+    assert names[-2:] == ["turn.finished", "result"]
+    for name in ("thinking", "text", "model.answered", "tool.started", "child.started",
+                 "child.finished", "tool.finished"):  # fmt: skip
+        assert name in names
+    (child,) = [line for line in lines if line["event"] == "turn.started" and line["parent"]]
+    assert child["agent"].startswith("bob")
+    facts = {key: value for key, value in lines[-1].items() if key not in {"v", "seq", "time"}}
+    del facts["event"]
+    as_json = run("go", *cards, "-m", "go", "--format", "json").json
+    assert facts == as_json
+
+
+@pytest.mark.spec("T-J2.4")
+def test_quiet_events_leave_text_out(run: Run) -> None:
+    done = run("go", *PASS, "-m", "hello", "--format", "events", "--quiet")
+    names = [json.loads(line)["event"] for line in done.out.splitlines()]
+    assert names == [
+        "turn.started", "model.requested", "model.answered", "turn.finished", "result",
+    ]  # fmt: skip
+
+
+@pytest.mark.spec("T-J2.5")
+def test_the_schema_of_events_is_that_of_the_classes() -> None:
+    from dataclasses import fields
+    from typing import get_args
+
+    from fast_agent.cli.event_lines import EVENT_NAMES, events_schema
+    from fast_agent.runtime.events import Event
+
+    kinds = events_schema()["oneOf"]
+    by_name = {kind["properties"]["event"]["const"]: kind for kind in kinds}
+    assert {type_.__name__ for type_ in EVENT_NAMES} == {
+        getattr(one, "__forward_arg__", getattr(one, "__name__", "")) for one in get_args(Event)
+    }
+    common = {"v", "seq", "time", "event", "agent", "turn", "parent"}
+    for type_, name in EVENT_NAMES.items():
+        expected = {one.name for one in fields(type_)} - {"origin"}
+        assert set(by_name[name]["properties"]) - common == expected
+
+
+@pytest.mark.spec("T-J2.6")
+def test_a_closed_pipe_ends_the_turn(project: Path) -> None:
+    import subprocess
+
+    from tests.cli.terminal import COMMAND
+    from tests.patience import PATIENCE
+
+    # More than a pipe holds: the program waits to write when its reader leaves.
+    pieces = json.dumps(["x" * 20_000] * 50)
+    (project / "script.yaml").write_text(f"steps:\n- pieces: {pieces}\n")
+    model = "scripted?file=script.yaml"
+    process = subprocess.Popen(
+        [COMMAND, "go", "--model", model, "-m", "hi", "--format", "events"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    assert b"turn.started" in process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(PATIENCE) == 1

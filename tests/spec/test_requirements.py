@@ -10,6 +10,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
+LATER = "later: "
+"""What the sentence of a requirement starts with that is not built yet."""
 
 
 @cache
@@ -68,7 +70,13 @@ def test_ids_and_sentences_are_unique() -> None:
 
 def test_every_requirement_is_bound_to_a_test() -> None:
     bound = {name for name, _, _ in marks()}
-    assert [f"{name}: {text}" for name, text in requirements() if name not in bound] == []
+    unbound = [(name, text) for name, text in requirements() if name not in bound]
+    assert [f"{name}: {text}" for name, text in unbound if not text.startswith(LATER)] == []
+
+
+def test_what_comes_later_is_bound_to_no_test() -> None:
+    bound = {name for name, _, _ in marks()}
+    assert [name for name, text in requirements() if text.startswith(LATER) and name in bound] == []
 
 
 def test_every_bound_id_is_a_requirement() -> None:

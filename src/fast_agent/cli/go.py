@@ -51,7 +51,11 @@ from fast_agent.cli import options
 @options.CONFIG_PATH
 @options.DUMP
 @options.quiet("Print nothing but the answer.")
-@options.output_format("json", told="Print the answer alone, or a JSON object with its facts.")
+@options.output_format(
+    "json",
+    "events",
+    told="Print the answer alone, a JSON object with its facts, or every event as a JSON line.",
+)
 @click.option(
     "--record", type=options.PATH, metavar="FILE", help="Record the run, to replay it later."
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
+    from fast_agent.cli.event_lines import EventLines
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
     from fast_agent.runtime.agent import Agent
@@ -76,9 +78,10 @@ class OneShot(CardOptions):
             from fast_agent.cli.progress import Progress
 
             progress = Progress(quiet=self.quiet, stream=self.output == "human" and shape is None)
+            lines = self._event_lines()
             # Standard output is for the answer; what tools print goes where progress does.
             with prints_apart():
-                anyio.run(self._ask, program, messages, shape, progress)
+                anyio.run(self._ask, program, messages, shape, progress, lines)
 
     @property
     def _dumps(self) -> bool:
@@ -173,6 +176,7 @@ class OneShot(CardOptions):
         messages: tuple[tuple[Message, ...], Message],
         shape: OutputShape | None,
         progress: Progress,
+        lines: EventLines | None,
     ) -> None:
         from fast_agent.cli.session_use import kept, receiver
         from fast_agent.cli.taping import taped
@@ -181,7 +185,10 @@ class OneShot(CardOptions):
         with (
             taped(program, self.record, self.replay) as tape,
             kept(program, new=self.session, resume=self.resume) as session,
+            nullcontext() if lines is None else lines.until_closed(),
         ):
+            if lines is not None and session is not None:
+                lines.write("session.opened", {"session": session.id})
             async with program.run(
                 model=self.model,
                 shell=self.shell,
@@ -190,7 +197,7 @@ class OneShot(CardOptions):
                     self.child_history_source, self.child_history_merge_target
                 ),
                 human=self._human(program),
-                listener=progress.listener,
+                listener=progress.listener if lines is None else lines.listener,
                 notify=progress.note,
                 tape=tape,
                 journal=None if session is None else session.journal,
@@ -201,9 +208,16 @@ class OneShot(CardOptions):
                 result = await agent.generate(message, output=shape)
                 if tape is not None:
                     tape.check()
-                self._print(app, agent, result, progress)
+                self._print(app, agent, result, progress, lines)
                 if session is not None:
                     progress.note(f"kept as session `{session.id}`; `--resume` goes on with it")
+
+    def _event_lines(self) -> EventLines | None:
+        if self.output != "events":
+            return None
+        from fast_agent.cli.event_lines import EventLines
+
+        return EventLines(text=not self.quiet)
 
     def _human(self, program: FastAgent) -> Human | None:
         """Give the person at the terminal, where an agent or a server might ask one."""
@@ -217,16 +231,27 @@ class OneShot(CardOptions):
 
         return TerminalHuman.find(program)
 
-    def _print(self, app: AgentApp, agent: Agent, result: TurnResult, progress: Progress) -> None:
+    def _print(
+        self,
+        app: AgentApp,
+        agent: Agent,
+        result: TurnResult,
+        progress: Progress,
+        lines: EventLines | None,
+    ) -> None:
         if self.results is not None:
             from fast_agent.messages.file import Transcript, write_history
 
             kept = tuple(agent.history) or result.messages
             write_history(self.results, Transcript(None, kept))
-        if self.output == "json":
+        if self.output != "human":
             from fast_agent.cli.structured import answer_facts
 
-            progress.print_facts(answer_facts(agent.name, result, app.usage))
+            facts = answer_facts(agent.name, result, app.usage)
+            if lines is None:
+                progress.print_facts(facts)
+            else:
+                lines.write("result", facts)
         else:
             progress.print_answer(result.text)
         if result.stop_reason not in {"endTurn", "stopSequence"}:

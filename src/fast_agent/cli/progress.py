@@ -10,6 +10,7 @@ from fast_agent.cli.report import report_note
 
 if TYPE_CHECKING:
     from fast_agent.runtime.events import Event, Listener
+    from fast_agent.text.json_value import JsonObject
 
 _WIDTH = 100
 
@@ -36,9 +37,9 @@ class Progress:
         """What to give the agents; None where nothing is to be shown."""
         return None if self._quiet and not self._stream else self._tell
 
-    def print_facts(self, facts: str) -> None:
+    def print_facts(self, facts: JsonObject) -> None:
         """Print the facts of the answer instead of its text."""
-        self._out.write_facts(f"{facts}\n")
+        self._out.write_facts(f"{json.dumps(facts, ensure_ascii=False)}\n")
 
     def note(self, text: str) -> None:
         """Tell something a person should know."""

@@ -10,9 +10,12 @@ from fast_agent.cli.output import standard_output
 
 
 @click.command()
-@click.argument("kind", required=False, metavar="[TYPE|config]")
+@click.argument("kind", required=False, metavar="[TYPE|config|events]")
 def command(kind: str | None) -> None:
-    """Print a JSON Schema (draft 2020-12): of cards of TYPE, of all cards, of the configuration."""
+    """Print a JSON Schema (draft 2020-12).
+
+    Of cards of TYPE, of all cards, of the configuration, or of the lines of `go --format events`.
+    """
     standard_output().line(json.dumps(_schema(kind), indent=2, ensure_ascii=False))
 
 
@@ -21,6 +24,10 @@ def _schema(kind: str | None) -> object:
         from fast_agent.config.schema import config_schema
 
         return config_schema()
+    if kind is not None and kind.lower() == "events":
+        from fast_agent.cli.event_lines import events_schema
+
+        return events_schema()
     from fast_agent.cards.fields import CARD_TYPES
     from fast_agent.cards.schema import schema
 
@@ -32,7 +39,8 @@ def _schema(kind: str | None) -> object:
             return schema(card_type)
     from fast_agent.text.suggestion import closest
 
-    near = closest(kind, (*CARD_TYPES, "config"))
-    known = ", ".join((*CARD_TYPES, "config"))
+    kinds = (*CARD_TYPES, "config", "events")
+    near = closest(kind, kinds)
+    known = ", ".join(kinds)
     hint = f"did you mean `{near}`?" if near else f"the types are {known}"
     raise click.UsageError(f"there is no card type `{kind}`; {hint}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fast_agent.diagnostics.argument_rules import BAD_JSON_SCHEMA
 from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -105,9 +104,9 @@ def _refusal(shown: str, problems: Sequence[Diagnostic]) -> ConfigError:
     )
 
 
-def answer_facts(agent: str, result: TurnResult, usage: Usage) -> str:
-    """Write the facts of a run as one JSON object."""
-    facts = {
+def answer_facts(agent: str, result: TurnResult, usage: Usage) -> dict[str, JsonValue]:
+    """Return the facts of a run as a JSON object."""
+    return {
         "agent": agent,
         "text": result.text,
         "stop_reason": result.stop_reason,
@@ -117,7 +116,6 @@ def answer_facts(agent: str, result: TurnResult, usage: Usage) -> str:
             "requests": usage.requests,
             "tool_calls": usage.tool_calls,
         },
-        "structured": result.structured,
+        "structured": cast("JsonValue", result.structured),
         "workflow": result.workflow,
     }
-    return json.dumps(facts, ensure_ascii=False)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.memory import Memory
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.steering import SteeringMessage
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -140,6 +141,24 @@ class Agent(Protocol):
 
         Raises:
             FastAgentError: The card has no such server, or the resource cannot be read.
+        """
+        ...
+
+    def steer(self, message: Message | str) -> SteeringMessage:
+        """Send a message into the turn that is running.
+
+        The turn takes it after the results of the running calls, before its next model request, as
+        a user message of the same turn. No call is skipped or cancelled. A workflow hands it to the
+        member that is running.
+
+        Args:
+            message: The user's message.
+
+        Returns:
+            The message, with whether it was taken. One that comes too late is not sent.
+
+        Raises:
+            RunError: No turn is running, or several members of a workflow are.
         """
         ...
 

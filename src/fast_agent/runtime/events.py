@@ -43,6 +43,14 @@ class TurnStarted:
 
 
 @frozen
+class Steered:
+    """A turn took a message that a user sent into it."""
+
+    origin: Origin
+    message: Message
+
+
+@frozen
 class ModelRequested:
     """A request went to the model.
 
@@ -212,6 +220,7 @@ class TurnFinished:
 
 Event: TypeAlias = (
     TurnStarted
+    | Steered
     | ModelRequested
     | TextStreamed
     | ThinkingStreamed

@@ -12,6 +12,7 @@ from fast_agent.runtime.agent import Agent
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.events import fan_out
 from fast_agent.runtime.memory import Memory
+from fast_agent.runtime.steering import Steering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.steering import SteeringMessage
     from fast_agent.runtime.turn_setup import TurnResult
 
 
@@ -60,6 +62,7 @@ class LiveAgent(Agent):
         self._memory = Memory(templates, remembers=remembers, limits=results)
         self._meters = Meter(config.name), Meter(config.name, limits)
         self._turns = 0
+        self._steering = Steering()
         self._closed = False
 
     @abstractmethod
@@ -145,10 +148,20 @@ class LiveAgent(Agent):
                     return await self.take_turn(message, scope, output)
         finally:
             self._turns -= 1
+            if self._steering.waits:
+                self._steering.drop()
 
     def _check_open(self) -> None:
         if self._closed:
             raise RunError(f"agent `{self.name}` is closed")
+
+    def steer(self, message: Message | str) -> SteeringMessage:
+        """Send a message into the turn that is running; see `Agent.steer`."""
+        if self.idle:
+            raise RunError(f"agent `{self.name}` is not running", hint="send it a message instead")
+        if isinstance(message, str):
+            message = Message.user(message)
+        return self._steering.add(message)
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
         """Forget; templates stay unless `all`."""

@@ -75,6 +75,7 @@ class LlmAgent(LiveAgent):
         """Run one turn; see `LiveAgent.take_turn`."""
         memory = self._memory
         base, draft = memory.begin()
+        steering = self._steering if scope.steering is None else scope.steering
         turn = Turn(
             self._setup,
             self._new_id(),
@@ -84,10 +85,13 @@ class LlmAgent(LiveAgent):
             self._meters,
             output,
             memory.record,
+            steering,
         )
+        steering.enter()
         try:
             return await turn.run(message)
         finally:
+            steering.leave()
             memory.end()
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.journal import Journal
+    from fast_agent.runtime.steering import Steering
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.tools.human import Human
 
@@ -36,6 +37,7 @@ class Scope:
         cast: The agents of the conversation the turn belongs to; None outside a runtime.
         human: The way to the person of this conversation, before that of the runtime, or None.
         redact: Hides secrets in the errors of tools; None hides none.
+        steering: The messages a user sends into the workflow this turn is a part of, or None.
     """
 
     _: KW_ONLY
@@ -50,9 +52,16 @@ class Scope:
     cast: Cast | None = None
     human: Human | None = None
     redact: Callable[[str], str] | None = None
+    steering: Steering | None = None
 
     def below(
-        self, turn_id: str, meters: tuple[Meter, ...], *, depth: int = 0, parent: str | None = None
+        self,
+        turn_id: str,
+        meters: tuple[Meter, ...],
+        *,
+        depth: int = 0,
+        parent: str | None = None,
+        steering: Steering | None = None,
     ) -> Scope:
         """Give the scope of what a turn in this one starts.
 
@@ -61,6 +70,7 @@ class Scope:
             meters: What to charge besides what is charged here.
             depth: How many agents come between.
             parent: What the turns below answer; None is what the turn itself does.
+            steering: The messages a user sends into the turns below; None where there are none.
         """
         return Scope(
             meters=meters + self.meters,
@@ -74,6 +84,7 @@ class Scope:
             cast=self.cast,
             human=self.human,
             redact=self.redact,
+            steering=steering,
         )
 
     def within(self, own: Scope) -> Scope:

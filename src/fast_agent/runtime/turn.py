@@ -27,6 +27,7 @@ from fast_agent.runtime.events import (
     ModelAnswered,
     ModelRequested,
     Origin,
+    Steered,
     TextStreamed,
     ThinkingStreamed,
     TurnFinished,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.journal import MemoryRecord, TurnJournal
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.steering import Steering
     from fast_agent.runtime.turn_setup import TurnSetup
     from fast_agent.tools.toolbox import ToolTable
 
@@ -69,6 +71,7 @@ class Turn:
         meters: The agent's own meter, and the one its limits hold for.
         output: The shape the answer must have, or None.
         record: What a journal holds of the history it goes into, or None.
+        steering: The messages a user sends into it, or None.
     """
 
     __slots__ = (
@@ -92,6 +95,7 @@ class Turn:
         "_settled",
         "_setup",
         "_start",
+        "_steering",
         "_structured",
         "_unheard",
     )
@@ -106,6 +110,7 @@ class Turn:
         meters: tuple[Meter, Meter],
         output: OutputShape | None,
         record: MemoryRecord | None = None,
+        steering: Steering | None = None,
     ) -> None:
         self._setup = setup
         self._draft = draft
@@ -127,6 +132,7 @@ class Turn:
         self._settled = False
         self._unheard: ModelAnswered | None = None
         self._kept = False
+        self._steering = steering
         self._adopted: list[Message] = []
         self._journal: TurnJournal | None = None
         if scope.journal is not None:
@@ -222,9 +228,19 @@ class Turn:
                 await self._add(Message.user(problem))
             elif self._requests < self._most(tools):
                 await self._run_tools(answer, tools)
+                if self._steering is not None and self._steering.waits:
+                    await self._take_steering(self._steering)
                 tools = await self._tools_now(tools)
             else:
                 return self._stop(answer, self._most(tools))
+
+    async def _take_steering(self, steering: Steering) -> None:
+        for message in steering.take():
+            await self._add(message)
+            if self._journal is not None:
+                self._journal.reached(self._draft.history)
+            if self._listener is not None:
+                self._listener(Steered(self._origin, message))
 
     def _most(self, tools: ToolTable) -> int:
         """Give the most model requests of this turn."""

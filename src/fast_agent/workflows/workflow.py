@@ -170,6 +170,7 @@ class Workflow(LiveAgent):
             bound=self._bound,
             conversation=draft,
             output=output,
+            steering=self._steering,
         )
         try:
             journal = self._journal(turn, scope, len(draft.history))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.steering import Steering
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonValue
 
@@ -49,6 +50,7 @@ class WorkflowTurn:
         bound: The shared members it holds on to, by name; None where it uses clones.
         conversation: What the workflow remembers from before this turn.
         output: The shape the answer must have, or None.
+        steering: The messages a user sends into the workflow, for the member that is running.
 
     Attributes:
         origin: The turn, as events name it.
@@ -86,6 +88,7 @@ class WorkflowTurn:
         bound: Mapping[str, Agent] | None,
         conversation: Conversation,
         output: OutputShape | None,
+        steering: Steering | None = None,
     ) -> None:
         turn_id = workshop.surroundings.new_turn_id()
         self._config = config
@@ -101,7 +104,13 @@ class WorkflowTurn:
         self.own = Meter(config.name)
         self.tree = Meter(config.name)
         self._agent_meter, limited = meters
-        self._below = scope.below(turn_id, (self.tree, limited), depth=1, parent=turn_id)
+        self._below = scope.below(
+            turn_id,
+            (self.tree, limited),
+            depth=1,
+            parent=turn_id,
+            steering=steering if scope.steering is None else scope.steering,
+        )
 
     @property
     def listener(self) -> Listener | None:
