@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fast_agent.resources.roots import ResourceRoots
-from fast_agent.resources.stdio import Lines, StdioServer
+from fast_agent.resources.stdio import StdioServer
+from fast_agent.rpc.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.encoding import encode
 from fast_agent.resources.problem import (
     Ambiguous,
     InvalidUri,
@@ -18,6 +17,7 @@ from fast_agent.resources.problem import (
     error_object,
     shown,
 )
+from fast_agent.rpc.encoding import encode
 from fast_agent.text.visible import visible
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.changes import Change
-from fast_agent.resources.encoding import encode
 from fast_agent.resources.limits import Limits
+from fast_agent.rpc.encoding import encode
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.whole_file import write_whole
 
-from fast_agent.resources import stdio
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.limits import Limits
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.skill.provider import SkillProvider
-from fast_agent.resources.stdio import LARGEST_BATCH, LONGEST_LINE, Lines, StdioServer
+from fast_agent.resources.stdio import MAX_BATCH, StdioServer
+from fast_agent.rpc.lines import MAX_LINE_BYTES, Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,17 +232,17 @@ def test_the_same_id_twice(pipe: Pipe) -> None:
 
 def test_a_line_too_long_is_dropped_without_holding_it(pipe: Pipe) -> None:
     pipe.hello()
-    feeder = threading.Thread(target=pipe.write, args=(b"x" * (LONGEST_LINE + 70_000),))
+    feeder = threading.Thread(target=pipe.write, args=(b"x" * (MAX_LINE_BYTES + 70_000),))
     feeder.start()
     answer = pipe.line()
     feeder.join()
     assert answer["error"]["code"] == -32600
-    assert str(LONGEST_LINE) in answer["error"]["message"]
+    assert f"{MAX_LINE_BYTES:,}" in answer["error"]["message"]
     assert pipe.ask("ping")["result"] == {}
 
 
 def test_lines() -> None:
-    lines = Lines(longest=4)
+    lines = Lines(max_bytes=4)
     assert list(lines.feed(b"ab")) == []
     assert list(lines.feed(b"cd\n\n \nabcde\nx")) == [b"abcd", None]
     assert list(lines.feed(b"yzuvw")) == []
@@ -260,7 +260,7 @@ def test_arrays_where_the_protocol_has_them(pipe: Pipe) -> None:
     assert [one["id"] for one in answer] == [1, 2, None]
     assert [one.get("error", {}).get("code") for one in answer] == [None, -32601, -32600]
     pipe.write([notice])
-    for wrong in ([], [ping] * (LARGEST_BATCH + 1)):
+    for wrong in ([], [ping] * (MAX_BATCH + 1)):
         pipe.write(wrong)
         assert pipe.line()["error"]["code"] == -32600
 
@@ -391,4 +391,4 @@ def test_frames_of_two_threads_do_not_mix(root: Path) -> None:
 def test_the_bounds_are_those_of_the_other_edge() -> None:
     from fast_agent.serve.connections import ConnectionLimits
 
-    assert ConnectionLimits().body_bytes == stdio.LONGEST_LINE
+    assert ConnectionLimits().body_bytes == MAX_LINE_BYTES

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fast_agent.resources.roots import ResourceRoots
-from fast_agent.resources.stdio import Lines, StdioServer
+from fast_agent.resources.stdio import StdioServer
+from fast_agent.rpc.lines import Lines
 
 if TYPE_CHECKING:
     from fast_agent.resources.service import ResourceService

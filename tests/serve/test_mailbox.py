@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
-from fast_agent.resources.encoding import NOTHING
+from fast_agent.rpc.encoding import NOTHING
 from fast_agent.serve.mailbox import Mailbox
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.acp.problem import ClientRefused
 from fast_agent.errors import ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
+from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from fast_agent.acp.client_side import ClientSide
-    from fast_agent.acp.peer import Peer
     from fast_agent.messages.message import ToolCall
+    from fast_agent.rpc.peer import Peer
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
@@ -83,7 +83,7 @@ class ClientFiles:
         if self._client.reads_files:
             try:
                 old = await self._ask_for(path)
-            except ClientRefused:
+            except RemoteError:
                 old = None  # there is no such file yet
         return {"type": "diff", "path": str(path), "oldText": old, "newText": content}
 
@@ -111,7 +111,7 @@ class ClientFiles:
         answer = await self._peer.request("fs/read_text_file", params)
         content = answer.get("content")
         if not isinstance(content, str):
-            raise ClientRefused("the client gave no text")
+            raise RemoteError("the client gave no text")
         return content
 
     def _path(self, arguments: ToolArguments) -> Path:
@@ -140,6 +140,6 @@ class _FileTool:
             text = await self._work(ToolArguments(self.spec, call.arguments))
         except ToolError as error:
             return error_result(call.id, said(error))
-        except ClientRefused as error:
+        except RemoteError as error:
             return error_result(call.id, f"the editor did not do it: {error.message}")
         return ToolResult(call.id, (TextContent(text),))

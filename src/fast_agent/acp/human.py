@@ -7,15 +7,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.acp.permission import chosen_option
-from fast_agent.acp.problem import ClientRefused
 from fast_agent.acp.prompt_content import text_block
 from fast_agent.errors import ToolError
+from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.human import HumanAnswer, asker
 from fast_agent.tools.human_form import form_fields
 
 if TYPE_CHECKING:
     from fast_agent.acp.client_side import ClientSide
-    from fast_agent.acp.peer import Peer
+    from fast_agent.rpc.peer import Peer
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import HumanRequest, Origins
     from fast_agent.tools.human_form import FormField
@@ -58,7 +58,7 @@ class ClientHuman:
             if self._client.forms:
                 return await self._fill(message, request.schema)
             return await self._choose(message, request.schema)
-        except ClientRefused:
+        except RemoteError:
             return _AWAY
 
     async def confirm(self, title: str, text: str, *, yes: str) -> bool:
@@ -82,7 +82,7 @@ class ClientHuman:
         }
         try:
             return await self._chosen(shown, options, ("yes", "no")) == "yes"
-        except ClientRefused:
+        except RemoteError:
             return False
 
     async def _open(self, message: str, url: str) -> HumanAnswer:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from fast_agent.acp.client_side import ClientSide
     from fast_agent.acp.files import ClientFiles
-    from fast_agent.acp.peer import Peer
     from fast_agent.acp.updates import Updates
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.rpc.peer import Peer
     from fast_agent.tools.tool import Tool
 
 

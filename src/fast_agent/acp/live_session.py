@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from fast_agent.acp.requests import Work
     from fast_agent.acp.updates import Updates
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.message import Message
+    from fast_agent.rpc.peer import Work
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from fast_agent.acp.client_side import ClientSide
     from fast_agent.acp.live_session import LiveSession
-    from fast_agent.acp.peer import Peer
     from fast_agent.acp.remembered import RememberedPermissions
     from fast_agent.acp.updates import Updates
     from fast_agent.agent_app import AgentApp
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.desk import Desk
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.watch import CardWatch
+    from fast_agent.rpc.peer import Peer
     from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.sessions.session import Session

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent.acp.problem import ClientRefused
 from fast_agent.acp.prompt_content import text_block
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
 from fast_agent.acp.updates import call_id
+from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.human import HumanRequest, asker, named
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.acp.files import ClientFiles
-    from fast_agent.acp.peer import Peer
     from fast_agent.acp.protected_files import ProtectedFiles
     from fast_agent.acp.remembered import RememberedPermissions, Verdict
     from fast_agent.acp.updates import Updates
+    from fast_agent.rpc.peer import Peer
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Origins
     from fast_agent.tools.permission import PermissionRequest
@@ -131,7 +131,7 @@ class ClientPermission:
         }
         try:
             answer = await self._peer.request("session/request_permission", params)
-        except ClientRefused:
+        except RemoteError:
             return None
         outcome = answer.get("outcome")
         return chosen_option(outcome if isinstance(outcome, dict) else {}, subject.kinds)

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.rpc.message import (
+    CANCELLED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    RpcError,
+)
+
 if TYPE_CHECKING:
     from fast_agent.errors import FastAgentError
-    from fast_agent.text.json_value import JsonObject, JsonValue
 
-PARSE_ERROR: Final = -32700
-INVALID_REQUEST: Final = -32600
-METHOD_NOT_FOUND: Final = -32601
-INVALID_PARAMS: Final = -32602
-INTERNAL_ERROR: Final = -32603
-CANCELLED: Final = -32800
+__all__ = [
+    "CANCELLED",
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "NOT_FOUND",
+    "Refused",
+    "refused",
+]
+
 NOT_FOUND: Final = -32002
 
 
-class Refused(Exception):  # noqa: N818 (it is said of a request)
+class Refused(RpcError):  # noqa: N818 (it is said of a request)
     """A request that is not answered with a result.
 
     Args:
@@ -27,32 +40,7 @@ class Refused(Exception):  # noqa: N818 (it is said of a request)
     """
 
     def __init__(self, code: int, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.hint = hint
-
-    @property
-    def wire(self) -> JsonObject:
-        """The error as it is sent."""
-        error: dict[str, JsonValue] = {"code": self.code, "message": self.message}
-        if self.hint is not None:
-            error["data"] = {"hint": self.hint}
-        return error
-
-
-class ClientRefused(Exception):  # noqa: N818 (it is said of a request)
-    """The client did not do what it was asked.
-
-    Args:
-        message: Why.
-        code: The code it gave; None where the connection ended.
-    """
-
-    def __init__(self, message: str, code: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
+        super().__init__(code, message, None if hint is None else {"hint": hint})
 
 
 def refused(error: FastAgentError, code: int = INTERNAL_ERROR) -> Refused:

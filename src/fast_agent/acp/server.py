@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from fast_agent.acp.live_session import LiveSession
     from fast_agent.acp.opening import SessionOpening, SessionRequest
-    from fast_agent.acp.peer import Peer
-    from fast_agent.acp.requests import Work
     from fast_agent.registry.reload import Reload
+    from fast_agent.rpc.message import Request
+    from fast_agent.rpc.peer import Peer, Work
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore, SessionSummary
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -109,8 +109,9 @@ class AcpServer:
                         await session.close()
                 tasks.cancel_scope.cancel()
 
-    def accept(self, method: str, params: JsonObject, scope: CancelScope) -> Work:
+    def accept(self, request: Request, scope: CancelScope) -> Work:
         """Take a request; see `Side.accept`."""
+        method, params = request.method, request.params
         if method == "initialize":
             return partial(self._initialize, params)
         if self._client is None:
@@ -122,9 +123,9 @@ class AcpServer:
             raise Refused(METHOD_NOT_FOUND, f"there is no method `{method}`")
         return partial(work, params)
 
-    def cancelled(self, method: str) -> JsonObject:
+    def cancelled(self, request: Request) -> JsonObject:
         """Give the result of a request that was cancelled; see `Side.cancelled`."""
-        if method == "session/prompt":
+        if request.method == "session/prompt":
             return {"stopReason": "cancelled"}
         raise Refused(CANCELLED, "the request was cancelled")
 

@@ -9,17 +9,21 @@ from asyncio import get_running_loop
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from fast_agent.acp.peer import Peer
 from fast_agent.acp.server import AcpServer
+from fast_agent.rpc.lines import take_stdio
+from fast_agent.rpc.peer import Peer
 
 if TYPE_CHECKING:
     from fast_agent.acp.handover import Handover
     from fast_agent.acp.opening import SessionOpening
     from fast_agent.registry.reload import Reload
+
+MAX_MESSAGE_BYTES: Final = 32 << 20
+"""Maximum size of a message: pictures in prompts are long."""
 
 
 def serve_stdio(
@@ -37,11 +41,7 @@ def serve_stdio(
         watch: Take changed cards as soon as they change.
         handover: What the program left when it began again; None where it did not.
     """
-    own_input, own_output = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
+    own_input, own_output = take_stdio()
     left = anyio.run(partial(serve, opening, own_input, own_output, watch=watch, handover=handover))
     if left is not None:
         from fast_agent.commands.restart import restart
@@ -86,7 +86,15 @@ async def serve(
             cards = stack.enter_context(opening.program.watch(told))
             opening = replace(opening, watch=cards)
         begun, asked = (b"", 0) if handover is None else (handover.unread, handover.asked)
-        peer = Peer(input_fd, output_fd, begun=begun, asked=asked, redact=opening.program.redact)
+        peer = Peer(
+            input_fd,
+            output_fd,
+            cancel_method="$/cancel_request",
+            max_bytes=MAX_MESSAGE_BYTES,
+            begun=begun,
+            asked=asked,
+            redact=opening.program.redact,
+        )
         server = AcpServer(peer, opening, handover)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_end_at_signal, tasks.cancel_scope)

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from fast_agent.acp.problem import ClientRefused
 from fast_agent.acp.updates import call_id
 from fast_agent.errors import ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
+from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.result import error_result
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.acp.peer import Peer
     from fast_agent.acp.updates import Updates
     from fast_agent.messages.message import ToolCall
     from fast_agent.models.model import ToolSpec
+    from fast_agent.rpc.peer import Peer
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
@@ -72,16 +72,16 @@ class ClientShell:
             )
             terminal = created.get("terminalId")
             if not isinstance(terminal, str):
-                raise ClientRefused("it named no terminal")
+                raise RemoteError("it named no terminal")
         except ToolError as error:
             return error_result(call.id, error.message)
-        except ClientRefused as error:
+        except RemoteError as error:
             return error_result(call.id, f"the editor opened no terminal: {error.message}")
         shown: JsonObject = {"type": "terminal", "terminalId": terminal}
         self._updates.hold(call_id(context.turn_id, call.id), [shown])
         try:
             return await self._watched(call.id, terminal, seconds)
-        except ClientRefused as error:
+        except RemoteError as error:
             return error_result(call.id, f"the terminal was lost: {error.message}")
         finally:
             await self._release(terminal)
@@ -99,7 +99,7 @@ class ClientShell:
         with anyio.move_on_after(_LAST_SECONDS, shield=True):
             try:
                 await self._ask("release", terminalId=terminal)
-            except ClientRefused:
+            except RemoteError:
                 return  # it is gone already
 
     async def _ask(self, what: str, **params: JsonValue) -> JsonObject:

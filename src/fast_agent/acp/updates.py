@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.acp.plan import PlanView
 from fast_agent.acp.prompt_content import block_to_wire, text_block, tool_content
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
-from fast_agent.resources.encoding import encode
+from fast_agent.rpc.encoding import encode
 from fast_agent.runtime.events import (
     ChildStarted,
     ModelAnswered,
@@ -33,9 +33,9 @@ from fast_agent.workflows.workflow_line import step_title, workflow_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.acp.peer import Peer
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import ToolResult
+    from fast_agent.rpc.peer import Peer
     from fast_agent.runtime.events import Event, Origin
     from fast_agent.text.json_value import JsonObject, JsonValue
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.errors import ResourceError
 from fast_agent.resources.answer import Answer
 from fast_agent.resources.changes import Change, ChangeBus
-from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_params
+from fast_agent.resources.problem import RequestRefused, bad_params
 from fast_agent.resources.session import SUBSCRIPTION_ID, Listen
 from fast_agent.resources.uri import Uri
+from fast_agent.rpc.message import INTERNAL_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,13 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.resources.era import HANDSHAKE_VERSIONS, MODERN_VERSIONS
-from fast_agent.resources.problem import (
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    UNSUPPORTED_VERSION,
-    RequestRefused,
-    bad_params,
-)
+from fast_agent.resources.problem import UNSUPPORTED_VERSION, RequestRefused, bad_params
+from fast_agent.rpc.message import INVALID_REQUEST, METHOD_NOT_FOUND
 
 if TYPE_CHECKING:
     from fast_agent.resources.session import Session

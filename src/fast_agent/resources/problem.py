@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import ResourceError
+from fast_agent.rpc.message import INTERNAL_ERROR, INVALID_PARAMS
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from fast_agent.resources.era import Era
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
 NOT_FOUND_BEFORE_2026 = -32002
 UNSUPPORTED_VERSION = -32022
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.changes import Change
-from fast_agent.resources.encoding import NOTHING
 from fast_agent.resources.era import MODERN_VERSIONS
+from fast_agent.rpc.encoding import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

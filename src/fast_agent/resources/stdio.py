@@ -8,18 +8,24 @@ are written together.
 from __future__ import annotations
 
 import os
-from json import JSONDecoder
 from threading import Lock
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.encoding import NOTHING, encode
-from fast_agent.resources.problem import (
+from fast_agent.resources.problem import error_object
+from fast_agent.rpc.lines import CHUNK_BYTES, MAX_LINE_BYTES, Lines, take_stdio, too_long
+from fast_agent.rpc.message import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    PARSE_ERROR,
-    RequestRefused,
-    error_object,
+    InvalidMessageError,
+    Request,
+    Response,
+    RpcError,
+    decode,
+    error_message,
+    message_of,
+    notification_message,
+    result_message,
 )
 
 if TYPE_CHECKING:
@@ -28,24 +34,11 @@ if TYPE_CHECKING:
     from fast_agent.resources.service import ResourceService
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-LONGEST_LINE = 4 << 20
-"""Most bytes of one message."""
-
-LARGEST_BATCH = 100
-"""Most messages of one array, which only protocol 2025-03-26 knows."""
+MAX_BATCH = 100
+"""Maximum number of messages in an array, which only protocol 2025-03-26 has."""
 
 _BATCHED = "2025-03-26"
-_CHUNK = 1 << 16
 _WRITE_AT = 1 << 18
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"`{text}` is no JSON")
-
-
-_decode = JSONDecoder(parse_constant=_no_constant).decode
-
-RequestId: TypeAlias = "int | str"
 
 
 class Stopped(BaseException):
@@ -102,22 +95,22 @@ class StdioServer:
         Returns:
             The answer with its line end, or nothing where none is due.
         """
-        if line is None:
-            return _failure(None, _refusal(f"a message is longer than {LONGEST_LINE} bytes"))
         try:
-            message = cast("JsonValue", _decode(line.decode()))
-        except (ValueError, RecursionError):
-            return _failure(None, RequestRefused(PARSE_ERROR, "the message is no JSON"))
-        if isinstance(message, list):
-            return self._batch(message)
-        return self._one(message)
+            if line is None:
+                raise too_long(MAX_LINE_BYTES)
+            message = decode(line)
+            if isinstance(message, list) and self._session.protocol == _BATCHED:
+                return self._batch(message)
+            return self._one(message)
+        except InvalidMessageError as problem:
+            return error_message(problem.request_id, problem.wire) + b"\n"
 
     def _next_chunk(self) -> bytes:
         self._waiting = True
         try:
             if self._stopping:
                 raise Stopped
-            return os.read(self._input, _CHUNK)
+            return os.read(self._input, CHUNK_BYTES)
         except ConnectionError:  # the input may be a socket
             return b""
         finally:
@@ -142,57 +135,44 @@ class StdioServer:
             raise Stopped
 
     def _batch(self, messages: list[JsonValue]) -> bytes:
-        session = self._session
-        if session.protocol != _BATCHED:
-            return _failure(None, _refusal("a message is one object; arrays are not taken"))
-        if not 0 < len(messages) <= LARGEST_BATCH:
-            return _failure(None, _refusal(f"an array holds 1 to {LARGEST_BATCH} messages"))
-        answers = [answer[:-1] for one in messages if (answer := self._one(one))]
+        if not 0 < len(messages) <= MAX_BATCH:
+            msg = f"an array holds 1 to {MAX_BATCH} messages"
+            raise InvalidMessageError(INVALID_REQUEST, msg)
+        answers: list[bytes] = []
+        for one in messages:
+            try:
+                answer = self._one(one)
+            except InvalidMessageError as problem:
+                answer = error_message(problem.request_id, problem.wire) + b"\n"
+            answers.append(answer[:-1])
+        answers = [answer for answer in answers if answer]
         return b"[" + b",".join(answers) + b"]\n" if answers else b""
 
-    def _one(self, message: JsonValue) -> bytes:
-        if not isinstance(message, dict):
-            return _failure(None, _refusal("a message is one object"))
-        method = message.get("method")
-        if method is None and "id" in message and ("result" in message or "error" in message):
-            return b""  # an answer, to a question that was never asked
-        request_id = message.get("id")
-        named = isinstance(request_id, (int, str)) and not isinstance(request_id, bool)
-        params = message.get("params")
-        if (
-            message.get("jsonrpc") != "2.0"
-            or not isinstance(method, str)
-            or not (params is None or isinstance(params, dict))
-            or ("id" in message and not named)
-        ):
-            return _failure(
-                cast("RequestId", request_id) if named else None,
-                _refusal("the message is no JSON-RPC 2.0 request or notification of MCP"),
-            )
-        given: JsonObject = params if isinstance(params, dict) else NOTHING
-        if named:
-            return self._request(cast("RequestId", request_id), method, given)
-        self._service.notice(self._session, method, given)
+    def _one(self, value: JsonValue) -> bytes:
+        message = message_of(value)
+        if isinstance(message, Request):
+            return self._request(message)
+        if not isinstance(message, Response):  # nothing was asked that it could answer
+            self._service.notice(self._session, message.method, message.params)
         return b""
 
-    def _request(self, request_id: RequestId, method: str, params: JsonObject) -> bytes:
+    def _request(self, request: Request) -> bytes:
+        number, method, params = request
         try:
-            answer = self._service.answer(self._session, method, params, request_id)
+            answer = self._service.answer(self._session, method, params, number)
         except ResourceError as problem:
-            return _failure(request_id, problem, self._session.era)
+            return error_message(number, error_object(problem, self._session.era)) + b"\n"
         except Exception:  # a task boundary: the server outlives a request it cannot answer
             from logging import getLogger
 
             getLogger(__name__).exception("could not answer `%s`", method)
-            return _failure(request_id, RequestRefused(INTERNAL_ERROR, "internal error"))
-        return b"" if answer is None else _success(request_id, answer.json)
+            error = RpcError(INTERNAL_ERROR, "internal error").wire
+            return error_message(number, error) + b"\n"
+        return b"" if answer is None else result_message(number, answer.json) + b"\n"
 
     def _tell(self, method: str, params: JsonObject) -> None:
         """Write a notification, from whatever thread has it."""
-        message: dict[str, JsonValue] = {"jsonrpc": "2.0", "method": method}
-        if params:
-            message["params"] = params
-        self._write(encode(message) + b"\n")
+        self._write(notification_message(method, params) + b"\n")
 
     def _write(self, data: bytes) -> None:
         with self._lock:
@@ -216,46 +196,8 @@ class StdioServer:
         """End open streams in good order, where the client still reads."""
         last = self._service.close(self._session)
         if self._open and self._writable():
-            self._write(b"".join(_success(one, answer.json) for one, answer in last))
+            self._write(b"".join(result_message(one, answer.json) + b"\n" for one, answer in last))
         self._open = False
-
-
-class Lines:
-    """Cuts chunks of bytes into lines of bounded length."""
-
-    def __init__(self, longest: int = LONGEST_LINE) -> None:
-        self._longest = longest
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
-        """Take a chunk and give the lines it ends, without blank ones; None for one too long."""
-        *ended, rest = chunk.split(b"\n")
-        for piece in ended:
-            self._add(piece)
-            yield from self.end()
-        self._add(rest)
-
-    def end(self) -> Iterator[bytes | None]:
-        """Give what was fed since the last line end, unless that is blank."""
-        parts, size = self._parts, self._size
-        self._parts, self._size = [], 0
-        if size > self._longest:
-            yield None
-        elif line := (parts[0] if len(parts) == 1 else b"".join(parts)).strip():
-            yield line
-
-    @property
-    def begun(self) -> bytes:
-        """What was fed since the last line end."""
-        return b"".join(self._parts)
-
-    def _add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._longest:
-            self._parts.clear()
-        elif piece:
-            self._parts.append(piece)
 
 
 def serve_stdio(service: ResourceService) -> None:
@@ -266,12 +208,7 @@ def serve_stdio(service: ResourceService) -> None:
     """
     import signal
 
-    own_input, own_output = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    server = StdioServer(service, own_input, own_output)
+    server = StdioServer(service, *take_stdio())
 
     def stop(number: int, frame: object) -> None:  # noqa: ARG001
         server.stop()
@@ -279,21 +216,3 @@ def serve_stdio(service: ResourceService) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     server.serve()
-
-
-def _refusal(message: str) -> RequestRefused:
-    return RequestRefused(INVALID_REQUEST, message)
-
-
-def _success(request_id: RequestId, result: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_id(request_id), result)
-
-
-def _failure(request_id: RequestId | None, problem: ResourceError, era: str = "handshake") -> bytes:
-    error = encode(error_object(problem, "modern" if era == "modern" else "handshake"))
-    name = b"null" if request_id is None else _id(request_id)
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (name, error)
-
-
-def _id(request_id: RequestId) -> bytes:
-    return b"%d" % request_id if isinstance(request_id, int) else encode(request_id)

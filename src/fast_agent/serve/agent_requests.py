@@ -13,7 +13,7 @@ import anyio
 
 from fast_agent.errors import FastAgentError, ResourceError
 from fast_agent.resources.answer import Answer
-from fast_agent.resources.encoding import encode
+from fast_agent.rpc.encoding import encode
 from fast_agent.serve.agent_departure import DEPARTURE, Departure
 from fast_agent.serve.plain_requests import PlainRequests, as_headers_say, result_of, send_json
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from anyio import CancelScope
 
 from fast_agent.errors import FastAgentError
-from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_params
+from fast_agent.resources.problem import RequestRefused, bad_params
+from fast_agent.rpc.message import INTERNAL_ERROR
 from fast_agent.serve.agent_conversation import Conversation
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from anyio import CancelScope, to_thread
 from fast_agent.resources.answer import Answer
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.changes import Change
-from fast_agent.resources.encoding import NOTHING, encode
 from fast_agent.resources.era import MODERN_VERSIONS
 from fast_agent.resources.opening import CAPABILITIES
 from fast_agent.resources.paging import page
-from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, bad_params, shown
+from fast_agent.resources.problem import RequestRefused, bad_params, shown
 from fast_agent.resources.provider import Addition
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
+from fast_agent.rpc.encoding import NOTHING, encode
+from fast_agent.rpc.message import INTERNAL_ERROR
 from fast_agent.serve.agent_call import AgentCall, Begun
 from fast_agent.serve.agent_departure import departure_of
 from fast_agent.serve.agent_drain import Drain

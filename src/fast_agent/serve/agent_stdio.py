@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.lowlevel import checkpoint
 
-from fast_agent.resources.encoding import encode
-from fast_agent.resources.problem import INVALID_REQUEST
-from fast_agent.resources.stdio import LONGEST_LINE, Lines
+from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.lines import MAX_LINE_BYTES, Lines
+from fast_agent.rpc.message import INVALID_REQUEST
 from fast_agent.serve.agent_drain import LAST_SECONDS
 from fast_agent.serve.open_requests import OpenRequests
 from fast_agent.serve.plain_lines import PlainLines
@@ -85,7 +85,7 @@ class StdioEdge:
 
     async def _take(self, line: bytes | None, plain: PlainLines) -> None:
         if line is None:
-            await self._refuse(INVALID_REQUEST, f"a message is longer than {LONGEST_LINE} bytes")
+            await self._refuse(INVALID_REQUEST, f"a message is longer than {MAX_LINE_BYTES} bytes")
         else:
             await plain.take(line)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_content import content_to_wire
-from fast_agent.resources.encoding import encode
 from fast_agent.resources.provider import ToolAnswer
+from fast_agent.rpc.encoding import encode
 from fast_agent.runtime.agent_tool import MESSAGE_SCHEMA, describe
 
 if TYPE_CHECKING:

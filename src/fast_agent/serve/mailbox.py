@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from fast_agent.resources.encoding import encode
+from fast_agent.rpc.encoding import encode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -16,11 +16,11 @@ from anyio import CancelScope
 
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.answer import Answer
-from fast_agent.resources.encoding import encode
 from fast_agent.resources.era import MODERN_VERSIONS
 from fast_agent.resources.opening import CAPABILITIES, VERSION, envelope
-from fast_agent.resources.problem import INTERNAL_ERROR
 from fast_agent.resources.session import Session
+from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import INTERNAL_ERROR
 from fast_agent.serve.plain_message import plain_message, plain_notification
 from fast_agent.serve.plain_opening import open_plainly
 from fast_agent.serve.plain_requests import result_of

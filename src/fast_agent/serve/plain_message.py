@@ -5,7 +5,7 @@ from __future__ import annotations
 from json import JSONDecoder
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
-from fast_agent.resources.encoding import NOTHING
+from fast_agent.rpc.encoding import NOTHING
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.resources.encoding import encode
 from fast_agent.resources.era import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from fast_agent.resources.opening import CAPABILITIES, VERSION
 from fast_agent.resources.session import Session
+from fast_agent.rpc.encoding import encode
 from fast_agent.serve.plain_message import plain_message, plain_notification
 from fast_agent.serve.plain_opening import open_plainly
 from fast_agent.serve.plain_sessions import SESSION_ID

@@ -20,11 +20,12 @@ import anyio
 from anyio import to_thread
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.encoding import NOTHING, encode
 from fast_agent.resources.era import MODERN_VERSIONS
 from fast_agent.resources.opening import unknown_method
-from fast_agent.resources.problem import INTERNAL_ERROR, RequestRefused, error_object
+from fast_agent.resources.problem import RequestRefused, error_object
 from fast_agent.resources.session import Session
+from fast_agent.rpc.encoding import NOTHING, encode
+from fast_agent.rpc.message import INTERNAL_ERROR
 from fast_agent.serve.mailbox import Mailbox
 from fast_agent.serve.open_sessions import OpenSessions
 from fast_agent.serve.plain_sessions import PlainSessions, handed_on

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 from anyio import to_thread
 
-from fast_agent.resources.problem import INVALID_REQUEST, PARSE_ERROR
+from fast_agent.rpc.message import INVALID_REQUEST, PARSE_ERROR
 from fast_agent.serve.plain_sessions import HANDED_ON
 
 if TYPE_CHECKING:

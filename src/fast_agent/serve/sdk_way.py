@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from fast_agent.resources.encoding import encode
+from fast_agent.rpc.encoding import encode
 from fast_agent.serve.plain_sessions import HANDED_ON, SESSION_ID
 
 if TYPE_CHECKING:

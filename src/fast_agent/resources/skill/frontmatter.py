@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fast_agent.config.skill_fields import SKILL_FIELDS
-from fast_agent.resources.encoding import NOTHING
 from fast_agent.resources.skill.plain_fields import plain_fields
+from fast_agent.rpc.encoding import NOTHING
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from fast_agent.resources.answer import Answer
 from fast_agent.resources.media_type import FOLDER, media_type
 from fast_agent.resources.paging import page
-from fast_agent.resources.problem import INVALID_PARAMS, RequestRefused, bad_params, shown
+from fast_agent.resources.problem import RequestRefused, bad_params, shown
 from fast_agent.resources.provider import Addition
 from fast_agent.resources.resource import Resource
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.tools import SkillTools
 from fast_agent.resources.uri import Uri
+from fast_agent.rpc.message import INVALID_PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

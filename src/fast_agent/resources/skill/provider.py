@@ -11,7 +11,6 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.changes import Change
-from fast_agent.resources.encoding import encode
 from fast_agent.resources.media_type import is_textual, media_type
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
 from fast_agent.resources.provider import Document
@@ -22,6 +21,7 @@ from fast_agent.resources.skill.naming import build
 from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
 from fast_agent.resources.skill.reads import KeptReads
 from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet
+from fast_agent.rpc.encoding import encode
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.encoding import encode
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.frontmatter import read_head
+from fast_agent.rpc.encoding import encode
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from fast_agent.acp.outgoing import MOST_UNREAD
-from fast_agent.acp.peer import Peer
-from fast_agent.acp.problem import CANCELLED, ClientRefused, Refused
+from fast_agent.rpc.line_writer import FULL_BYTES, MAX_UNREAD_BYTES
+from fast_agent.rpc.message import CANCELLED, RemoteError, RpcError
+from fast_agent.rpc.peer import Peer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
     from anyio import CancelScope
 
-    from fast_agent.acp.requests import Work
+    from fast_agent.rpc.message import Request
+    from fast_agent.rpc.peer import Work
     from fast_agent.text.json_value import JsonObject
 
 pytestmark = pytest.mark.anyio
+CANCEL = "notifications/cancelled"
 
 
 class Side:
@@ -33,17 +35,24 @@ class Side:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.heard: list[str] = []
+        self.asked = 0
 
-    def accept(self, method: str, params: JsonObject, scope: CancelScope) -> Work:
-        async def work() -> JsonObject:
-            if method == "fail":
+    def accept(self, request: Request, scope: CancelScope) -> Work:
+        self.asked += 1
+
+        async def work() -> JsonObject | bytes:
+            if request.method == "fail":
                 raise RuntimeError("broken")
-            return await self.peer.request("question", params)
+            if request.method == "much":
+                return b'"' + b"x" * (FULL_BYTES // 4) + b'"'
+            return await self.peer.request("question", request.params)
 
         return work
 
-    def cancelled(self, method: str) -> JsonObject:
-        raise Refused(CANCELLED, "cancelled")
+    def cancelled(self, request: Request) -> JsonObject | None:
+        if request.params.get("silent"):
+            return None
+        raise RpcError(CANCELLED, "cancelled")
 
     def notice(self, method: str, params: JsonObject) -> None:
         self.heard.append(method)
@@ -52,7 +61,7 @@ class Side:
 @asynccontextmanager
 async def connection() -> AsyncGenerator[tuple[Side, int, int]]:
     there, here = os.pipe(), os.pipe()
-    peer = Peer(there[0], here[1])
+    peer = Peer(there[0], here[1], cancel_method=CANCEL, announces=True, waits=True)
     side = Side(peer)
     try:
         async with anyio.create_task_group() as tasks:
@@ -70,6 +79,16 @@ async def message(descriptor: int) -> Any:
         await anyio.wait_readable(descriptor)
         line += os.read(descriptor, 1)
     return json.loads(line)
+
+
+async def lines(descriptor: int, count: int) -> bytes:
+    """Read until so many lines have come."""
+    read: list[bytes] = []
+    while count > 0:
+        await anyio.wait_readable(descriptor)
+        read.append(os.read(descriptor, 1 << 16))
+        count -= read[-1].count(b"\n")
+    return b"".join(read)
 
 
 def send(descriptor: int, **fields: Any) -> None:
@@ -90,7 +109,7 @@ async def test_an_error_of_the_client_is_told_to_who_asked() -> None:
     async with connection() as (side, out, into):
 
         async def ask() -> None:
-            with pytest.raises(ClientRefused, match="not today") as raised:
+            with pytest.raises(RemoteError, match="not today") as raised:
                 await side.peer.request("question", {})
             assert raised.value.code == -1
 
@@ -122,14 +141,14 @@ async def test_who_waits_for_a_client_that_leaves_is_told() -> None:
     async with connection() as (side, out, into):
 
         async def ask() -> None:
-            with pytest.raises(ClientRefused, match="gone"):
+            with pytest.raises(RemoteError, match="gone"):
                 await side.peer.request("question", {})
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
             await message(into)
             os.close(out)
-        with pytest.raises(ClientRefused, match="gone"):
+        with pytest.raises(RemoteError, match="gone"):
             await side.peer.request("question", {})
 
 
@@ -138,7 +157,7 @@ async def test_a_client_that_never_reads_is_left(caplog: pytest.LogCaptureFixtur
     with anyio.fail_after(60):
         async with connection() as (side, out, _):
             text = "x" * (1 << 20)
-            for _ in range(MOST_UNREAD // len(text) + 1):
+            for _ in range(MAX_UNREAD_BYTES // len(text) + 1):
                 side.peer.notify("told", {"text": text})
                 await anyio.lowlevel.checkpoint()
     os.close(out)
@@ -147,7 +166,7 @@ async def test_a_client_that_never_reads_is_left(caplog: pytest.LogCaptureFixtur
 
 async def test_a_client_that_stops_listening_is_left() -> None:
     there, here = os.pipe(), os.pipe()
-    peer = Peer(there[0], here[1])
+    peer = Peer(there[0], here[1], cancel_method=CANCEL, announces=True, waits=True)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(peer.serve, Side(peer))
@@ -163,7 +182,7 @@ async def test_messages_may_come_from_a_file(tmp_path: Any) -> None:
     path.write_text('{"jsonrpc":"2.0","method":"one"}\n{"jsonrpc":"2.0","method":"two"}')
     into, out = os.pipe()
     with path.open("rb") as file:
-        peer = Peer(file.fileno(), out)
+        peer = Peer(file.fileno(), out, cancel_method=CANCEL)
         side = Side(peer)
         await peer.serve(side)
     assert side.heard == ["one", "two"]
@@ -177,8 +196,85 @@ async def test_an_input_that_cannot_be_read_ends_with_its_error(tmp_path: Path) 
     os.close(other)  # to read a terminal that nobody holds any more fails
     try:
         with pytest.raises(ExceptionGroup) as raised:
-            await Peer(broken, out).serve(Side(Peer(broken, out)))
+            await Peer(broken, out, cancel_method=CANCEL).serve(
+                Side(Peer(broken, out, cancel_method=CANCEL))
+            )
         assert raised.group_contains(OSError, match="Input/output")
     finally:
         for descriptor in (into, out, broken):
             os.close(descriptor)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_cancelled_request_is_answered_as_its_side_says(*, silent: bool) -> None:
+    async with connection() as (_, out, into):
+        send(out, id=1, method="ask", params={"silent": silent})
+        question = await message(into)
+        send(out, method=CANCEL, params={"requestId": 1})
+        told = await message(into)
+        assert (told["method"], told["params"]["requestId"]) == (CANCEL, question["id"])
+        if not silent:
+            assert (await message(into))["error"]["code"] == CANCELLED
+        send(out, id=1, method="fail")
+        assert (await message(into))["error"]["code"] == -32603
+        os.close(out)
+
+
+async def test_a_cancellation_right_behind_its_request_is_not_lost() -> None:
+    async with connection() as (side, out, into):
+        request = {"jsonrpc": "2.0", "id": 1, "method": "ask", "params": {"silent": True}}
+        cancel = {"jsonrpc": "2.0", "method": CANCEL, "params": {"requestId": 1}}
+        os.write(out, b"".join(json.dumps(one).encode() + b"\n" for one in (request, cancel)))
+        send(out, id=2, method="fail")
+        heard = [await message(into)]
+        while heard[-1].get("id") != 2:
+            heard.append(await message(into))
+        os.close(out)
+    assert side.peer.calls.cancel_all() is None
+    assert not [one for one in heard if one.get("id") == 1 and "method" not in one]
+
+
+async def test_nothing_is_read_while_the_client_does_not_read() -> None:
+    async with connection() as (side, out, into):
+        many = 200
+        form = b'{"jsonrpc":"2.0","id":%d,"method":"much"}' + b" " * 4000 + b"\n"
+
+        async def write() -> None:
+            data = b"".join(form % number for number in range(many))
+            os.set_blocking(out, False)
+            while data:
+                await anyio.wait_writable(out)
+                data = data[os.write(out, data[:4096]) :]
+
+        answers: list[bytes] = []
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(write)
+                await anyio.wait_all_tasks_blocked()
+                assert side.asked < many // 2
+                answers += (await lines(into, many)).splitlines()
+        assert sorted(json.loads(one)["id"] for one in answers) == list(range(many))
+        os.close(out)
+
+
+async def test_what_runs_may_end_before_the_connection_does() -> None:
+    there, here = os.pipe(), os.pipe()
+    peer = Peer(there[0], here[1], cancel_method=CANCEL)
+    side = Side(peer)
+    drained: list[int] = []
+
+    async def drain() -> None:
+        drained.append(len(peer.calls))
+        await peer.calls.idle()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(peer.serve, side, drain)
+            send(there[1], id=1, method="ask")
+            await message(here[0])
+            os.close(there[1])
+            # Nobody can answer the question any more, so the request ends by itself.
+            assert (await message(here[0]))["error"]["code"] == -32603
+    assert drained == [1]
+    for descriptor in (there[0], here[0], here[1]):
+        os.close(descriptor)

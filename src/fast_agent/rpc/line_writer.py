@@ -1,4 +1,4 @@
-"""Outgoing messages: what waits to be read by the other side, in order."""
+"""Writes lines to a descriptor, in order and without blocking."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ if TYPE_CHECKING:
 
 log = getLogger(__name__)
 
-MOST_UNREAD: Final = 64 << 20
-"""Most bytes that wait for a client to read them; beyond, it is taken for gone."""
+MAX_UNREAD_BYTES: Final = 64 << 20
+"""Maximum size of what waits to be read; beyond it, the other side counts as gone."""
+
+FULL_BYTES: Final = 1 << 20
+"""From which size on the writer is full: what can wait should."""
 
 
-class Outgoing:
+class LineWriter:
     """Writes messages to a descriptor, one a line, without keeping anybody waiting.
 
     Args:
         descriptor: Where to; it is made non-blocking.
-        lost: Called once when nobody reads any more.
+        lost: Called once when the other side does not read any more.
     """
 
     def __init__(self, descriptor: int, lost: Callable[[], None]) -> None:
@@ -34,8 +37,20 @@ class Outgoing:
         self._size = 0
         self._more = anyio.Event()
         self._all_read = anyio.Event()
+        self._room = anyio.Event()
         self._soon = False
         self._gone = False
+
+    @property
+    def full(self) -> bool:
+        """Whether much waits to be read."""
+        return self._size > FULL_BYTES
+
+    async def room(self) -> None:
+        """Wait until more was read; the writer may still be full then."""
+        if self._room.is_set():
+            self._room = anyio.Event()  # anyio's events cannot be reset
+        await self._room.wait()
 
     def put(self, message: bytes, *, now: bool = False) -> None:
         """Send a message.
@@ -49,7 +64,7 @@ class Outgoing:
             return
         self._queue.append(message)
         self._size += len(message) + 1
-        if self._size > MOST_UNREAD:
+        if self._size > MAX_UNREAD_BYTES:
             log.error("the client does not read; %d bytes wait for it", self._size)
             self._lose()
         elif now:
@@ -59,7 +74,7 @@ class Outgoing:
             get_running_loop().call_soon(self._push_soon)
 
     async def run(self) -> None:
-        """Write what is put, until this is cancelled or nobody reads any more."""
+        """Write what is put, until this is cancelled or the other side does not read any more."""
         blocking = os.get_blocking(self._descriptor)
         os.set_blocking(self._descriptor, False)
         try:
@@ -76,7 +91,7 @@ class Outgoing:
             os.set_blocking(self._descriptor, blocking)
 
     async def flushed(self) -> None:
-        """Wait until everything is written, or nobody reads any more."""
+        """Wait until everything is written, or the other side does not read any more."""
         while self._size:
             self._all_read = anyio.Event()
             await self._all_read.wait()
@@ -102,6 +117,7 @@ class Outgoing:
                 written = os.write(self._descriptor, self._rest)
                 self._rest = self._rest[written:]
                 self._size -= written
+                self._room.set()
         except BlockingIOError:
             return
         except OSError:
@@ -115,4 +131,5 @@ class Outgoing:
         self._rest = memoryview(b"")
         self._size = 0
         self._all_read.set()
+        self._room.set()
         self._lost()

@@ -1,0 +1,237 @@
+"""Messages of JSON-RPC 2.0: reading them, and saying what is wrong with one, the same everywhere.
+
+Every transport reads messages here, so a malformed one has the same answer on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from json import JSONDecoder
+from math import isfinite
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias, cast
+
+from fast_agent.rpc.encoding import NOTHING, encode
+
+if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+CANCELLED: Final = -32800
+
+MAX_DEPTH: Final = 200
+"""Maximum depth of arrays and objects in a message: what handles one may be recursive."""
+
+RequestId: TypeAlias = "int | str"
+
+
+class Request(NamedTuple):
+    """A message that wants an answer.
+
+    Args:
+        id: Chosen by its sender.
+        method: What is asked for.
+        params: Parameters by name; empty if the message has none.
+    """
+
+    id: RequestId
+    method: str
+    params: JsonObject
+
+
+class Notification(NamedTuple):
+    """A message without an answer.
+
+    Args:
+        method: What it is about.
+        params: Parameters by name; empty if the message has none.
+    """
+
+    method: str
+    params: JsonObject
+
+
+class Response(NamedTuple):
+    """The answer to a request.
+
+    Args:
+        id: That of the request; None if the message names no valid one.
+        result: What was asked for; None with an error.
+        error: Why there is no result; None with one.
+    """
+
+    id: RequestId | None
+    result: JsonValue
+    error: JsonObject | None
+
+
+Message: TypeAlias = Request | Notification | Response
+
+
+class RpcError(Exception):
+    """A request that is answered with an error.
+
+    Args:
+        code: JSON-RPC error code.
+        message: What is wrong, lower-case start, no trailing period.
+        data: More of it; None if there is none.
+    """
+
+    def __init__(
+        self, code: int, message: str, data: Mapping[str, JsonValue] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    @property
+    def wire(self) -> JsonObject:
+        """The error object as it is sent."""
+        error: dict[str, JsonValue] = {"code": self.code, "message": self.message}
+        return error if self.data is None else {**error, "data": self.data}
+
+
+class InvalidMessageError(RpcError):
+    """Bytes that are not a message.
+
+    Args:
+        code: JSON-RPC error code.
+        message: What is wrong.
+        request_id: The id to answer to; None if the message has no valid one.
+    """
+
+    def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
+        super().__init__(code, message)
+        self.request_id = request_id
+
+
+class RemoteError(Exception):
+    """An error that the other side answered, or that there will be no answer.
+
+    Args:
+        message: Why.
+        code: The code of the answer; None if the connection ended.
+        data: What the answer says besides; None if nothing.
+    """
+
+    def __init__(self, message: str, code: int | None = None, data: JsonValue = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.data = data
+
+
+def decode(data: bytes) -> JsonValue:
+    """Return the JSON value in `data`.
+
+    Raises:
+        InvalidMessageError: It is not JSON in UTF-8, or nested too deeply.
+    """
+    try:
+        value = cast("JsonValue", _decode(data.decode()))
+    except (ValueError, RecursionError):
+        raise InvalidMessageError(PARSE_ERROR, "the message is not JSON") from None
+    # Counting brackets is far cheaper than walking the value, which is rarely needed.
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+        msg = f"the message is nested more than {MAX_DEPTH} levels deep"
+        raise InvalidMessageError(INVALID_REQUEST, msg)
+    return value
+
+
+def read_message(data: bytes) -> Message:
+    """Return the message in `data`.
+
+    Raises:
+        InvalidMessageError: It is not a message; the error says what is wrong with it.
+    """
+    return message_of(decode(data))
+
+
+def message_of(value: JsonValue) -> Message:
+    """Return the message that a JSON value is.
+
+    Raises:
+        InvalidMessageError: It is not a message; the error says what is wrong with it.
+    """
+    if isinstance(value, list):
+        raise InvalidMessageError(INVALID_REQUEST, "the message is an array; send one object")
+    if not isinstance(value, dict):
+        raise InvalidMessageError(INVALID_REQUEST, "the message is not an object")
+    given = value.get("id")
+    has_id = isinstance(given, (int, str)) and not isinstance(given, bool)
+    found = cast("RequestId", given) if has_id else None
+    method, params = value.get("method"), value.get("params")
+    if "method" not in value and ("result" in value or "error" in value):
+        error = value.get("error")
+        return Response(found, value.get("result"), error if isinstance(error, Mapping) else None)
+    if value.get("jsonrpc") != "2.0":
+        raise InvalidMessageError(INVALID_REQUEST, '`jsonrpc` must be "2.0"', found)
+    if not isinstance(method, str):
+        raise InvalidMessageError(INVALID_REQUEST, "`method` must be a string", found)
+    if "id" in value and not has_id:
+        raise InvalidMessageError(INVALID_REQUEST, "`id` must be a string or an integer")
+    if params is not None and not isinstance(params, dict):
+        raise InvalidMessageError(INVALID_REQUEST, "`params` must be an object", found)
+    given_params: JsonObject = NOTHING if params is None else params
+    if found is None:
+        return Notification(method, given_params)
+    return Request(found, method, given_params)
+
+
+def result_message(request_id: RequestId, result: bytes) -> bytes:
+    """Return the answer to a request, whose result is JSON already."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(request_id), result)
+
+
+def error_message(request_id: RequestId | None, error: JsonObject) -> bytes:
+    """Return the answer to a request that has no result."""
+    name = b"null" if request_id is None else _id(request_id)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (name, encode(error))
+
+
+def request_message(request_id: RequestId, method: str, params: JsonObject) -> bytes:
+    """Return a request."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+
+
+def notification_message(method: str, params: JsonObject) -> bytes:
+    """Return a notification; empty parameters are left out."""
+    message: dict[str, JsonValue] = {"jsonrpc": "2.0", "method": method}
+    return encode({**message, "params": params} if params else message)
+
+
+def _id(request_id: RequestId) -> bytes:
+    return b"%d" % request_id if isinstance(request_id, int) else encode(request_id)
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"`{text}` is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+_decode = JSONDecoder(parse_constant=_no_constant, parse_float=_finite).decode
+
+
+def _is_deeper(value: JsonValue, most: int) -> bool:
+    level: list[JsonValue] = [value]
+    for _ in range(most):
+        level = [
+            part
+            for one in level
+            if isinstance(one, dict | list)
+            for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return False
+    return True
