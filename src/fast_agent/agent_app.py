@@ -38,7 +38,7 @@ class AgentApp:
     Args:
         runtime: The agents.
         snapshot: Gives the cards there are now; the runtime was made from them.
-        settings: The configuration.
+        settings: Gives the configuration there is now; the runtime was made from it.
         surroundings: What the program gave.
         notify: Told what a person should know; one line each.
     """
@@ -47,16 +47,17 @@ class AgentApp:
         self,
         runtime: Runtime,
         snapshot: Callable[[], Snapshot],
-        settings: Settings,
+        settings: Callable[[], Settings],
         surroundings: Surroundings,
         notify: Callable[[str], None],
     ) -> None:
         self._runtime = runtime
         self._snapshot = snapshot
+        self._current_settings = settings
         self._taken = snapshot()
-        self._refused = 0
+        self._refused = 0, 0
         self._lock = Lock(fast_acquire=True)
-        self._settings = settings
+        self._settings: Settings = settings()
         self._surroundings = surroundings
         self._notify = notify
         self._ready: set[str] = set()
@@ -68,7 +69,7 @@ class AgentApp:
         return self._taken.version
 
     async def refresh(self) -> bool:
-        """Change to the cards there are now, if they are other ones; called between turns.
+        """Change to the cards and configuration there are now; called between turns.
 
         Agents whose cards changed, and those that depend on them, are made anew and remember what
         they did. A turn under way ends as it began.
@@ -80,20 +81,29 @@ class AgentApp:
             FastAgentError: An agent cannot be made from its new card; all stay as they were, until
                 the cards change again.
         """
-        if self._snapshot().version in {self._taken.version, self._refused}:
+        if not self._is_behind():
             return False
         async with self._lock:
-            now, taken = self._snapshot(), self._taken
-            if now.version in {taken.version, self._refused}:
+            if not self._is_behind():
                 return False
+            now, settings = self._snapshot(), self._current_settings()
+            other = None if settings is self._settings else settings
+            changed = now.changed_since(self._taken.version)
             try:
-                await self._runtime.refresh(now.load_set, now.changed_since(taken.version))
+                await self._runtime.refresh(now.load_set, changed, other)
             except BaseException:
-                self._refused = now.version
+                self._refused = now.version, id(settings)
                 raise
-            self._taken = now
+            self._taken, self._settings = now, settings
             self._ready.clear()
             return True
+
+    def _is_behind(self) -> bool:
+        """Whether there are other cards, or there is another configuration, than it was made of."""
+        version, settings = self._snapshot().version, self._current_settings()
+        if version == self._taken.version and settings is self._settings:
+            return False
+        return (version, id(settings)) != self._refused
 
     def cast(
         self,

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from fast_agent import decorators
@@ -91,6 +92,7 @@ class FastAgent:
             self.gate, self._environ, self._cwd, self._provider_of, self._given
         )
         self._read: dict[str, CardRoot] = {}
+        self._reconsidering = Lock()
         self._model: str | None = None
         self._hidden: set[str] = set()
         self._redactor: tuple[object, Redactor] | None = None
@@ -363,6 +365,25 @@ class FastAgent:
         """
         return self._reloader.run()
 
+    def reconsider(self) -> Reload:
+        """Decide again about what was found, and take in what may act now.
+
+        Configuration and cards are read again, as after an approval. Nobody is asked.
+
+        Returns:
+            What changed, or what is wrong; then the agents are those of before.
+
+        Raises:
+            ConfigError: With every problem of the configuration; then it is that of before.
+        """
+        with self._reconsidering:
+            if not self._ignore_config:
+                settings = self._checked_settings()
+                if settings != self._settings:
+                    self._settings = settings
+                    self._agents.expect(self.server_names, self.probes())
+            return self._reloader.run(anew=True)
+
     def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
         """Give an agent others as tools; a reload keeps them.
 
@@ -441,7 +462,7 @@ class FastAgent:
 
         if not partial_set:
             self.admission.require(None)
-        if not self.names():
+        if not self.names() and not (partial_set and self.admission.waiting):
             self.admission.require_some(())
             self.agent("agent", default=True)
         for card in self.load_set.cards.values():
@@ -473,7 +494,9 @@ class FastAgent:
             async with Runtime(
                 self.load_set, self.settings, surroundings, builders=builders, grows=grows
             ) as runtime:
-                yield AgentApp(runtime, lambda: self.snapshot, self.settings, surroundings, notify)
+                yield AgentApp(
+                    runtime, lambda: self.snapshot, lambda: self.settings, surroundings, notify
+                )
                 runtime.finish_scripts()
         except FastAgentError as error:
             error.hide(self.redact)
@@ -508,7 +531,8 @@ class FastAgent:
         from fast_agent.text.redaction import Redactor
 
         version = None if self._registry is None else self._registry.snapshot.version
-        stand = (version, self._settings is not None, len(self._extra_servers), len(self._hidden))
+        settings = None if self._settings is None else id(self._settings)
+        stand = (version, settings, len(self._extra_servers), len(self._hidden))
         if self._redactor is None or self._redactor[0] != stand:
             self._redactor = stand, Redactor(self.secrets())
         return self._redactor[1].redact(text)

@@ -6,15 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from tests.hostile.canary import CANARY
 from tests.hostile.gallery import CARDS, GALLERY, Attack
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from tests.hostile.canary import Canary
 
 PROGRAM = Path(sys.executable).with_name("fast-agent")
@@ -95,9 +98,6 @@ class Scene:
     def run(
         self, command: list[str], stdin: str, **environ: str
     ) -> subprocess.CompletedProcess[str]:
-        log = self.directory / "log"
-        log.write_text("")
-        home = self.directory / "home"
         return subprocess.run(
             command,
             cwd=self.project,
@@ -106,20 +106,46 @@ class Scene:
             text=True,
             check=False,
             timeout=120,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(home),
-                "FAST_AGENT_HOME": str(home),
-                "CANARY_KEY": CANARY,
-                "OPENAI_API_KEY": CANARY,
-                "PYTHONPATH": str(WATCH),
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "HOSTILE_LOG": str(log),
-                "HOSTILE_ROOT": str(self.project),
-                "HOSTILE_PRIVATE": str(self.private),
-                **environ,
-            },
+            env=self.environ(**environ),
         )
+
+    @contextmanager
+    def start(self, command: list[str]) -> Generator[subprocess.Popen[str]]:
+        """Start a command that is talked to; it does not outlive the block."""
+        process = subprocess.Popen(
+            command,
+            cwd=self.project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=self.environ(),
+        )
+        with process:
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+
+    def environ(self, **more: str) -> dict[str, str]:
+        """The environment of a command, whose log starts empty."""
+        log = self.directory / "log"
+        log.write_text("")
+        home = self.directory / "home"
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "FAST_AGENT_HOME": str(home),
+            "CANARY_KEY": CANARY,
+            "OPENAI_API_KEY": CANARY,
+            "PYTHONPATH": str(WATCH),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HOSTILE_LOG": str(log),
+            "HOSTILE_ROOT": str(self.project),
+            "HOSTILE_PRIVATE": str(self.private),
+            **more,
+        }
 
     def recorded(self) -> list[tuple[str, str]]:
         """What happened that nobody allowed."""
@@ -220,6 +246,68 @@ def test_what_was_allowed_acts(scene: Scene, attack: Attack, way: str) -> None:
         assert (scene.private / "rc").read_text() == f"---USER\n{CANARY}\n"
     else:
         assert attack.acts in kinds, done.stderr
+
+
+@pytest.mark.spec("TR-G1.1", "TR-G1.2", "TR-Q4.3")
+@pytest.mark.parametrize("attack", GALLERY, ids=lambda one: one.name)
+def test_an_editor_lets_act_what_its_person_allows(scene: Scene, attack: Attack) -> None:
+    attack.write(scene.project, scene.canary.port, scene.private)
+    with scene.start([str(PROGRAM), "acp", "--no-session"]) as process:
+        editor = LineEditor(process)
+        refused = editor.prompt(attack.message, None)
+        assert "error[FA801]: `lead` of" in refused
+        assert scene.recorded() == []
+        assert scene.canary.heard == []
+        editor.prompt(attack.message, "allow_once")
+    assert process.returncode == 0
+    kinds = {kind for kind, _ in scene.recorded()}
+    assert (scene.private / "rc").read_text() == f"---USER\n{CANARY}\n"
+    assert kinds <= {"read"} if attack.acts is None else attack.acts in kinds
+
+
+class LineEditor:
+    """An editor without a library: one session, and an answer to each question.
+
+    Args:
+        process: `fast-agent acp`.
+    """
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._number = 0
+        self._ask("initialize", None, protocolVersion=1)
+        opened, _ = self._ask("session/new", None, cwd=str(Path.cwd()), mcpServers=[])
+        self._session = opened["result"]["sessionId"]
+
+    def prompt(self, text: str, answer: str | None) -> str:
+        """Send a prompt, and answer questions by an option; None dismisses them."""
+        block = {"type": "text", "text": text}
+        _, said = self._ask("session/prompt", answer, sessionId=self._session, prompt=[block])
+        return said
+
+    def _ask(self, method: str, answer: str | None, **params: object) -> tuple[Any, str]:
+        self._number += 1
+        self._send(id=self._number, method=method, params=params)
+        said = ""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if message.get("method") == "session/request_permission":
+                chosen = {"outcome": "selected", "optionId": answer}
+                outcome = chosen if answer else {"outcome": "cancelled"}
+                self._send(id=message["id"], result={"outcome": outcome})
+            elif message.get("method") == "session/update":
+                update = message["params"]["update"]
+                if update["sessionUpdate"] == "agent_message_chunk":
+                    said += update["content"]["text"]
+            elif message.get("id") == self._number:
+                return message, said
+        raise AssertionError("the agent hung up")
+
+    def _send(self, **message: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(lines({"jsonrpc": "2.0", **message}))
+        self._process.stdin.flush()
 
 
 def _by(gallery: tuple[Attack, ...], name: str) -> Attack:

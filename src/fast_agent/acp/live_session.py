@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from fast_agent.acp.modes import modes, options
+from fast_agent.acp.modes import modes, names, options
 from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, Refused, refused
+from fast_agent.acp.project_approval import refusal_text
 from fast_agent.acp.prompt_content import read_prompt
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.commands.told import failure
-from fast_agent.errors import FastAgentError, RunError
+from fast_agent.errors import FastAgentError, RunError, TrustError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
+    from fast_agent.acp.project_approval import ProjectApproval
     from fast_agent.acp.updates import Updates
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.desk import Desk
@@ -60,6 +62,7 @@ class LiveSession:
         cwd: Its directory.
         desk: Its agents, and the one that is talked to.
         updates: Tells the client what happens.
+        approval: Asks the person about agents that were found.
         changed: Called when cards were loaded or reloaded, for the other sessions.
         again: Called when the program is to begin again; raises RunError where it cannot.
         agree: Asks the person, before the first message, whether the conversation goes on with
@@ -80,6 +83,7 @@ class LiveSession:
         cwd: Path,
         desk: Desk,
         updates: Updates,
+        approval: ProjectApproval,
         changed: Callable[[], None],
         again: Callable[[LiveSession], None],
         *,
@@ -94,6 +98,7 @@ class LiveSession:
         self.closed = anyio.Event()
         self._desk = desk
         self._updates = updates
+        self._approval = approval
         self._changed = changed
         self._again = again
         self.used = self._titled = used
@@ -105,8 +110,11 @@ class LiveSession:
     @property
     def facts(self) -> JsonObject:
         """What a client is told when it opens the session."""
-        app, agent = self._desk.app, self._desk.agent
-        return {"modes": modes(app, agent), "configOptions": options(app, agent)}
+        app, agent, waiting = self._desk.app, self._desk.agent, self._desk.waiting
+        return {
+            "modes": modes(app, agent, waiting),
+            "configOptions": options(app, agent, waiting),
+        }
 
     @property
     def agent(self) -> str:
@@ -143,9 +151,9 @@ class LiveSession:
         Raises:
             Refused: There is none of that name to talk to.
         """
-        names = self._desk.app.agent_names()
-        if agent not in names:
-            near = closest(agent, names)
+        able = names(self._desk.app, self._desk.waiting)
+        if agent not in able:
+            near = closest(agent, able)
             hint = f"did you mean `{near}`?" if near else None
             raise Refused(INVALID_PARAMS, f"there is no mode `{agent}`", hint=hint)
         if agent != self._desk.agent:
@@ -154,7 +162,7 @@ class LiveSession:
 
     def go_on_with(self, agent: str) -> None:
         """Talk to the agent it talked to before the program began again, if it is there still."""
-        if agent in self._desk.app.agent_names():
+        if agent in names(self._desk.app, self._desk.waiting):
             self._desk.agent = agent
         self._tell_of_agents()
 
@@ -265,16 +273,36 @@ class LiveSession:
 
     async def _ask(self, message: Message, agent: str | None = None) -> JsonObject:
         desk = self._desk
+        name = desk.agent if agent is None else agent
+        waited = name in desk.waiting
+        if waited and not await self._may_act(name):
+            return {"stopReason": "end_turn"}
         if self._agree is not None:
             await self._agree()
             self._agree = None
+        elif waited and desk.session is not None and desk.keeps_sessions:
+            desk.sessions.agreed(desk.session)  # the answer covers this session
         self.used = True
-        result = await desk.instance(agent).generate(message)
+        result = await desk.instance(name).generate(message)
         if agent is None:
-            self._go_on(desk.agent)
+            self._go_on(name)
         if not self._titled:
             self._title(message)
         return _facts(result)
+
+    async def _may_act(self, agent: str) -> bool:
+        """Ask the person about an agent that was found; tells them where it stays left out."""
+        try:
+            await self._approval.ask(agent)
+        except TrustError as error:
+            self._updates.say(refusal_text(error))
+            return False
+        finally:
+            # It may act now, or not in the place of another one: both are seen in the modes.
+            self._changed()
+        await self._desk.refresh()
+        self._tell_of_agents()
+        return True
 
     def _go_on(self, answered: str) -> None:
         """Talk to whom the conversation goes on with."""
@@ -297,7 +325,10 @@ class LiveSession:
         app, agent = self._desk.app, self._desk.agent
         self._updates.send({"sessionUpdate": "current_mode_update", "currentModeId": agent})
         self._updates.send(
-            {"sessionUpdate": "config_option_update", "configOptions": options(app, agent)}
+            {
+                "sessionUpdate": "config_option_update",
+                "configOptions": options(app, agent, self._desk.waiting),
+            }
         )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
+
+import anyio
 
 from fast_agent.errors import FastAgentError, SessionError
 
@@ -77,6 +79,8 @@ class SessionOpening:
     trust_cards: bool = False
     store: Callable[[], SessionStore] | None = None
     watch: CardWatch | None = None
+    asking: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held while the person is asked about a project, in whichever session."""
 
     @property
     def server_names(self) -> tuple[str, ...]:
@@ -107,6 +111,7 @@ class SessionOpening:
             FastAgentError: Its agents cannot be made live; only before it is open.
         """
         from fast_agent.acp.live_session import LiveSession
+        from fast_agent.acp.project_approval import ProjectApproval
         from fast_agent.acp.replay import replayed
         from fast_agent.acp.updates import Updates
 
@@ -129,8 +134,17 @@ class SessionOpening:
             async with self._agents(wanted, session_id, updates, note) as app:
                 desk = self._desk(app, wanted, session, updates, note)
                 agree = None if session is None else self._agree(wanted, session)
+                approval = ProjectApproval(wanted.peer, session_id, self.program, self.asking)
                 opened = LiveSession(
-                    session_id, wanted.cwd, desk, updates, changed, again, agree=agree, used=used
+                    session_id,
+                    wanted.cwd,
+                    desk,
+                    updates,
+                    approval,
+                    changed,
+                    again,
+                    agree=agree,
+                    used=used,
                 )
                 for text in notes:
                     opened.note(text)
@@ -224,13 +238,14 @@ class SessionOpening:
         updates: Updates,
         note: Callable[[str], None],
     ) -> Desk:
+        from fast_agent.acp.modes import names
         from fast_agent.commands.desk import Desk
 
         last = None if session is None else session.last_agent
         return Desk(
             self.program,
             app,
-            agent=last if last in app.agent_names() else self.agent,
+            agent=last if last in names(app, self.program.admission.waiting) else self.agent,
             sessions=None if self.store is None else self.store(),
             session=session,
             watch=self.watch,

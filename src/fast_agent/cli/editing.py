@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from fast_agent.app import FastAgent
+    from fast_agent.trust.gate import TrustOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +49,20 @@ class Editing(CardOptions):
     def load(self, program: FastAgent) -> None:
         """Load the cards, and see that there is somebody to talk to."""
         self.load_cards(program, receiver=self.agent)
-        program.admission.require_some(program.names())
-        if not program.names():
+        names = [*program.names(), *program.admission.waiting]
+        if not names:
+            program.admission.require_some(())
             raise ConfigError(
                 "there is no agent to talk to", hint="load a card without `tool_only`"
             )
-        if self.agent is not None and self.agent not in program.names():
-            near = closest(self.agent, program.names())
+        if self.agent is not None and self.agent not in names:
+            near = closest(self.agent, names)
             hint = f"did you mean `{near}`?" if near else None
             raise ConfigError(f"there is no agent `{self.agent}` to talk to", hint=hint)
+
+    def trust_options(self) -> TrustOptions:
+        """Return how found agents are treated: the person is asked in the editor, at a prompt."""
+        return replace(CardOptions.trust_options(self), asker=None)
 
     def _serve(self, program: FastAgent, handover: Handover | None) -> None:
         from fast_agent.acp.opening import SessionOpening

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 async def _agents(arguments: Arguments, desk: Desk) -> CommandResult:
     del arguments
     cards = desk.app.load_set.cards
+    lines = [(name, _about(cards[name])) for name in desk.app.agent_names()]
+    lines += [(name, f"{one.type}; needs approval") for name, one in desk.waiting.items()]
     return CommandResult(
         text=listed(
-            f"`{name}`{' (talking to it)' if name == desk.agent else ''}: {_about(cards[name])}"
-            for name in desk.app.agent_names()
+            f"`{name}`{' (talking to it)' if name == desk.agent else ''}: {about}"
+            for name, about in lines
         )
     )
 
@@ -54,7 +56,7 @@ async def _agent(arguments: Arguments, desk: Desk) -> CommandResult:
     if name is None:
         if arguments.has("--tool"):
             raise RunError("`--tool` needs the name of an agent", hint="`/agents` lists them")
-        card = desk.app.load_set.cards[desk.agent]
+        card = _known(desk.agent, desk)
         return CommandResult(text=f"talking to `{desk.agent}`: {_about(card)}")
     card = _known(name, desk)
     if arguments.has("--tool"):
@@ -171,6 +173,7 @@ def _many(number: int, noun: str) -> str:
 def _known(name: str, desk: Desk) -> Card:
     card = desk.app.load_set.cards.get(name)
     if card is None:
+        desk.program.admission.require(name)
         near = closest(name, desk.app.load_set.cards)
         hint = f"did you mean `{near}`?" if near else "`/agents` lists them"
         raise RunError(f"there is no agent `{short(name)}`", hint=hint)

@@ -83,10 +83,9 @@ async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
         return CommandResult(text=f"{fenced(asked)}\n\n`/trust yes` allows it until it changes")
     for found in waiting:
         await run_sync(approvals.approve, found)
-    done = await run_sync(program.reload)
+    done = await run_sync(program.reconsider)
     await desk.refresh()
-    told = done.line or "approved; what changed in the configuration counts from the next start"
-    return CommandResult(text=told, agents_changed=True)
+    return CommandResult(text=done.line or "approved", agents_changed=True)
 
 
 CARD_COMMANDS = (

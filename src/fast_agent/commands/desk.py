@@ -9,11 +9,12 @@ from fast_agent.errors import RunError
 from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.app import FastAgent
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.registry.watch import CardWatch
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.cast import Cast
@@ -32,7 +33,8 @@ class Desk:
     Args:
         program: The program, whose cards may be loaded and reloaded.
         app: Its live agents, of `program.run(grows=True)`.
-        agent: The agent to talk to; None is the default one.
+        agent: The agent to talk to; None is the default one. It may be one that waits for an
+            approval.
         sessions: Where conversations are kept; None where they are not.
         session: The session this one is kept in, or None. It belongs to the desk.
         watch: What watches the cards, told of further ones; None where nothing does.
@@ -77,8 +79,8 @@ class Desk:
         self._listener = listener
         self._human = human
         self._journal_of = journal_of
-        self.agent = app.default_name if agent is None else agent
-        if self.agent not in app:
+        self.agent = self._default() if agent is None else agent
+        if self.agent not in app and self.agent not in self.waiting:
             raise RunError(f"there is no agent `{self.agent}`", hint="`/agents` lists them")
         self.cast = self._new_cast(session)
 
@@ -86,6 +88,11 @@ class Desk:
     def workspace(self) -> Path:
         """Where relative paths start."""
         return self._workspace
+
+    @property
+    def waiting(self) -> Mapping[str, AgentConfig]:
+        """The agents that were found and are left out until a person approves them."""
+        return self.program.admission.waiting
 
     @property
     def sessions(self) -> SessionStore:
@@ -108,9 +115,13 @@ class Desk:
 
         Raises:
             RunError: There is none.
+            TrustError: It waits for an approval.
             FastAgentError: Its card cannot be run.
         """
-        return self.app.agent(self.agent if name is None else name, self.cast)
+        name = self.agent if name is None else name
+        if name in self.waiting and name not in self.app:
+            self.program.admission.require(name)
+        return self.app.agent(name, self.cast)
 
     def thinker(self) -> LlmAgent:
         """Give the agent that is talked to, where it asks a model itself.
@@ -138,10 +149,18 @@ class Desk:
             FastAgentError: An agent cannot be made from its new card; all stay as they were.
         """
         await self.app.refresh()
-        if self.agent in self.app:
+        if self.agent in self.app or self.agent in self.waiting:
             return False
-        self.agent = self.app.default_name
+        self.agent = self._default()
         return True
+
+    def _default(self) -> str:
+        """Return the agent a person talks to first; nothing answers in the place of one left out.
+
+        Raises:
+            RunError: There is none.
+        """
+        return self.program.admission.waiting_default or self.app.default_name
 
     async def change_session(self, session: Session) -> None:
         """Go on with another session; the one before is closed.

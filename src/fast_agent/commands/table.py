@@ -91,7 +91,7 @@ def is_command(line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
         if name in commands:
             return True
         return name.replace("_", "").replace("-", "").isalpha() and name.isascii()
-    agents = desk.app.load_set.cards
+    agents = {*desk.app.load_set.cards, *desk.waiting}
     return bool(sign and name) and (name in agents or closest(name, agents) is not None)
 
 
@@ -140,15 +140,16 @@ def _with_action(command: Command, rest: str) -> tuple[Command, str]:
 
 def _spoken_to(sign: str, name: str, rest: str, desk: Desk) -> CommandResult:
     cards = desk.app.load_set.cards
-    if name not in cards:
-        near = closest(name, cards)
+    waits = name in desk.waiting and name not in cards
+    if name not in cards and not waits:
+        near = closest(name, {*cards, *desk.waiting})
         hint = f"did you mean `{sign}{near}`?" if near else "`/agents` lists them"
         raise RunError(f"there is no agent `{name}`", hint=hint)
     if sign == "#":
         if not rest:
             raise RunError("there is nothing to send", hint=f"write `#{name} MESSAGE`")
         return CommandResult(ask=Ask(agent=name, text=rest))
-    if cards[name].config.tool_only:
+    if not waits and cards[name].config.tool_only:
         raise RunError(
             f"agent `{name}` is `tool_only`, and not talked to",
             hint=f"`#{name} MESSAGE` asks it once",

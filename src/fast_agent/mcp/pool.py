@@ -154,6 +154,21 @@ class ServerPool:
             self._claims[name] = NOBODY
         return self._claim(name, agent)
 
+    def renew(self, specs: Iterable[ServerSpec]) -> None:
+        """Take the servers of another configuration; connections to changed ones are retired.
+
+        Agents bring their own servers again afterwards, under other names where these are taken.
+        `undo` of `change`, called before, takes it back.
+        """
+        for spec in specs:
+            connection = None
+            if self._specs.get(spec.name) != spec:
+                connection = self._connections.pop(spec.name, None)
+            if connection is not None:
+                self._retired.append(connection)
+            self._specs[spec.name] = spec
+            self._claims.pop(spec.name, None)
+
     def change(self, agents: Collection[str]) -> Callable[[], None]:
         """Let some agents bring their servers anew; what they bring again is kept as it is.
 

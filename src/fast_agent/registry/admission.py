@@ -97,6 +97,8 @@ class Admission:
         self._may_ask = True
         self.left_out: dict[str, LeftOut] = {}
         """What is left out, by the name of its agent."""
+        self.waiting: dict[str, AgentConfig] = {}
+        """Those of the agents left out that a person can talk to once they are approved."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -179,6 +181,10 @@ class Admission:
         if again:
             _refuse_new({name: one for name, one in left_out.items() if name not in before}, loads)
         self.left_out = left_out
+        configs = (card.config for load in loads.values() for card in load.cards)
+        self.waiting = {
+            one.name: one for one in configs if one.name in left_out and not one.tool_only
+        }
         return {key: self._filtered(loads[key], self._roots[key]) for key in roots}
 
     def provenance(self) -> Provenance:
@@ -251,6 +257,19 @@ class Admission:
         used = self._unusable(config)
         if used is not None:
             raise self.refused(used, config.name)
+
+    def lacks(self, receiver: str | None) -> bool:
+        """Return whether the agent that is to get tools or servers is left out.
+
+        Args:
+            receiver: Its name; None is the default agent.
+        """
+        return (receiver or self._default) in self.left_out
+
+    @property
+    def waiting_default(self) -> str | None:
+        """The default agent where it is left out; nothing else answers in its place."""
+        return self._default if self._default in self.waiting else None
 
     @property
     def _has_found(self) -> bool:

@@ -92,6 +92,10 @@ class Registry:
         """The agents now."""
         return self._snapshot
 
+    def expect(self, servers: Collection[str], probes: Iterable[Probe]) -> None:
+        """Check cards by another configuration from the next change on; see the arguments."""
+        self._checks = SetChecks(servers, probes)
+
     def load(
         self,
         loads: Mapping[str, CardLoad],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from fast_agent.errors import CardError
 from fast_agent.registry.card_inputs import CardInputs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from fast_agent.cards.card_load import CardLoad
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -80,6 +81,8 @@ class Reloader:
         self._roots: dict[str, CardRoot] = {}
         self._taken: dict[str, CardLoad] = {}
         self._waiting: set[str] = set()
+        self._deferred: list[tuple[str | None, Callable[[Mapping[str, CardLoad]], object]]] = []
+        """Tools and servers for agents that are left out, and what gives them."""
         self._lock = RLock()
 
     @property
@@ -118,25 +121,33 @@ class Reloader:
             CardError: With every problem there is; nothing is taken in.
         """
         with self._lock:
-            names = self._registry.load(
-                self._admitted(roots), tools=tools, servers=servers, receiver=receiver, both=both
+            admitted = self._admitted(roots)
+            load = partial(
+                self._registry.load, tools=tools, servers=servers, receiver=receiver, both=both
             )
+            if (tools or servers) and self._lacks(receiver):
+                self._deferred.append((receiver, load))
+                load = self._registry.load
+            names = load(admitted)
             self._roots.update(roots)
             self._taken.update({key: root.load for key, root in roots.items()})
             self._inputs.take(self._registry.snapshot.load_set.cards.values())
             return names
 
-    def run(self) -> Reload:
+    def run(self, *, anew: bool = False) -> Reload:
         """Look at every root once, and take in what changed.
 
         What is wrong is told once, and again when something else changes; the last good set then
         stays whole. Nothing is raised for wrong cards.
+
+        Args:
+            anew: Whether all roots are taken in again, as after a decision about what was found.
         """
         with self._lock:
             before = self._registry.snapshot
             moved = [root.look() for root in self._roots.values()]
             touched = self._inputs.touched()
-            again = self._admission is not None and self._admission.moved()
+            again = anew or (self._admission is not None and self._admission.moved())
             if not any(moved) and not touched and not again:
                 return Reload(before.version)
             self._waiting |= touched
@@ -149,6 +160,7 @@ class Reloader:
                 return Reload(before.version)
             try:
                 self._registry.update(self._admitted(changed, again=True), self._waiting)
+                self._give_deferred()
             except CardError as error:
                 return Reload(before.version, refused=True, problems=error.diagnostics)
             after = self._registry.snapshot
@@ -156,6 +168,17 @@ class Reloader:
             self._waiting.clear()
             self._inputs.take(after.load_set.cards.values())
             return _difference(before, after)
+
+    def _lacks(self, receiver: str | None) -> bool:
+        return self._admission is not None and self._admission.lacks(receiver)
+
+    def _give_deferred(self) -> None:
+        """Give agents that are let in now the tools and servers that were meant for them."""
+        for one in tuple(self._deferred):
+            receiver, load = one
+            if not self._lacks(receiver):
+                load({})
+                self._deferred.remove(one)
 
     def _admitted(
         self, roots: Mapping[str, CardRoot], *, again: bool = False

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.pool import ServerPool
+    from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.create import Models
     from fast_agent.models.model import Model
     from fast_agent.resources.provider import Provider
@@ -54,13 +55,11 @@ class Belongings:
     ) -> None:
         self._settings = settings
         self._around = around
-        self.models: Models = ModelFactory(settings, around.environ)
+        self.models = self._new_models()
         self.urls = UrlTexts(fetch_text, around.monotonic)
         if around.tape is not None:
-            from fast_agent.models.cassette_model import TapedModels
             from fast_agent.runtime.tape import TapedUrls
 
-            self.models = TapedModels(self.models, around.tape, settings.model_aliases)
             self.urls = TapedUrls(fetch_text, around.monotonic, around.tape)
         self.pool: ServerPool | None = None
         if grows or any(config.servers or config.mcp_connect for config in configs):
@@ -70,6 +69,7 @@ class Belongings:
         self.gate = around.gate or (self._skill_gate if strange else None)
         self._loader: FunctionLoader | None = None
         self._shelf: ResourceShelf | None = None
+        self._former_shelves: list[ResourceShelf] = []
         self._gate: SkillGate | None = None
 
     def loader(self) -> FunctionLoader:
@@ -94,6 +94,38 @@ class Belongings:
 
         return undo
 
+    def renew_settings(self, settings: Settings) -> Callable[[], None]:
+        """Use another configuration from now on; `ServerPool.change` comes first.
+
+        Returns:
+            A function that takes that back, but for the servers.
+        """
+        before = self._settings, self.models, self._shelf
+        self._settings, self._shelf = settings, None
+        self.models = self._new_models()
+        if before[2] is not None:
+            self._former_shelves.append(before[2])  # a turn under way may use it
+        if self.pool is not None:
+            self.pool.renew(self._specs())
+
+        def undo() -> None:
+            self._settings, self.models, self._shelf = before
+
+        return undo
+
+    def _new_models(self) -> Models:
+        models: Models = ModelFactory(self._settings, self._around.environ)
+        if self._around.tape is None:
+            return models
+        from fast_agent.models.cassette_model import TapedModels
+
+        return TapedModels(models, self._around.tape, self._settings.model_aliases)
+
+    def _specs(self) -> tuple[ServerSpec, ...]:
+        from fast_agent.mcp.server import from_settings
+
+        return (*from_settings(self._settings.mcp), *self._around.servers)
+
     def shelf(self) -> ResourceShelf:
         """Give the documents agents may look up, the same at every call."""
         if self._shelf is None:
@@ -109,21 +141,21 @@ class Belongings:
         """Give back what is not a server; safe to call twice."""
         if self._loader is not None:
             self._loader.close()
-        if self._shelf is not None:
-            self._shelf.close()
+        for shelf in (*self._former_shelves, self._shelf):
+            if shelf is not None:
+                shelf.close()
 
     def _new_pool(
         self, charges: Charges, sampling_model: Callable[[str, str | None], Model]
     ) -> ServerPool:
         from fast_agent.mcp.client_side import ClientSide
         from fast_agent.mcp.pool import ServerPool
-        from fast_agent.mcp.server import from_settings
         from fast_agent.runtime.agent_sampler import AgentSampler
 
         around = self._around
         sampler = AgentSampler(sampling_model, charges)
         return ServerPool(
-            (*from_settings(self._settings.mcp), *around.servers),
+            self._specs(),
             offered=ClientSide(sampler=sampler, approval=around.approval, human=around.human),
             clock=around.monotonic,
         )

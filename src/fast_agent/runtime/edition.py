@@ -110,7 +110,9 @@ class Edition:
         """Make an instance of a card for one caller; see `Runtime.clone`."""
         return self.blueprint(name).instance(messages)
 
-    def after(self, load_set: LoadSet, changed: Collection[str]) -> Edition:
+    def after(
+        self, load_set: LoadSet, changed: Collection[str], workshop: Workshop | None = None
+    ) -> Edition:
         """Make the edition that follows.
 
         What was needed before is made anew at once, so that a card that cannot be run is found
@@ -119,6 +121,8 @@ class Edition:
         Args:
             load_set: The cards there are now.
             changed: The agents that are other ones now.
+            workshop: What blueprints are made with from now on; None keeps what they were made
+                with.
 
         Raises:
             FastAgentError: A card cannot be run.
@@ -128,7 +132,7 @@ class Edition:
             for name, blueprint in self._blueprints.items()
             if name in load_set.cards and name not in changed
         }
-        edition = Edition(load_set, self.workshop, self._builders, kept)
+        edition = Edition(load_set, workshop or self.workshop, self._builders, kept)
         for name in self._blueprints:
             if name in load_set.cards and name in changed:
                 edition.blueprint(name)

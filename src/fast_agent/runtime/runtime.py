@@ -257,7 +257,9 @@ class Runtime:
         self._casts.add(cast)
         return cast
 
-    async def refresh(self, load_set: LoadSet, changed: Collection[str]) -> None:
+    async def refresh(
+        self, load_set: LoadSet, changed: Collection[str], settings: Settings | None = None
+    ) -> None:
         """Take another set of cards; agents in every conversation change to it, all or none.
 
         A turn under way ends as it began. What agents remember stays, and so do the connections to
@@ -267,6 +269,8 @@ class Runtime:
             load_set: The cards; they were checked.
             changed: The agents whose cards, or files behind them, are other ones now, with all
                 that depend on them.
+            settings: Another configuration, by which all agents are made again; None keeps the
+                one there is.
 
         Raises:
             FastAgentError: A card cannot be run; everything is as it was.
@@ -275,13 +279,17 @@ class Runtime:
         before, known, casts = self._edition, load_set.cards, tuple(self._casts)
         undo = self._belongings.renew_loader()
         gone = [name for name in before.load_set.cards if name not in known]
+        if settings is not None:
+            changed = {*changed, *before.load_set.cards, *known}
         undo_servers = None if self._pool is None else self._pool.change((*changed, *gone))
+        undo_settings, workshop = self._renew_settings(settings)
         try:
-            self._edition = before.after(load_set, changed)
+            self._edition = before.after(load_set, changed, workshop)
             fresh = [cast.prepare({name for name in changed if name in known}) for cast in casts]
         except BaseException:
             self._edition = before
             undo()
+            undo_settings()
             if undo_servers is not None:
                 undo_servers()
             raise
@@ -296,6 +304,20 @@ class Runtime:
         if self._former and self._pool is not None and not self._waits:
             self._waits = True
             self._pool.start_soon(self._wait_for_former)
+
+    def _renew_settings(self, settings: Settings | None) -> tuple[Callable[[], None], Workshop]:
+        """Use another configuration; returns what takes it back, and what agents are made with."""
+        workshop = self._edition.workshop
+        if settings is None:
+            return _nothing, workshop
+        before, undo_belongings = self._settings, self._belongings.renew_settings(settings)
+        self._settings = settings
+
+        def undo() -> None:
+            self._settings = before
+            undo_belongings()
+
+        return undo, replace(workshop, settings=settings, models=self._belongings.models)
 
     async def _close_former(self) -> None:
         """Close instances that were replaced together, as soon as no turn of theirs runs.
@@ -534,3 +556,7 @@ class Runtime:
             for agent in group:
                 await agent.aclose()
         return first
+
+
+def _nothing() -> None:
+    """Take nothing back."""

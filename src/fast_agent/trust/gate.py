@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.found_set import FoundSet
     from fast_agent.trust.grant import Grant
     from fast_agent.trust.policy import Policy
-    from fast_agent.trust.question import Asker
+    from fast_agent.trust.question import Asker, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,24 +163,42 @@ class Gate:
             return False
         return self.approvals.standing(found).state != "approved"
 
+    def can_ask(self, found: FoundSet) -> bool:
+        """Return whether an answer of the person could let more of a set act."""
+        if not self._may_ask(self.approvals.standing(found)):
+            return False
+        allowed = self.allowed(found)
+        missing = (one for one in found.effects if one not in allowed and not self._is_closed(one))
+        return self.is_strange(found) or any(missing)
+
+    def answer(self, found: FoundSet, reply: Reply) -> None:
+        """Take the person's answer about a set.
+
+        Raises:
+            ConfigError: It is to be kept and cannot be.
+        """
+        if reply == "no":
+            self.approvals.decline(found)
+            return
+        if reply == "always":
+            self.approvals.approve(found)
+        self._once.add(found.digest)
+
     def _is_closed(self, effect: Effect) -> bool:
         return effect.refusal is not None or self.policy.denies(effect)
+
+    def _may_ask(self, standing: Standing) -> bool:
+        return self.policy.may_ask and standing.state != "declined"
 
     def _ask(self, found: FoundSet, standing: Standing) -> bool:
         ask = self.options.asker
         asker = None if ask is None else ask(self.approvals)
-        silent = not self.policy.may_ask or standing.state == "declined"
-        if asker is None or silent or found.root in self._asked:
+        if asker is None or not self._may_ask(standing) or found.root in self._asked:
             return False
         self._asked.add(found.root)
         reply = asker(found, standing)
-        if reply == "no":
-            self.approvals.decline(found)
-            return False
-        self._once.add(found.digest)
-        if reply == "always":
-            self.approvals.approve(found)
-        return True
+        self.answer(found, reply)
+        return reply != "no"
 
 
 def ask_at_terminal(approvals: Approvals) -> Asker | None:
