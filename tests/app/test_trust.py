@@ -10,7 +10,7 @@ import pytest
 from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
-from fast_agent.errors import CardError, ConfigError, TrustError
+from fast_agent.errors import CardError, ConfigError, LimitError, TrustError
 from fast_agent.trust.gate import TrustOptions
 
 if TYPE_CHECKING:
@@ -317,3 +317,52 @@ async def test_a_link_does_not_carry_a_card_out_of_its_directory(world: World) -
     assert world.program.names() == []
     (note,) = [one for one in world.program.snapshot.notes if one.severity == "warning"]
     assert "leads out of" in str(note)
+
+
+def _crowd(world: World) -> None:
+    world.write("ann.md", "---\nmodel: passthrough\nagents: [kid]\ndefault: true\n---\nHi.\n")
+    world.write("kid.md", "---\nmodel: passthrough\n---\nHi.\n")
+    world.write("row.md", "---\ntype: chain\nsequence: [ann, kid]\n---\n")
+
+
+def _calls(many: int) -> str:
+    return "\n".join([f'***CALL_TOOL agent__kid {{"message": "{at}"}}' for at in range(many)])
+
+
+@pytest.mark.spec("TR-E1.2")
+async def test_a_turn_of_a_project_that_nobody_approved_is_bounded(world: World) -> None:
+    _crowd(world)
+    async with world.live() as app:
+        await app.ann.send(_calls(40))
+        # Each turn has its own bound, and it holds for all that the turn starts.
+        await app.ann.send(_calls(40))
+        for agent in (app.ann, app.row):
+            with pytest.raises(LimitError, match="reached 50 model requests") as caught:
+                await agent.send(_calls(60))
+            assert f"`{agent.name}`" in caught.value.message
+            assert caught.value.hint == f"read it, then `fast-agent trust {world.directory}`"
+        assert app.usage.requests == 2 * (1 + 40 + 1) + 2 * 50
+        # An approval holds from the next turn on.
+        world.approve()
+        await app.ann.send(_calls(60))
+        world.program.gate.approvals.revoke([str(world.directory)])
+        with pytest.raises(LimitError):
+            await app.ann.send(_calls(60))
+
+
+@pytest.mark.spec("TR-E1.2")
+@pytest.mark.parametrize("way", ["approved", "given", "everything"])
+async def test_no_such_bound_holds_for_what_a_person_allowed(world: World, way: str) -> None:
+    _crowd(world)
+    program = world.program
+    if way == "approved":
+        world.approve()
+        world.load()
+    elif way == "given":
+        program.load_agents(FOUND)
+    else:
+        options = TrustOptions(everything=True)
+        program = FastAgent(cwd=world.directory, environ=world.environ, trust=options)
+        world.load(program)
+    async with program.run() as app:
+        await app.row.send(_calls(60))

@@ -179,6 +179,10 @@ def test_there_may_be_nothing_to_approve(run: Run, write_card: WriteCard, projec
         assert "nothing to approve" in done.err
     write_card(".fast-agent/agent-cards/plain.md")
     assert "nothing to approve" in run("trust").err
+    done = run("trust", "--yes")
+    assert "its agents answer. Approved, their turns may make more than 50" in done.err
+    assert done.out.startswith("approved ")
+    assert "is approved already" in run("trust").out
     missing = run("trust", "missing")
     assert missing.code == 1
     assert "`missing` does not exist" in missing.err

@@ -436,7 +436,7 @@ def test_bounds_of_workflows(project: Project, fields: str, subject: str | None)
     assert [one.subject for one in project.effects()] == ([] if subject is None else [subject])
 
 
-@pytest.mark.spec("TR-E1.2")
+@pytest.mark.spec("TR-Q1.4")
 def test_which_cards_talk_with_the_persons_keys(project: Project) -> None:
     project.card("model: sonnet\n", "a")
     project.card("model: gpt\n", "b")

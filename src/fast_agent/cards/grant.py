@@ -19,6 +19,11 @@ class CardGrant(Protocol):
         """The root of the set, absolute and without links."""
         ...
 
+    @property
+    def is_approved(self) -> bool:
+        """Whether a person approved the set as it is; else its turns are bounded."""
+        ...
+
     def check_read(self, path: Path) -> Path:
         """Return where a file that is about to be read ends."""
         ...

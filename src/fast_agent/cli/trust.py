@@ -73,7 +73,8 @@ def _approve(here: FoundHere, paths: Sequence[str], *, yes: bool, prose: bool) -
     from fast_agent.trust.question import at_terminal, refusal, render_question, shown_root
 
     approvals = here.approvals
-    sets = [one for one in here.sets(*paths) if one.effects or one.is_strange]
+    # Agents without effects act unasked, but their turns are bounded until somebody approves them.
+    sets = [one for one in here.sets(*paths) if one.effects or one.is_strange or one.agents]
     if not sets:
         report_note("nothing there acts on this machine, so there is nothing to approve")
     ask = at_terminal(approvals)
@@ -82,6 +83,12 @@ def _approve(here: FoundHere, paths: Sequence[str], *, yes: bool, prose: bool) -
         root = shown_root(found.root)
         if standing.state == "approved" and not prose:
             standard_output().line(f"{root} is approved already")
+            continue
+        if not found.effects and not found.is_strange and not yes and ask is None:
+            report_note(
+                f"nothing in {root} acts on this machine, so there is nothing to approve;"
+                " `--yes` lets its turns make more than 50 model requests"
+            )
             continue
         if not yes and ask is None:
             raise refusal(found, standing.added or found.effects, agent=None)

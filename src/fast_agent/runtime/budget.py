@@ -12,13 +12,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.request_params import UsageLimits
 from fast_agent.errors import LimitError
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from anyio import Event
 
-    from fast_agent.cards.request_params import UsageLimits
+MAX_UNAPPROVED_REQUESTS = 50
+"""Most model requests of one turn of a found set that nobody approved (TR-E1)."""
 
 SET_ASIDE = 16_384
 """Tokens set aside for a request at work; more where one has used more than half of it."""
@@ -148,6 +152,29 @@ class Meter:
         return LimitError(
             f"agent `{self.owner}` reached its usage limit `{name}` of {value}",
             hint=f"raise `request_params.usage_limits.{name}` of `{self.owner}`",
+        )
+
+
+class UnapprovedTurn(Meter):
+    """The meter of a turn of a found set that nobody approved, with all the turn starts.
+
+    Args:
+        owner: The agent the turn began with.
+        root: The root of the set.
+    """
+
+    __slots__ = ("_root",)
+
+    def __init__(self, owner: str, root: Path) -> None:
+        super().__init__(owner, UsageLimits(max_requests=MAX_UNAPPROVED_REQUESTS))
+        self._root = root
+
+    def _exceeded(self, name: str, value: int) -> LimitError:
+        del name
+        return LimitError(
+            f"a turn of `{self.owner}` reached {value} model requests,"
+            " the most for a project that is not approved",
+            hint=f"read it, then `fast-agent trust {self._root}`",
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.runtime.agent import Agent
-from fast_agent.runtime.budget import Meter
+from fast_agent.runtime.budget import Meter, UnapprovedTurn
 from fast_agent.runtime.events import fan_out
 from fast_agent.runtime.memory import Memory
 from fast_agent.runtime.steering import Steering
@@ -130,6 +130,7 @@ class LiveAgent(Agent):
         scope = self._scope if scope is None else scope.within(self._scope)
         if listener is not None:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
+        scope = self._bounded(scope)
         memory = self._memory
         if memory.lock.is_around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
@@ -150,6 +151,16 @@ class LiveAgent(Agent):
             self._turns -= 1
             if self._steering.waits:
                 self._steering.drop()
+
+    def _bounded(self, scope: Scope) -> Scope:
+        """Bound a turn of a found set that nobody approved, with all it starts."""
+        grant = self._config.grant
+        if grant is None or any(isinstance(one, UnapprovedTurn) for one in scope.meters):
+            return scope
+        if grant.is_approved:
+            return scope
+        meter = UnapprovedTurn(self.name, grant.root)
+        return replace(scope, meters=(meter, *scope.meters))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -79,6 +79,7 @@ class FoundSet:
         is_open: Whether everyone may write to it. With an owner, or where it is open, the set gives
             nothing until it is approved, not even plain cards.
         place: What counts as inside the root; None for all below it.
+        agents: The names of its cards.
     """
 
     root: Path
@@ -89,6 +90,7 @@ class FoundSet:
     owner: str | None = None
     is_open: bool = False
     place: Root | None = field(default=None, repr=False, compare=False)
+    agents: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_strange(self) -> bool:

@@ -139,6 +139,7 @@ class Gate:
             everything=self.policy.everything,
             examine=examine,
             current=lambda: self.allowed(found),
+            approved=lambda: self.is_approved(found),
             place=found.place,
             environ=self._environ,
         )
@@ -156,6 +157,16 @@ class Gate:
             for one in found.effects
             if not self._is_closed(one) and (one in standing or policy.allows(one))
         )
+
+    def is_approved(self, found: FoundSet) -> bool:
+        """Return whether a person approved a set as it is; what a policy allows does not count."""
+        policy = self.policy
+        if policy.everything or found.digest in self._once or found.digest in policy.digests:
+            return True
+        covered = self._covered.get(found.digest)
+        if covered and covered.issuperset(found.effects):
+            return True
+        return self.approvals.standing(found).state == "approved"
 
     def is_strange(self, found: FoundSet) -> bool:
         """Return whether a set of another user gives nothing, since nobody approved it."""

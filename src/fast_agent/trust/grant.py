@@ -38,6 +38,7 @@ class Grant:
             nothing to examine.
         current: Returns the effects that are allowed at that moment, since approvals can be
             revoked; None keeps to `effects`.
+        approved: Returns whether the set is approved at that moment; None where it is not.
         environ: The environment, for addresses and paths that were approved as `${NAME}`.
     """
 
@@ -49,9 +50,15 @@ class Grant:
         default=None, repr=False, compare=False
     )
     current: Callable[[], frozenset[Effect]] | None = field(default=None, repr=False, compare=False)
+    approved: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
     environ: Mapping[str, str] = field(
         default_factory=lambda: _NO_VARIABLES, repr=False, compare=False
     )
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether a person approved the set as it is; else its turns are bounded."""
+        return self.everything or (self.approved is not None and self.approved())
 
     def allows(self, effect: Effect) -> bool:
         """Return whether an effect is allowed."""

@@ -65,13 +65,13 @@ def render_question(found: FoundSet, standing: Standing) -> str:
     if standing.since is None:
         owner = "" if found.owner is None else f" Its files belong to the user `{found.owner}`."
         owner += " Everyone may write to its files." if found.is_open else ""
-        lines = [
-            (
-                f"`{shown}` wants to act on this machine. "
-                f"It came with the project; nothing of it has run.{owner}"
-            ),
-            *effect_lines(standing.added),
-        ]
+        wants = "wants to act on this machine. It came with the project; nothing of it has run."
+        if not found.effects:
+            wants = (
+                "acts on nothing of this machine, and its agents answer."
+                " Approved, their turns may make more than 50 model requests."
+            )
+        lines = [f"`{shown}` {wants}{owner}", *effect_lines(standing.added)]
     else:
         on = f"{standing.since.day} {standing.since:%B}"
         lines = [f"`{shown}` changed since {on}:", *_difference(found, standing)]

@@ -94,6 +94,7 @@ def survey(parts: Surveyed) -> FoundSet:
         whose.owner,
         whose.open_path is not None,
         context.root,
+        tuple([card.config.name for card in parts.cards]),
     )
 
 
