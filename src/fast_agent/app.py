@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fast_agent import decorators
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.find import shown_path
-from fast_agent.config.home import home_directory, working_directory
+from fast_agent.config.home import home_directory, user_home, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.config.settings import Settings
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
@@ -475,6 +475,7 @@ class FastAgent:
             environ=self._environ,
             model=model,
             servers=tuple(self._extra_servers),
+            place_server=partial(self.place_server, workspace=self._cwd),
             shell=shell,
             human=human,
             listener=listener,
@@ -517,6 +518,29 @@ class FastAgent:
         from fast_agent.serve.agent_serving import serve
 
         await serve(self, options)
+
+    def place_server(self, spec: ServerSpec, *, workspace: Path) -> ServerSpec:
+        """Choose the directory a server starts in: the home, for a launcher that names none.
+
+        Args:
+            spec: The server.
+            workspace: The directory its agents work in; a launcher starts there where the project
+                around it is approved or the person's own.
+        """
+        from fast_agent.mcp.server import launched
+        from fast_agent.trust.origin import account_home
+
+        home = home_directory(self._environ)
+        if self.gate.fault is not None:
+            home = account_home() or user_home(self._environ)
+        elif not home.is_dir():
+            home = user_home(self._environ)
+        return launched(
+            spec,
+            home=home,
+            workspace=workspace,
+            is_trusted=partial(self.admission.is_approved, workspace),
+        )
 
     def names(self) -> list[str]:
         """Name the agents a person can talk to, in load order."""

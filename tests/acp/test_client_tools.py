@@ -11,7 +11,15 @@ import anyio
 import pytest
 from acp import RequestError
 from acp.schema import ClientCapabilities, EnvVariable, FileSystemCapabilities, McpServerStdio
-from tests.acp.editor_world import EVERYTHING, Connected, Editor, connected, write_card
+from tests.acp.editor_world import (
+    EVERYTHING,
+    Connected,
+    Editor,
+    connected,
+    started,
+    work,
+    write_card,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -145,6 +153,23 @@ async def test_servers_the_client_gives_go_to_its_session_only(tmp_path: Path) -
         other = (await there.open()).session_id
         await there.prompt(other, call("tiny__add", a=1, b=2))
         assert "there is no tool `tiny__add`" in there.editor.said()
+
+
+@pytest.mark.spec("TR-P5.1")
+async def test_a_launcher_the_client_gives_runs_nothing_of_the_directory(tmp_path: Path) -> None:
+    server = McpServerStdio(
+        name="tiny", command=sys.executable, args=["-m", "tiny", "once"], env=[]
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "tiny.py").write_text(TINY.read_text())
+    (work(tmp_path) / "tiny.py").write_text(f"open({str(tmp_path / 'pwned')!r}, 'w')\n")
+    async with started(tmp_path, "--model", "passthrough") as there:
+        session = (await there.open(mcp_servers=[server])).session_id
+        await there.prompt(session, call("tiny__add", a=1, b=2))
+        await there.editor.until("agent_message_chunk")
+        assert there.editor.said().endswith("3")
+    assert not (tmp_path / "pwned").exists()
 
 
 @pytest.mark.parametrize(

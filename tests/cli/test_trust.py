@@ -302,6 +302,46 @@ def test_resume_takes_no_session_that_began_here_before_it_was_part_of_a_project
     assert "no session" in refused.err
 
 
+@pytest.fixture(name="helper")
+def _helper(project: Path, tmp_path: Path) -> Path:
+    """A server of the person, a module of their home; the project has a module of its name."""
+    home = tmp_path / "strangers" / ".fast-agent"
+    home.mkdir()
+    text = (Path(__file__).parents[1] / "app" / "who_server.py").read_text()
+    (home / "helper.py").write_text(text)
+    (project / "helper.py").write_text(text.replace("{sys.argv[1]} {os.getpid()}", "the project"))
+    config = home / "fastagent.config.yaml"
+    line = f"command: '{sys.executable}', args: [-m, helper, 'the home']"
+    config.write_text(f"mcp:\n  servers:\n    helper: {{{line}}}\n")
+    return config
+
+
+@pytest.mark.spec("TR-P5.1")
+def test_a_launcher_of_the_person_runs_nothing_of_the_project(
+    run: Run, helper: Path, project: Path, write_card: WriteCard
+) -> None:
+    asked = ("go", "-q", "--model", "passthrough", "-m", "***CALL_TOOL helper__who {}")
+    assert run(*asked, "--servers", "helper").out.startswith("the home ")
+    line = f"'{sys.executable}' -m helper 'the home'"
+    derived = (*asked[:-1], "***CALL_TOOL helper-2__who {}")
+    assert run(*derived, "--stdio", line).out.startswith("the home ")
+    helper.write_text(f"{helper.read_text()[:-2]}, cwd: .}}\n")
+    assert run(*asked, "--servers", "helper").out == "the project\n", "the server says so itself"
+    helper.write_text(helper.read_text().replace(", cwd: .", ""))
+    write_card("given.md", "servers: [helper]", "default: true")
+    write_card(CARD, "shell: true")
+    given = (*asked, "--card", "given.md")
+    assert run(*given).out.startswith("the home ")
+    approve(run)
+    assert run(*given).out == "the project\n"
+    write_card(CARD, "shell: true", "human_input: true")
+    assert run(*given).out.startswith("the home "), "a set that changed is not approved"
+    (project / CARD).unlink()
+    assert run(*given).out.startswith("the home ")
+    assert run("trust", "--own", project).code == 0
+    assert run(*given).out == "the project\n"
+
+
 def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, str]:
     """Run the command at a terminal of its own, and answer its question.
 

@@ -18,6 +18,7 @@ from fast_agent.trust.programs import (
     command_line,
     examine_program,
     find_program,
+    is_launcher,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +53,42 @@ def plant(file: Path, text: str = "#!/bin/sh\n") -> Path:
 def examine(root: Path, path: str, *words: str, env: Mapping[str, str] | None = None) -> Program:
     command, *args = words
     return examine_program(command, args, cwd=root, root=root, env=env or {}, path=path)
+
+
+@pytest.mark.spec("TR-P5.1")
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("npx -y @acme/tickets@1.2.3", True),
+        ("/usr/local/bin/npx tickets", True),
+        ("npm --yes exec tickets", True),
+        ("npm run serve", False),
+        ("npm start", False),
+        ("uvx mcp-server-time==1.0", True),
+        ("uv --quiet tool run time", True),
+        ("uv run server.py", False),
+        ("pipx run time", True),
+        ("bunx time", True),
+        ("docker --context far run --rm time@sha256:00", True),
+        ("docker ps", False),
+        ("deno run -A jsr:@acme/time", True),
+        ("deno run ./server.ts", False),
+        ("go run ./cmd/server", False),
+        ("go run example.com/server@latest", True),
+        ("python -m http.server", True),
+        ("python3.12 -u -m time", True),
+        ("python -um time", True),
+        ("python -X utf8 -mtime", True),
+        ("python server.py -m time", False),
+        ("python -c pass -m time", False),
+        ("python", False),
+        ("./serve.sh", False),
+        ("node server.js", False),
+    ],
+)
+def test_a_launcher_is_told_from_a_program_of_its_own(line: str, is_one: bool) -> None:
+    program, *args = line.split()
+    assert is_launcher(program, args) is is_one
 
 
 @pytest.mark.spec("TR-P1.1")
@@ -106,6 +143,7 @@ def test_a_program_that_is_missing_cannot_be_approved(root: Path, tools: Path) -
             ["src/serve.py", "src/beside.py", "src/pack/__init__.py", "src/pack/deep.py",
              "sitecustomize.py", "src/sitecustomize.py", "src/pyproject.toml"],
         ),
+        (["python3", "-um", "served"], ["served.py"], ["served.py"]),
         (["python3", "-m", "served"], ["served/__init__.py", "served/__main__.py"],
          ["served/__init__.py", "served/__main__.py", "served.py"]),
         (["python3", "-mserved.deep"], ["served.py", "beside.py"], ["served.py", "beside.py"]),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fast_agent.acp.params import objects, text, texts, wrong
 from fast_agent.errors import ConfigError
 from fast_agent.mcp.server import HttpTarget, ServerSpec, StdioTarget, checked_url, unique_name
+from fast_agent.trust.programs import is_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,7 +24,7 @@ def read_servers(params: JsonObject, *, cwd: Path, taken: Collection[str]) -> li
 
     Args:
         params: The request's.
-        cwd: Where servers that are started run.
+        cwd: Where servers that are started run; of launchers that is decided elsewhere.
         taken: Names of other servers; one that is taken gets a number.
 
     Raises:
@@ -54,7 +55,8 @@ def _target(server: JsonObject, place: str, cwd: Path) -> Target:
     if not command.strip():
         raise wrong(f"{place}.command", "is empty")
     args = texts(server, "args")
-    return StdioTarget(command=command, args=args, env=_pairs(server, "env"), cwd=cwd)
+    where = None if is_launcher(command, args) else cwd
+    return StdioTarget(command=command, args=args, env=_pairs(server, "env"), cwd=where)
 
 
 def _pairs(server: JsonObject, name: str) -> dict[str, str]:

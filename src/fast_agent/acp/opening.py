@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -213,6 +214,7 @@ class SessionOpening:
             return replace(
                 given,
                 workspace=cwd,
+                place_server=partial(self.program.place_server, workspace=cwd),
                 servers=(*given.servers, *wanted.servers),
                 granted=tuple(spec.name for spec in wanted.servers),
                 kit=kit,

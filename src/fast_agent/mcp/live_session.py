@@ -324,7 +324,7 @@ class LiveSession:
                 message = f"server `{name}`: `{target}` refused: {one_line(cause.message)}"
             return ToolError(
                 message + self._last_words(),
-                hint="run the command by hand to see what it says",
+                hint=_by_hand(self._spec),
             )
         return ToolError(
             f"server `{name}`: no MCP server answers at `{target}`: {self._said(problem)}",
@@ -369,3 +369,13 @@ def _first(problem: BaseException) -> BaseException:
         group = cast("BaseExceptionGroup[BaseException]", cause)
         cause = group.exceptions[0]
     return cause
+
+
+def _by_hand(spec: ServerSpec) -> str:
+    """Say how to find out why a program stops; a launcher may not start where people expect it."""
+    if not spec.is_moved or not isinstance(spec.target, StdioTarget):
+        return "run the command by hand to see what it says"
+    return (
+        f"run the command by hand in `{spec.target.cwd}`, where launchers start; in the workspace "
+        "they start with `cwd: .`, or once the project is approved or your own"
+    )

@@ -16,7 +16,7 @@ from fast_agent.errors import ConfigError
 from fast_agent.text.redaction import is_secret_name, is_secret_value, is_unguessable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from fast_agent.cards.agent_config import McpConnect
     from fast_agent.cards.grant import CardGrant
@@ -145,6 +145,7 @@ class ServerSpec:
             2025-11-25 and before.
         declared: Where it was declared, for messages: a configuration key, an option, a card.
         grant: What the found set that brings it may do; None where a person named it.
+        is_moved: Whether it starts in the home, as launchers do, and not in the workspace.
         brought_by: What is asked about at each start: the card that brings it, or the server.
     """
 
@@ -163,6 +164,7 @@ class ServerSpec:
     protocol: Protocol = "auto"
     declared: str = ""
     grant: CardGrant | None = field(default=None, compare=False, repr=False)
+    is_moved: bool = field(default=False, compare=False, repr=False)
     brought_by: tuple[Literal["card", "server"], str] = field(default=("server", ""), compare=False)
 
     def check_start(self) -> None:
@@ -200,6 +202,35 @@ def name_problem(name: str) -> str | None:
     if any(not character.isprintable() for character in name):
         return "it holds a control character"
     return None
+
+
+def launched(
+    spec: ServerSpec, *, home: Path, workspace: Path, is_trusted: Callable[[], bool]
+) -> ServerSpec:
+    """Choose the directory in which a launcher starts that names none: the home.
+
+    In the workspace a project's `node_modules`, `.npmrc` or modules would decide what runs. In the
+    configuration of the home `cwd: .` is the workspace.
+
+    Args:
+        spec: A server.
+        home: The home.
+        workspace: The directory the program works in.
+        is_trusted: Tells whether the project of the workspace is approved, or the person's own.
+
+    Returns:
+        The server; unchanged where it is found, names another directory, or is not a launcher.
+    """
+    from fast_agent.trust.programs import is_launcher
+
+    target = spec.target
+    if spec.grant is not None or not isinstance(target, StdioTarget):
+        return spec
+    if target.cwd not in {None, home} or not is_launcher(target.command, target.args):
+        return spec
+    stays = target.cwd == home or is_trusted()
+    target = replace(target, cwd=workspace if stays else home)
+    return replace(spec, target=target, is_moved=not stays)
 
 
 def from_settings(settings: McpSettings) -> tuple[ServerSpec, ...]:

@@ -200,6 +200,15 @@ class Admission:
         ]
         return Provenance.of(self._workspace, sets, allowed)
 
+    def is_approved(self, directory: Path) -> bool:
+        """Return whether the project around a directory is approved, or the person's own."""
+        real = directory.resolve()
+        gate = self._gate
+        if gate.policy.everything or gate.owns(real):
+            return True
+        around = (one for one in self._sets.values() if real.is_relative_to(one.root))
+        return any(map(gate.is_approved, around))
+
     def found_sets(self) -> tuple[FoundSet, ...]:
         """Work out what was found so far, without deciding about it."""
         return tuple([self._describe(path) for path in self._paths()])

@@ -124,7 +124,9 @@ class Belongings:
     def _specs(self) -> tuple[ServerSpec, ...]:
         from fast_agent.mcp.server import from_settings
 
-        return (*from_settings(self._settings.mcp), *self._around.servers)
+        servers = (*from_settings(self._settings.mcp), *self._around.servers)
+        place = self._around.place_server
+        return servers if place is None else tuple(map(place, servers))
 
     def shelf(self) -> ResourceShelf:
         """Give the documents agents may look up, the same at every call."""

@@ -51,6 +51,7 @@ class Surroundings:
         environ: The environment, for the keys of models and for commands.
         model: The model of every agent, over cards and configuration; None leaves it to them.
         params: Request parameters over those of cards and configuration.
+        place_server: Chooses the directory a server starts in; None leaves it as it is.
         servers: MCP servers besides those of the configuration; cards use them by name.
         shell: Whether every agent gets the shell tool.
         human: The way to a person, or None.
@@ -83,6 +84,7 @@ class Surroundings:
     model: str | None = None
     params: RequestParams = NO_PARAMS
     servers: tuple[ServerSpec, ...] = ()
+    place_server: Callable[[ServerSpec], ServerSpec] | None = field(default=None, repr=False)
     shell: bool = False
     human: Human | None = None
     approval: SamplingApproval | None = None

@@ -121,15 +121,48 @@ def downloaded(program: str, args: Sequence[str]) -> bool:
         program: The name of the program, without directory.
         args: Its arguments.
     """
-    ways = _DOWNLOADERS.get(program)
-    if ways is None:
+    rest = _launched(program, args)
+    return rest is not None and any(not _is_fixed(program, one) for one in _packages(rest))
+
+
+def launches(program: str, args: Sequence[str]) -> bool:
+    """Return whether a command line names a package or an image, which the directory it starts in
+    has a part in: its `node_modules`, its `.npmrc`, what it mounts.
+
+    Args:
+        program: The name of the program, without directory.
+        args: Its arguments.
+    """
+    rest = _launched(program, args)
+    if rest is None:
         return False
-    words = list(args)
-    for way in ways:
-        parts = way.split()
-        if words[: len(parts)] == parts:
-            return any(not _is_fixed(program, one) for one in _packages(words[len(parts) :]))
-    return False
+    packages = _packages(rest)
+    return not packages or not all(map(_is_file, packages))
+
+
+def _launched(program: str, args: Sequence[str]) -> Sequence[str] | None:
+    """Return the words behind `run`, `exec` and the like; None where nothing is launched."""
+    for way in _DOWNLOADERS.get(program, ()):
+        rest = _behind(way.split(), args)
+        if rest is not None:
+            return rest
+    return None
+
+
+def _behind(parts: Sequence[str], words: Sequence[str]) -> Sequence[str] | None:
+    """Return the words behind a subcommand; options, each with or without a value, may precede."""
+    at = 0
+    for part in parts:
+        is_option = False
+        while at < len(words) and words[at] != part:
+            if not is_option and not words[at].startswith("-"):
+                return None
+            is_option = words[at].startswith("-")
+            at += 1
+        if at == len(words):
+            return None
+        at += 1
+    return words[at:]
 
 
 def _packages(words: Sequence[str]) -> list[str]:
@@ -156,11 +189,16 @@ def _packages(words: Sequence[str]) -> list[str]:
 
 def _is_fixed(program: str, package: str) -> bool:
     """Return whether a package is named with one version, or is a file and no download."""
-    if package.startswith((".", "/", "~")) or package.endswith((".go", ".ts", ".js")):
-        return "://" not in package
+    if _is_file(package):
+        return True
     if program in {"docker", "podman", "nerdctl"}:
         return "@sha256:" in package
     if "==" in package:
         return _VERSION.match(package.rpartition("==")[2]) is not None
     version = package.rpartition("@")[2] if "@" in package[1:] else ""
     return _VERSION.match(version) is not None
+
+
+def _is_file(package: str) -> bool:
+    named = package.startswith((".", "/", "~")) or package.endswith((".go", ".ts", ".js"))
+    return named and "://" not in package

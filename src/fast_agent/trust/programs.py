@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.trust.effect import no_files
-from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloaded
+from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloaded, launches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +35,7 @@ FIRST_VARIABLES: Final = re.compile(
 
 _SCRIPTS: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"})
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?\Z")
+_MODULE: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*m(.*)")
 _BLOCK: Final = 1 << 20
 
 
@@ -332,13 +333,33 @@ def _cover_module(cover: _Cover, args: Sequence[str], cwd: Path) -> None:
         cover.add_all(python_files(start))
 
 
+def is_launcher(command: str, args: Sequence[str]) -> bool:
+    """Return whether the directory a command line starts in decides what it runs.
+
+    That is a launcher of packages or images, or a module of Python: `npx`, `docker run`,
+    `python -m`. A file that the line names is none.
+
+    Args:
+        command: The program, with or without a directory.
+        args: Its arguments.
+    """
+    name = _program_name(command)
+    if _PYTHON.fullmatch(name):
+        return _module_of(args) is not None
+    return launches(name, args)
+
+
 def _module_of(args: Sequence[str]) -> str | None:
-    for at, word in enumerate(args):
-        if word == "-m":
-            return args[at + 1] if at + 1 < len(args) else None
-        if word.startswith("-m") and len(word) > 2:
-            return word[2:]
-        if not word.startswith("-"):
+    """Return the module of `python -m NAME`, also behind other options or joined to them."""
+    words = iter(args)
+    for word in words:
+        if word in {"-X", "-W"}:
+            next(words, None)
+            continue
+        module = _MODULE.fullmatch(word)
+        if module is not None:
+            return module[1] or next(words, None)
+        if not word.startswith("-") or word == "-c":
             return None
     return None
 
