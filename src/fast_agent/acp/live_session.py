@@ -65,8 +65,8 @@ class LiveSession:
         approval: Asks the person about agents that were found.
         changed: Called when cards were loaded or reloaded, for the other sessions.
         again: Called when the program is to begin again; raises RunError where it cannot.
-        agree: Asks the person, before the first message, whether the conversation goes on with
-            these agents; raises TrustError where they do not agree. None asks nothing.
+        agree: Asks the person, where that is needed, before a message reaches agents that may do
+            more than before; raises TrustError where they do not agree. None asks nothing.
         used: Whether something was said in it before.
 
     Attributes:
@@ -279,9 +279,6 @@ class LiveSession:
             return {"stopReason": "end_turn"}
         if self._agree is not None:
             await self._agree()
-            self._agree = None
-        elif waited and desk.session is not None and desk.keeps_sessions:
-            desk.sessions.agreed(desk.session)  # the answer covers this session
         self.used = True
         result = await desk.instance(name).generate(message)
         if agent is None:

@@ -165,24 +165,25 @@ class SessionOpening:
     def _agree(
         self, wanted: SessionRequest, session: Session
     ) -> Callable[[], Awaitable[None]] | None:
-        """Return what asks about a session that was kept under another root, or with agents that
-        could do less; None where there is nothing to ask.
+        """Return what asks, before its first message, about a session that was kept under another
+        root or with agents that could do less; None where nobody is asked.
         """
         if self.store is None or self.program.gate.policy.everything:
             return None
+        from fast_agent.acp.human import ClientHuman
+
         store = self.store()
         change = store.change(session)
-        if change is None:
-            store.agreed(session)
-            return None
 
         async def agree() -> None:
-            human = ClientHuman(wanted.peer, session.id, wanted.client, self.program)
-            if not await human.confirm("Go on with this session?", change.text, yes="Go on"):
-                raise change.refusal
+            nonlocal change
+            if change is not None:
+                human = ClientHuman(wanted.peer, session.id, wanted.client, self.program)
+                if not await human.confirm("Go on with this session?", change.text, yes="Go on"):
+                    raise change.refusal
+                change = None
+            # What was approved in the middle of a conversation is part of it from then on.
             store.agreed(session)
-
-        from fast_agent.acp.human import ClientHuman
 
         return agree
 
