@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HEAD = ("help", "agents", "agent", "call", "model", "system", "usage", "card", "trust", "reload")
 OFFERS = ("tools", "mcp", "prompts", "resources", "skills")
-TAIL = ("history", "save_history", "clear", "session", "exit")
+TAIL = ("history", "save_history", "compact", "clear", "session", "exit")
 
 
 @pytest.mark.spec("CMD-1")

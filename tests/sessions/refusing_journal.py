@@ -24,6 +24,10 @@ class Refusing(WrappedJournal):
         self.written: list[list[str]] = []
         self.settled: list[TurnEnded] = []
 
+    def stop(self) -> None:
+        """Write nothing from now on."""
+        self._left, self.refuses = 0, True
+
     def record(self, *events: SessionEvent) -> None:
         self._count(events)
         self._inner.record(*events)

@@ -19,6 +19,7 @@ from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Fail
 from fast_agent.runtime.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
+from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
     import sqlite3
@@ -316,3 +317,48 @@ def limit(journal: SessionJournal, pages: int) -> None:
     """Let the file grow to a number of pages only, as on a full disk."""
     connection: sqlite3.Connection = journal._log._connection
     connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+async def test_a_compaction_is_kept_and_taken_back_with_its_turns(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        async with live(world_of(), session.journal) as runtime:
+            lead = runtime.agent("lead")
+            assert isinstance(lead, LlmAgent)
+            await lead.send("hello")
+            compaction = await lead.compact()
+            await lead.send("more")
+            view = list(lead.conversation.view)
+            history = list(lead.history)
+        assert len(history) == 4
+        assert view[0].text.endswith(f"{compaction.summary}\nmore")
+    with store.open(session.id) as again:
+        async with live(world_of(), again.journal) as runtime:
+            conversation = runtime.agent("lead").conversation
+            assert conversation.compaction == compaction
+            assert list(conversation.view) == view
+            assert list(conversation.history) == history
+            again.rewind(1)  # to the end of the first turn, before the compaction
+            runtime.restore()
+            conversation = runtime.agent("lead").conversation
+            assert conversation.compaction is None
+            assert list(conversation.view) == history[:2]
+    with store.fork(session.id) as forked:
+        assert forked.journal.compaction("lead") is None
+
+
+async def test_a_compaction_that_cannot_be_written_is_written_later(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        journal = Refusing(session.journal, None)
+        async with live(world_of(), journal) as runtime:
+            lead = runtime.agent("lead")
+            assert isinstance(lead, LlmAgent)
+            await lead.send("hello")
+            journal.stop()
+            compaction = await lead.compact()
+            journal.refuses = False
+            await lead.send("more")
+    with store.open(session.id) as again:
+        assert again.journal.compaction("lead") == (compaction.start, compaction.summary)
+        assert len(again.journal.history("lead") or ()) == 4

@@ -25,5 +25,8 @@ class WrappedJournal:
     def history(self, agent: str) -> History | None:
         return self._inner.history(agent)
 
+    def compaction(self, agent: str) -> tuple[int, str] | None:
+        return self._inner.compaction(agent)
+
     def is_due(self, *, top: bool) -> bool:
         return self._inner.is_due(top=top)

@@ -73,6 +73,10 @@ class PromptJournal:
         self._write((), sure=False)
         return self._inner.history(agent)
 
+    def compaction(self, agent: str) -> tuple[int, str] | None:
+        """Return the last compaction of an agent's history; see `Journal.compaction`."""
+        return self._inner.compaction(agent)
+
     @property
     def used(self) -> tuple[int, ...]:
         """What the turns written down used; see `Journal.used`."""

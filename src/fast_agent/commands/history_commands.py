@@ -50,6 +50,15 @@ async def _clear(arguments: Arguments, desk: Desk) -> CommandResult:
     return CommandResult(text=f"`{agent.name}` remembers nothing now{rest}")
 
 
+async def _compact(arguments: Arguments, desk: Desk) -> CommandResult:
+    agent = desk.thinker()
+    compaction = await agent.compact(" ".join(arguments.words))
+    return CommandResult(
+        text=f"`{agent.name}` is given a summary of the {compaction.start} messages so far, which"
+        f" stay in its history:\n\n{compaction.summary}"
+    )
+
+
 async def _save(arguments: Arguments, desk: Desk) -> CommandResult:
     from anyio.to_thread import run_sync
 
@@ -183,6 +192,12 @@ HISTORY_COMMANDS = (
         act=_save,
         words=(Word("FILE", "file"),),
         options=(_FORCE,),
+    ),
+    Command(
+        name="compact",
+        summary="have the model summarize the conversation, to make room for more",
+        act=_compact,
+        words=(Word("WHAT TO KEEP", rest=True),),
     ),
     Command(
         name="clear",

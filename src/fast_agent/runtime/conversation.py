@@ -8,16 +8,33 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.history import History
 from fast_agent.messages.long_results import shortened
+from fast_agent.messages.message import Message
 from fast_agent.messages.view import append_to_view, view_of
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fast_agent.messages.long_results import ResultLimits
-    from fast_agent.messages.message import Message, ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall, ToolResult
 
 _OLD_RESULT: Final = 512  # bytes left of a result that came before the last ones
 _LAST_RESULT: Final = 4096
+
+_SUMMARY: Final = "[the conversation so far, summarized]\n\n"
+
+
+@frozen
+class Compaction:
+    """A summary in the place of the first messages of a view.
+
+    Args:
+        start: The index in the history of the first message that is left as it is.
+        summary: What was said before it, after the templates.
+    """
+
+    start: int
+    summary: str
 
 
 class Conversation:
@@ -39,16 +56,19 @@ class Conversation:
         call_ids: Ids of tool calls in use, in this conversation and its drafts.
         limits: How much of a tool result a model is given; None is all.
         has_cut: Whether the view has only a part of some result.
+        compaction: The summary its view begins with, or None.
     """
 
-    __slots__ = ("call_ids", "has_cut", "history", "last", "limits", "view")
+    __slots__ = ("call_ids", "compaction", "has_cut", "history", "last", "limits", "view")
 
     def __init__(
         self, messages: Iterable[Message] = (), limits: ResultLimits | None = None
     ) -> None:
         self.has_cut = False
         self.limits = limits
+        self.compaction: Compaction | None = None
         if isinstance(messages, Conversation):
+            self.compaction = messages.compaction
             self.history = messages.history
             self.call_ids = CallIds(messages.call_ids)
             self.last = messages.last
@@ -84,6 +104,7 @@ class Conversation:
         made.last = _last_of(messages)
         made.limits = None
         made.has_cut = False
+        made.compaction = None
         return made
 
     def __iter__(self) -> Iterator[Message]:
@@ -105,6 +126,7 @@ class Conversation:
         draft.last = self.last
         draft.limits = self.limits
         draft.has_cut = self.has_cut
+        draft.compaction = self.compaction
         return draft
 
     def append(self, message: Message) -> None:
@@ -122,6 +144,20 @@ class Conversation:
         """Add messages of another conversation, with call ids not in use in this one."""
         for message in self.call_ids.own_block(messages):
             self.append(message)
+
+    @property
+    def templates(self) -> int:
+        """How many templates it begins with; no summary takes their place."""
+        return next(
+            (at for at, one in enumerate(self.history) if not one.is_template), len(self.history)
+        )
+
+    def compact(self, compaction: Compaction) -> None:
+        """Begin the view with a summary; the history keeps everything."""
+        self.compaction = compaction
+        self.view = self._whole_view()
+        # The summary may name results, and those before it are no longer in the view.
+        self.has_cut = True
 
     def shorten(self) -> bool:
         """Leave more of the tool results out of the view, as when a model has no room for it.
@@ -160,8 +196,12 @@ class Conversation:
 
     def _whole_view(self) -> History:
         """Make the view anew of the whole history."""
-        view, last = History(), None
-        for message in self.history:
+        view, last, start = History(), None, 0
+        if self.compaction is not None:
+            view = view_of(self.history.prefix(self.templates))
+            view = append_to_view(view, Message.user(_SUMMARY + self.compaction.summary))
+            start = self.compaction.start
+        for message in self.history.iterate(start):
             view = append_to_view(view, self._shown(message, last))
             last = message
         return view

@@ -12,6 +12,7 @@ from fast_agent.errors import SessionError
 from fast_agent.models.usage import Usage
 from fast_agent.sessions.event import (
     HistoryCleared,
+    HistoryCompacted,
     HistoryExtended,
     HistoryReplaced,
     MessageAdded,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message, ToolResult
+    from fast_agent.runtime.conversation import Compaction, Conversation
     from fast_agent.runtime.events import Origin
     from fast_agent.runtime.scope import Scope
     from fast_agent.sessions.cumulative import CumulativeTranscript
@@ -66,6 +68,14 @@ class Journal(Protocol):
         """
         ...
 
+    def compaction(self, agent: str) -> tuple[int, str] | None:
+        """Return where the last compaction of an agent's history ends, and its summary.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        ...
+
     @property
     def used(self) -> tuple[int, ...]:
         """What the turns written down used, in the order of the counts of `Usage`."""
@@ -96,14 +106,28 @@ class MemoryRecord:
         self._agent = agent
         self._length: int | None = length
 
-    def catch_up(self, history: History) -> None:
-        """See that the journal holds the history, as before a turn.
+    def catch_up(self, conversation: Conversation) -> None:
+        """See that the journal holds what a conversation does, as before a turn.
 
         Raises:
             SessionError: It cannot be written.
         """
-        if self._length != len(history):
-            self.replaced(tuple(history))
+        if self._length != len(conversation.history):
+            self.replaced(tuple(conversation.history))
+            if conversation.compaction is not None:
+                self.compacted(conversation.compaction)
+
+    def compacted(self, compaction: Compaction) -> None:
+        """Write that a model is given a summary in the place of what came first.
+
+        What cannot be written is written later, with the whole history.
+        """
+        start, summary = compaction.start, compaction.summary
+        try:
+            self._journal.record(HistoryCompacted(self._agent, start, summary))
+        except SessionError as error:
+            self.lost()
+            log.warning("%s", error.message)
 
     def replaced(self, messages: Sequence[Message]) -> None:
         """Write that the history is now these messages.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
+from fast_agent.runtime.budget import Budget
+from fast_agent.runtime.compaction import asking, compact
 from fast_agent.runtime.live_agent import LiveAgent
 from fast_agent.runtime.scope import TOP
 from fast_agent.runtime.turn import Turn
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.models.tape import Tape
+    from fast_agent.runtime.conversation import Compaction
     from fast_agent.runtime.ids import NewId
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
@@ -93,6 +96,35 @@ class LlmAgent(LiveAgent):
         finally:
             steering.leave()
             memory.end()
+
+    async def compact(self, wanted: str = "") -> Compaction:
+        """Have its model summarize the conversation, and give the model the summary from now on.
+
+        The history keeps every message.
+
+        Args:
+            wanted: What the summary is to keep above all, in the person's words.
+
+        Raises:
+            RunError: There is nothing to summarize.
+            ModelError: The model gave no summary; the conversation is as it was.
+            LimitError: A usage limit was reached.
+            SessionError: A journal could not be brought to hold what is remembered.
+        """
+        memory = self._memory
+        async with memory.lock:
+            base, draft = memory.begin()
+            try:
+                before, end = draft.compaction, len(draft.history)
+                if end <= (draft.templates if before is None else before.start):
+                    raise RunError(f"agent `{self.name}` remembers nothing to summarize")
+                ask = asking(self._setup, Budget(self._meters))
+                compaction = await compact(draft, end, ask, wanted)
+                draft.compact(compaction)
+                memory.keep(base, draft)
+            finally:
+                memory.end()
+        return compaction
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
         """Read a resource of one of the card's servers; see `Agent.read_resource`."""

@@ -6,7 +6,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
-from fast_agent.runtime.conversation import Conversation
+from fast_agent.runtime.conversation import Compaction, Conversation
 from fast_agent.runtime.turn_lock import TurnLock
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Memory:
             SessionError: A journal could not be brought to hold what is remembered.
         """
         if self.record is not None:
-            self.record.catch_up(self.history)
+            self.record.catch_up(self._conversation)
         self._open = True
         base = self._conversation
         return base, base.draft() if self.remembers else Conversation(self._start)
@@ -99,6 +99,9 @@ class Memory:
         """
         if self.remembers and self._conversation is base:
             self._conversation = draft
+            compaction = draft.compaction
+            if self.record is not None and compaction and compaction is not base.compaction:
+                self.record.compacted(compaction)
             return True
         return False
 
@@ -134,6 +137,9 @@ class Memory:
             past = journal.history(agent)
             if past is not None:
                 self._replace(past)
+                found = journal.compaction(agent)
+                if found is not None and found[0] <= len(past):
+                    self._conversation.compact(Compaction(*found))
         if past is None and self.record is not None:
             self._replace(self._first)
         self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))
@@ -143,7 +149,7 @@ class Memory:
         record = self.record
         if record is not None and record.is_lost and not self._open:
             try:
-                record.catch_up(self.history)
+                record.catch_up(self._conversation)
             except SessionError as error:
                 log.warning("%s", error.message)
 

@@ -23,6 +23,7 @@ from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
 from fast_agent.runtime.budget import Budget, Meter
 from fast_agent.runtime.call_site import CallSite
+from fast_agent.runtime.compaction import asking, compact, start_for
 from fast_agent.runtime.events import (
     ModelAnswered,
     ModelRequested,
@@ -295,10 +296,25 @@ class Turn:
             try:
                 return await self._request(system, tools)
             except ContextError:
-                if not self._draft.shorten():
+                if self._draft.shorten():
+                    self._warn(_SHORTENED.format(model=self._setup.model.name))
+                elif not await self._compact():
                     raise
                 tools = await self._tools_now(tools)
-                self._warn(_SHORTENED.format(model=self._setup.model.name))
+
+    async def _compact(self) -> bool:
+        """Put a summary in the place of what was said first; whether that could be done."""
+        start = start_for(self._draft, self._start)
+        if start is None:
+            return False
+        try:
+            compaction = await compact(self._draft, start, asking(self._setup, self._budget))
+        except ModelError as error:
+            self._warn(f"the conversation could not be summarized: {error.message}")
+            return False
+        self._draft.compact(compaction)
+        self._warn(_COMPACTED.format(model=self._setup.model.name, messages=start))
+        return True
 
     async def _request(self, system: str, tools: ToolTable) -> ModelResponse:
         setup, output = self._setup, self._output
@@ -486,6 +502,10 @@ class Turn:
 _SHORTENED: Final = (
     "the conversation is too long for `{model}`: most of the tool results is left out of what it"
     " is given, and `read_result` reads them"
+)
+_COMPACTED: Final = (
+    "the conversation is too long for `{model}`: it is given a summary in the place of the first"
+    " {messages} messages, which stay in the history"
 )
 _OTHER_FORM: Final = "say in its instruction how to answer, or name another `model`"
 

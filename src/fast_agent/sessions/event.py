@@ -113,6 +113,21 @@ class HistoryExtended:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryCompacted:
+    """An agent's model is given a summary in the place of what came first; nothing is forgotten.
+
+    Args:
+        agent: The agent.
+        start: The index in its history of the first message that is left as it is.
+        summary: What was said before it, after the templates.
+    """
+
+    agent: str
+    start: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rewound:
     """What came after event `kept` counts no more; it stays in the log."""
 
@@ -135,6 +150,7 @@ SessionEvent: TypeAlias = (
     | HistoryCleared
     | HistoryReplaced
     | HistoryExtended
+    | HistoryCompacted
     | Rewound
     | Titled
 )

@@ -11,6 +11,7 @@ from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.sessions.event import (
     BlockListed,
     HistoryCleared,
+    HistoryCompacted,
     HistoryExtended,
     HistoryReplaced,
     TurnBegan,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.log import EventLog
     from fast_agent.sessions.state import SessionState
 
-_REMEMBERED = (TurnBegan, HistoryReplaced, HistoryExtended, HistoryCleared)
+_REMEMBERED = (TurnBegan, HistoryReplaced, HistoryExtended, HistoryCleared, HistoryCompacted)
 
 
 class SessionJournal:
@@ -90,11 +91,21 @@ class SessionJournal:
             SessionError: A message is damaged.
         """
         with collection_paused():
-            state = self._state
-            if agent in self._touched:
-                state = state_of(self._log, running=False)
-            messages = state.history(agent)
+            messages = self._now(agent).history(agent)
             return None if messages is None else History(messages)
+
+    def compaction(self, agent: str) -> tuple[int, str] | None:
+        """Return where the last compaction of an agent's history ends, and its summary.
+
+        Raises:
+            SessionError: The log is damaged.
+        """
+        return self._now(agent).compaction(agent)
+
+    def _now(self, agent: str) -> SessionState:
+        if agent in self._touched:
+            return state_of(self._log, running=False)
+        return self._state
 
     @property
     def used(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never
 from fast_agent.sessions.event import (
     BlockListed,
     HistoryCleared,
+    HistoryCompacted,
     HistoryExtended,
     HistoryReplaced,
     MessageAdded,
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from fast_agent.sessions.event import Place, SessionEvent
 
 TURN, MESSAGE, RESULT, END, BLOCK = "turn", "message", "result", "end", "block"
-CLEARED, REPLACED, EXTENDED, REWOUND, TITLED = (
+CLEARED, REPLACED, EXTENDED, COMPACTED, REWOUND, TITLED = (
     "cleared",
     "replaced",
     "extended",
+    "compacted",
     "rewound",
     "titled",
 )
@@ -42,8 +44,8 @@ class Row(NamedTuple):
         turn: The turn, or None.
         agent: The agent, or None.
         parent: The call or turn a turn answers to, or None.
-        number: Depth of a turn, index of a message, event a rewind goes back to, or which of
-            `PLACES` a turn that ended has.
+        number: Depth of a turn, index of a message, event a rewind goes back to, where a compaction
+            ends, or which of `PLACES` a turn that ended has.
         flag: Whether a turn is kept, or whether templates are forgotten too.
         form: The form of the message, None for JSON; what a turn used, in numbers.
         data: A message or messages, or other text.
@@ -108,9 +110,17 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
             return Row(REPLACED, agent=event.agent, data=store_all(event.messages))
         case HistoryExtended():
             return Row(EXTENDED, agent=event.agent, data=store_all(event.messages))
+        case HistoryCompacted():
+            return Row(
+                COMPACTED, agent=event.agent, number=event.start, data=_encodable(event.summary)
+            )
         case Rewound():
             return Row(REWOUND, number=event.kept)
         case Titled():
-            return Row(TITLED, data=event.title.encode(errors="replace").decode())
+            return Row(TITLED, data=_encodable(event.title))
         case _:
             assert_never(event)
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()

@@ -27,6 +27,7 @@ STEPS: tuple[Step, ...] = (
         "CREATE INDEX tops ON events (seq) WHERE kind = 'turn' AND parent IS NULL",
     ),
     ("ALTER TABLE events ADD COLUMN sum INTEGER", add_sums),
+    (),  # from now on there may be compactions, which older programs do not know
 )
 """Step `n` brings a file from version `n` to version `n + 1`."""
 

@@ -12,6 +12,7 @@ from fast_agent.sessions.message_text import read_all, read_ids
 from fast_agent.sessions.row import (
     BLOCK,
     CLEARED,
+    COMPACTED,
     END,
     EXTENDED,
     MESSAGE,
@@ -39,15 +40,17 @@ _USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5}")
 class _Past:
     """What an agent remembers: turns and lists of messages, in order, read when asked for."""
 
-    __slots__ = ("parts", "version")
+    __slots__ = ("compaction", "parts", "version")
 
     def __init__(self) -> None:
+        self.compaction: tuple[int, str] | None = None
         self.parts: list[TurnRecord | list[Message]] = []
         self.version = 0
 
     def replace(self, messages: list[Message]) -> None:
         self.parts = [messages]
         self.version += 1
+        self.compaction = None
 
     def messages(self) -> list[Message]:
         there: list[Message] = []
@@ -124,6 +127,11 @@ class SessionState:
         past = self._pasts.get(agent)
         return None if past is None else past.messages()
 
+    def compaction(self, agent: str) -> tuple[int, str] | None:
+        """Return where an agent's last compaction ends, and its summary; None without one."""
+        past = self._pasts.get(agent)
+        return None if past is None else past.compaction
+
     def entries(self) -> list[Entry]:
         """Read the transcript: every turn of every agent.
 
@@ -180,6 +188,8 @@ class SessionState:
                     [(form, data or "")],
                 )
             )
+        elif kind == COMPACTED:
+            self._past(agent or "").compaction = number or 0, data or ""
         else:
             self._take_rare(kind, agent or "", flag, data or "")
 
