@@ -6,33 +6,28 @@ decorators, which leave the function as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
 
-from fast_agent.cards.code_card import code_card
+from fast_agent.cards.agent_config import (  # noqa: TC001
+    ChildHistory,
+    FunctionRef,
+    HistorySource,
+)
+from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions  # noqa: TC001
+from fast_agent.cards.document import CardDocument
+from fast_agent.cards.request_params import RequestParams  # noqa: TC001
+from fast_agent.cards.validate import Origin, validate_card
+from fast_agent.errors import CardError
+from fast_agent.text.json_value import JsonObject  # noqa: TC001
+from fast_agent.text.source import Source
+from fast_agent.text.yaml_document import YamlDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fast_agent.cards.agent_config import (
-        CardType,
-        ChildHistory,
-        FunctionRef,
-        HistorySource,
-    )
-    from fast_agent.cards.agent_fields import (
-        AgentFields,
-        MemberFields,
-        OrchestratorFields,
-        PlannerFields,
-        RouterFields,
-        SeededFields,
-    )
-    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
+    from fast_agent.cards.agent_config import AgentConfig, CardType
     from fast_agent.cards.card import Card
-    from fast_agent.cards.request_params import RequestParams
-    from fast_agent.text.json_value import JsonObject
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -397,3 +392,154 @@ def _own_params(fields: dict[str, Any]) -> RequestParams | None:
         return None
     del fields["request_params"]
     return value
+
+
+class AgentFields(TypedDict, total=False):
+    """The fields of the types `agent` and `smart`, beside name and instruction."""
+
+    description: str
+    default: bool
+    tool_only: bool
+    agents: Sequence[str]
+    servers: Sequence[str]
+    tools: Mapping[str, Sequence[str]]
+    resources: Mapping[str, Sequence[str]]
+    prompts: Mapping[str, Sequence[str]]
+    skills: Sequence[str]
+    resource_tools: bool
+    model: str
+    use_history: bool
+    request_params: RequestParams | Mapping[str, Any]
+    human_input: bool
+    api_key: str
+    messages: str | Sequence[str]
+    function_tools: Sequence[FunctionRef]
+    tool_hooks: Sequence[FunctionRef] | Mapping[str, FunctionRef]
+    shell: bool
+    cwd: str
+    tool_input_schema: JsonObject
+    confirm: str | Sequence[str]
+    history_source: HistorySource
+    history_merge_target: HistorySource
+    child_history: Mapping[str, ChildHistory]
+    max_parallel: int
+    child_timeout_sec: float
+    max_display_instances: int
+    agents_as_tools_options: AgentsAsToolsOptions
+
+
+class MemberFields(TypedDict, total=False):
+    """The fields every type has, beside name and instruction."""
+
+    description: str
+    default: bool
+    tool_only: bool
+
+
+class SeededFields(MemberFields, total=False):
+    """Those, and the messages its conversation starts with."""
+
+    messages: str | Sequence[str]
+
+
+class PlannerFields(SeededFields, total=False):
+    """The fields an `iterative_planner` shares with other types."""
+
+    model: str
+    request_params: RequestParams | Mapping[str, Any]
+    api_key: str
+    history_source: HistorySource
+    history_merge_target: HistorySource
+    child_history: Mapping[str, ChildHistory]
+    agents_as_tools_options: AgentsAsToolsOptions
+
+
+class OrchestratorFields(PlannerFields, total=False):
+    """The fields an `orchestrator` shares with other types."""
+
+    use_history: bool
+    human_input: bool
+
+
+class RouterFields(SeededFields, total=False):
+    """The fields a `router` shares with other types."""
+
+    servers: Sequence[str]
+    tools: Mapping[str, Sequence[str]]
+    resources: Mapping[str, Sequence[str]]
+    prompts: Mapping[str, Sequence[str]]
+    model: str
+    use_history: bool
+    request_params: RequestParams | Mapping[str, Any]
+    human_input: bool
+    api_key: str
+
+
+_FUNCTIONS = ("function_tools", "tool_hooks")
+
+
+def code_card(
+    card_type: CardType, name: str, instruction: str | None, fields: Mapping[str, object]
+) -> Card:
+    """Make a card from Python values.
+
+    Args:
+        card_type: Its type.
+        name: Its name.
+        instruction: Its instruction, taken as it is; None leaves it to the type.
+        fields: Its other fields as a card would have them; None is unset. Functions may be
+            callables.
+
+    Returns:
+        The card.
+
+    Raises:
+        CardError: With everything that is wrong.
+    """
+    given = {key: value for key, value in fields.items() if value is not None}
+    functions = {key: given.pop(key) for key in _FUNCTIONS if _holds_callable(given.get(key))}
+    written = {"type": card_type, "name": name, **_plain(given)}
+    if instruction is not None:
+        written["instruction"] = instruction
+    document = CardDocument(Source("", ""), YamlDocument("", 1, written))
+    card, found = validate_card(document, Origin(None), {})
+    errors = [problem for problem in found if problem.severity == "error"]
+    if errors:
+        problems = tuple(
+            replace(problem, message=f"agent `{name}`: {problem.message}", span=None, fix=None,
+                    source_line=None)
+            for problem in errors
+        )  # fmt: skip
+        raise CardError(problems[0].message, hint=problems[0].hint, diagnostics=problems)
+    config: AgentConfig = card.config
+    for key, value in functions.items():
+        config = replace(config, **{key: _functions(value)})
+    return replace(card, config=config, path="", document=None)
+
+
+def _plain(value: object) -> Any:
+    """Give a value as a card file would hold it: sequences as lists."""
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[str, object]", value)
+        return {key: _plain(item) for key, item in mapping.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    return value
+
+
+def _holds_callable(value: object) -> bool:
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[str, object]", value)
+        return any(map(_holds_callable, mapping.values()))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return any(callable(item) for item in cast("Sequence[object]", value))
+    return callable(value)
+
+
+def _functions(value: object) -> object:
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[str, object]", value)
+        return {point: _functions(functions) for point, functions in mapping.items()}
+    if isinstance(value, str) or callable(value):
+        return (cast("FunctionRef | Callable[..., Any]", value),)
+    return tuple(cast("Sequence[FunctionRef]", value))

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from fast_agent import FastAgent
-from fast_agent.cards import agent_fields
+from fast_agent import FastAgent, decorators
 from fast_agent.cards.agent_config import AgentConfig, ChildHistory
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
 from fast_agent.cards.request_params import RequestParams, UsageLimits
@@ -148,7 +147,7 @@ def test_a_decorator_takes_every_field_of_its_type(card_type: CardType) -> None:
     shared = taken.pop("fields", None)
     named = set(taken)
     if shared is not None:
-        fields = getattr(agent_fields, shared.annotation.removeprefix("Unpack[").removesuffix("]"))
+        fields = getattr(decorators, shared.annotation.removeprefix("Unpack[").removesuffix("]"))
         assert not named & fields.__optional_keys__
         named |= fields.__optional_keys__
     # Only in files: what says which file it is, and what is deprecated.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fast_agent.cards.fix import apply_fixes
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import LoadSet, check_set
-from fast_agent.cards.rings import find_rings
+from fast_agent.cards.set_check import find_rings
 from fast_agent.diagnostics import set_rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.text.span import Span

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from fast_agent.cards.code_card import code_card
+from fast_agent.decorators import code_card
 from fast_agent.errors import CardError
 from fast_agent.registry.registry import CODE, Registry
 

@@ -23,7 +23,7 @@ from fast_agent.runtime.smart_agent import smart_instruction
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fast_agent.cards.agent_fields import AgentFields
+    from fast_agent.decorators import AgentFields
     from fast_agent.messages.message import ToolResult
     from fast_agent.runtime.events import Listener
 

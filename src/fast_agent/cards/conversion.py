@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from fast_agent.cards.explanation import (
+    INVALID,
+    Variable,
     explain_choice,
     explain_flag,
     explain_function,
@@ -36,7 +38,6 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.cards.special_value import INVALID, Variable
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.text.yaml_nodes import resolve
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from fast_agent.cards.dump_problem import DumpProblem, refuse
 from fast_agent.diagnostics import dump_rules
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.errors import CardError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
 
 _FIRST_PRINTABLE = 32
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -174,3 +176,39 @@ def _unwritable(directory: Path, error: OSError) -> DumpProblem:
         f"cannot write to `{directory}`: {reason}",
         "see that it is a directory, that it may be written and that there is room",
     )
+
+
+class DumpProblem(NamedTuple):
+    """One reason not to dump.
+
+    Args:
+        code: The rule.
+        message: What is wrong.
+        hint: What to do.
+        path: The card it is about, as the user named it; empty where there is none.
+    """
+
+    code: str
+    message: str
+    hint: str
+    path: str = ""
+
+
+def refuse(problems: Sequence[DumpProblem]) -> None:
+    """Raise one error for all problems, if there are any.
+
+    Args:
+        problems: What was found.
+
+    Raises:
+        CardError: There is at least one; its diagnostics hold them all.
+    """
+    if problems:
+        raise CardError(
+            problems[0].message,
+            hint=problems[0].hint,
+            diagnostics=[
+                Diagnostic(problem.code, problem.message, problem.path, hint=problem.hint)
+                for problem in problems
+            ],
+        )

@@ -6,7 +6,7 @@ Only asked for a value already found wrong; every function reports and returns `
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.cards.findings import listed, shown
 from fast_agent.cards.kinds import (
@@ -20,7 +20,6 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.cards.special_value import INVALID, Expanded, Invalid
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.text.suggestion import closest
 
@@ -225,3 +224,25 @@ def _bad_value(
 ) -> Invalid:
     findings.add(rules.BAD_VALUE, message, path, hint=hint, replacement=replacement)
     return INVALID
+
+
+class Invalid:
+    """The type of `INVALID`."""
+
+    __slots__ = ()
+
+
+INVALID: Final = Invalid()
+"""Stands for a value that was reported and has no meaning."""
+
+
+class Expanded(str):
+    """A text in which variables were replaced: it may hold a secret, so messages keep it back."""
+
+    __slots__ = ()
+
+
+class Variable(Expanded):
+    """A text that is one whole `${VARIABLE}`: it may still become a number or a boolean."""
+
+    __slots__ = ()

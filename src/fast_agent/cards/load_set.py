@@ -7,7 +7,6 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.cards.changed_cards import changed_cards
 from fast_agent.cards.references import referred_names
 from fast_agent.cards.set_check import (
     SetNames,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.diagnostics.diagnostic import Diagnostic
+
 
 Probe: TypeAlias = "Callable[[Card], Iterable[Diagnostic]]"
 """A check of a room above: what it finds wrong with one card, such as a file it names."""
@@ -219,3 +219,17 @@ def _place(item: tuple[int, Diagnostic]) -> tuple[int, str, int, int]:
     if problem.span is None:
         return number, problem.path, 0, 0
     return number, problem.path, problem.span.start.line, problem.span.start.column
+
+
+def changed_cards(before: Collection[Card], now: Collection[Card]) -> list[tuple[Card, Card]]:
+    """Pair the cards that are other objects now with those in their places before.
+
+    Args:
+        before: The cards before, in load order.
+        now: As many cards.
+
+    Returns:
+        The pairs, in load order: (before, now).
+    """
+    pairs = zip(before, now, strict=True)
+    return [(old, new) for old, new in pairs if old is not new]

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
-from fast_agent.cards.body import check_body
 from fast_agent.cards.card import Card
 from fast_agent.cards.conversion import converter
-from fast_agent.cards.explanation import clipped
+from fast_agent.cards.explanation import INVALID, Expanded, Variable, clipped
 from fast_agent.cards.fields import (
     CARD_TYPES,
     FIELD_NAMED,
+    FIELDS,
     FIELDS_OF,
     HIGHEST_SCHEMA_VERSION,
     HISTORY_MODES,
 )
-from fast_agent.cards.findings import Findings, listed
+from fast_agent.cards.findings import Findings, listed, shown
 from fast_agent.cards.records import REQUEST_PARAMS
-from fast_agent.cards.remote import check_remote
-from fast_agent.cards.special_value import INVALID, Expanded
-from fast_agent.cards.variables import expand_fields
 from fast_agent.diagnostics import card_rules as rules
 from fast_agent.diagnostics.diagnostic import Fix
-from fast_agent.text.environment import VariableNames
-from fast_agent.text.span import Span
+from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
+from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.span import Position, Span
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.conversion import Convert
     from fast_agent.cards.document import CardDocument
     from fast_agent.cards.fields import Field
+    from fast_agent.cards.findings import Path
     from fast_agent.cards.grant import CardGrant
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.text.json_value import JsonValue
@@ -416,3 +416,119 @@ def _check_required(
 
 def _place(found: Diagnostic) -> tuple[int, int]:
     return (found.span.start.line, found.span.start.column) if found.span else (0, 0)
+
+
+def expand_fields(
+    values: Mapping[str, JsonValue], environ: Mapping[str, str], findings: Findings
+) -> dict[str, JsonValue]:
+    """Replace the variables in all fields.
+
+    Args:
+        values: The fields as written.
+        environ: The variables.
+        findings: Where unset variables are reported. Their fields are lost.
+
+    Returns:
+        The fields with values in place, without the lost ones.
+    """
+    result: dict[str, JsonValue] = {}
+    for name, value in values.items():
+        errors = findings.errors
+        expanded = _expand_tree(value, (name,), environ, findings)
+        if findings.errors == errors:
+            result[name] = expanded
+        else:
+            findings.lose(name)
+    return result
+
+
+def _expand_tree(
+    value: JsonValue, path: Path, environ: Mapping[str, str], findings: Findings
+) -> JsonValue:
+    if isinstance(value, str):
+        if not has_variable(value):
+            return value
+        try:
+            text = expand(value, environ)
+        except UnsetVariableError as error:
+            message = f"{error.message}, in `{shown(path)}`"
+            findings.add(rules.UNSET_VARIABLE, message, path, hint=error.hint)
+            return None
+        whole = value.startswith("${") and value.find("}") == len(value) - 1
+        return Variable(text) if whole else Expanded(text)
+    if isinstance(value, dict):
+        return {
+            key: _expand_tree(item, (*path, key), environ, findings) for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _expand_tree(item, (*path, index), environ, findings)
+            for index, item in enumerate(value)
+        ]
+    return value
+
+
+_LOCAL_ONLY = tuple(field.name for field in FIELDS if not field.remote)
+_FILE = re.compile(r"\{\{\s*file(?:_silent)?\s*:[^{}\n]*(?:\}\})?")
+_HINT = "save the card on this machine to use it"
+
+
+def check_remote(arguments: Mapping[str, Any], findings: Findings) -> None:
+    """Report fields and placeholders that would reach into this machine.
+
+    Args:
+        arguments: The card's fields, converted.
+        findings: Where to report.
+    """
+    for name in _LOCAL_ONLY:
+        if arguments.get(name):
+            message = f"a card from a web address may not use `{name}`"
+            findings.add(rules.FORBIDDEN_REMOTE, message, (name,), key=True, hint=_HINT)
+    servers: tuple[McpConnect, ...] = arguments.get("mcp_connect", ())
+    for index, server in enumerate(servers):
+        if not server.target.startswith(("http://", "https://")):
+            message = "a card from a web address may not start a command"
+            path = ("mcp_connect", index)
+            findings.add(rules.FORBIDDEN_REMOTE, message, path, hint=_HINT)
+    if _FILE.search(arguments.get("instruction") or ""):
+        _report_files(findings)
+
+
+def _report_files(findings: Findings) -> None:
+    document = findings.document
+    message = "a card from a web address may not include files"
+    found = False
+    for match in _FILE.finditer(document.body or ""):
+        before = (document.body or "")[: match.start()]
+        start = Position(
+            document.body_line + before.count("\n"), match.start() - before.rfind("\n")
+        )
+        span = Span.at(start.line, start.column, len(match[0]))
+        findings.put(rules.FORBIDDEN_REMOTE, message, span, hint=_HINT)
+        found = True
+    if not found:
+        findings.add(rules.FORBIDDEN_REMOTE, message, ("instruction",), hint=_HINT)
+
+
+_MARKERS = ("---USER", "---ASSISTANT", "---RESOURCE")
+
+
+def check_body(document: CardDocument, findings: Findings) -> None:
+    """Report lines of a body that would begin a history message.
+
+    Args:
+        document: The card's text.
+        findings: Where to report.
+    """
+    body = document.body or ""
+    if not any(marker in body for marker in _MARKERS):
+        return
+    for number, line in unfenced_lines(body):
+        marker = line.rstrip()
+        if marker in _MARKERS:
+            findings.put(
+                rules.HISTORY_IN_BODY,
+                f"`{marker}` begins a history message, and a card holds no history",
+                Span.at(document.body_line + number - 1, 1, len(marker)),
+                hint="move the messages to a file and name it in `messages`",
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.cards.changed_cards import changed_cards
+from fast_agent.cards.load_set import changed_cards
 from fast_agent.text.source import signature_at
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.cards.changed_cards import changed_cards
-from fast_agent.cards.load_set import LoadSet, default_card
+from fast_agent.cards.load_set import LoadSet, changed_cards, default_card
 from fast_agent.errors import CardError
 from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
 from fast_agent.registry.set_checks import SetChecks

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.changed_cards import changed_cards
-from fast_agent.cards.load_set import check_set
+from fast_agent.cards.load_set import changed_cards, check_set
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
