@@ -9,8 +9,7 @@ from random import Random
 import anyio
 from anyio.lowlevel import checkpoint
 
-from fast_agent.workflows.maker.race import hold_vote
-from fast_agent.workflows.maker.sample import Sample
+from fast_agent.workflows.maker.race import Sample, hold_vote
 
 RIGHT, WRONG = Sample("right", "right"), Sample("wrong", "wrong")
 NO_END = 10**9

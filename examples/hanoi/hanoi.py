@@ -28,7 +28,7 @@ from towers import Towers, right_move
 from fast_agent import FastAgent
 from fast_agent.errors import FastAgentError
 from fast_agent.text.atomic_file import write_atomic
-from fast_agent.workflows.maker.ballot import Ballot
+from fast_agent.workflows.maker.draws import Ballot
 from fast_agent.workflows.maker.race import vote_at_once
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from towers import Move
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.workflows.maker.sample import Sample
+    from fast_agent.workflows.maker.race import Sample
 
 HERE = Path(__file__).parent
 MAX_SAMPLES = 50

@@ -10,8 +10,7 @@ from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
-from fast_agent.models.script import Script, as_steps
-from fast_agent.models.scripted import ScriptedModel
+from fast_agent.models.script import Script, ScriptedModel, as_steps
 from fast_agent.runtime.events import Warned, WorkflowAdvanced
 from fast_agent.runtime.runtime import BUILDERS, Runtime
 from fast_agent.runtime.surroundings import Surroundings

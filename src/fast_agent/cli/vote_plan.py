@@ -39,7 +39,7 @@ def plan_by_formula(p: float, steps: int, target: float | None, valid: float | N
     Raises:
         RunError: No k can do it, or a number is out of its range.
     """
-    from fast_agent.workflows.maker.plan import make_plan
+    from fast_agent.workflows.maker.odds import make_plan
 
     aim = TARGET if target is None else target
     return make_plan(p, steps, aim, valid=1.0 if valid is None else valid).to_json()

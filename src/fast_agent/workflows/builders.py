@@ -37,13 +37,13 @@ def _evaluator_optimizer(card: Card, workshop: Workshop) -> Blueprint:
 
 
 def _orchestrator(card: Card, workshop: Workshop) -> Blueprint:
-    from fast_agent.workflows.orchestrator import orchestrator_blueprint
+    from fast_agent.workflows.planning import orchestrator_blueprint
 
     return orchestrator_blueprint(card, workshop)
 
 
 def _iterative_planner(card: Card, workshop: Workshop) -> Blueprint:
-    from fast_agent.workflows.iterative_planner import iterative_planner_blueprint
+    from fast_agent.workflows.planning import iterative_planner_blueprint
 
     return iterative_planner_blueprint(card, workshop)
 

@@ -1,7 +1,11 @@
-"""Planning: how a planner's model and its agents do the work of one turn."""
+"""The workflows of types `orchestrator` and `iterative_planner`.
+
+A model plans, agents work, the model answers.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -9,15 +13,13 @@ from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.brain import Brain
-from fast_agent.workflows.briefing import briefing
-from fast_agent.workflows.plan import MOST_TASKS, NextStep, Plan, WholePlan
-from fast_agent.workflows.progress import Progress, Result, task_facts
+from fast_agent.workflows.plan import MOST_TASKS, NextStep, Plan, Step, WholePlan
 from fast_agent.workflows.settled import settled
-from fast_agent.workflows.tagged import excerpt, request_text
-from fast_agent.workflows.workflow import Outcome
+from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
+from fast_agent.workflows.workflow import Outcome, Workflow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
     from fast_agent.runtime.blueprint import Blueprint, Workshop
     from fast_agent.runtime.call_site import CallSite
     from fast_agent.runtime.child_history import HistoryRoute
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.blueprint import MakeWorkflow
-    from fast_agent.workflows.plan import PlanShape, Step, Task
+    from fast_agent.workflows.plan import PlanShape, Task
     from fast_agent.workflows.workflow_turn import WorkflowTurn
+
 
 MOST_FRUITLESS: Final = 5
 """Steps in a row that brought nothing new, after which a planner is no longer asked for more."""
@@ -291,3 +294,164 @@ class Planning:
         result = Result(task, text, failed=failed)
         turn.tell("task", **{**told, **result.facts})
         return result
+
+
+LONGEST: Final = 20_000
+"""Longest text of one result in a prompt, in characters."""
+
+ALL_TOGETHER: Final = 200_000
+"""Most characters of results in a prompt; each is cut the shorter, the more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a task.
+
+    Args:
+        task: The task.
+        text: What the agent answered, or why it failed.
+        failed: Whether it failed.
+    """
+
+    task: Task
+    text: str
+    failed: bool = False
+
+    @property
+    def facts(self) -> JsonObject:
+        """What the record says of it."""
+        said = {"error": excerpt(self.text)} if self.failed else {"text": excerpt(self.text)}
+        status = "failed" if self.failed else "done"
+        return {**task_facts(self.task), "status": status, **said}
+
+
+@dataclass(slots=True)
+class Progress:
+    """The steps done so far, with what came of them, and those that were given up."""
+
+    _steps: list[tuple[Step, tuple[Result, ...] | None]] = field(
+        default_factory=list[tuple[Step, "tuple[Result, ...] | None"]]
+    )
+
+    def add(self, step: Step, results: Sequence[Result]) -> None:
+        """Add a step that was done."""
+        self._steps.append((step, tuple(results)))
+
+    def give_up(self, steps: Sequence[Step]) -> None:
+        """Add steps of a plan that another plan takes the place of."""
+        self._steps += [(step, None) for step in steps]
+
+    @property
+    def results(self) -> list[Result]:
+        """All results, in the order of the tasks."""
+        return [result for _, result in self._numbered()]
+
+    @property
+    def any_done(self) -> bool:
+        """Whether a task was done."""
+        return any(not result.failed for result in self.results)
+
+    @property
+    def any_tried(self) -> bool:
+        """Whether a task was tried."""
+        return any(results is not None for _, results in self._steps)
+
+    def written(self, *, failures: bool) -> str:
+        """Write the results for a prompt, escaped and bounded; empty where there are none.
+
+        Args:
+            failures: Whether failed tasks are told of too.
+        """
+        told = [(at, one) for at, one in self._numbered() if failures or not one.failed]
+        limit = min(LONGEST, ALL_TOGETHER // max(1, len(told)))
+        return "\n".join(
+            [
+                tagged(
+                    "failure" if one.failed else "result",
+                    excerpt(one.text, limit) or "[no text]",
+                    step=str(number),
+                    agent=one.task.agent,
+                    task=excerpt(one.task.description, limit),
+                )
+                for number, one in told
+            ]
+        )
+
+    def record(self) -> list[JsonValue]:
+        """Give every step as plain JSON."""
+        return [
+            {
+                "description": excerpt(step.description),
+                "tasks": [{**task_facts(task), "status": "not_run"} for task in step.tasks]
+                if results is None
+                else [result.facts for result in results],
+            }
+            for step, results in self._steps
+        ]
+
+    def _numbered(self) -> Iterator[tuple[int, Result]]:
+        number = 0
+        for _, results in self._steps:
+            if results is not None:
+                number += 1
+                for result in results:
+                    yield number, result
+
+
+def task_facts(task: Task) -> dict[str, JsonValue]:
+    """Give a task as plain JSON."""
+    return {"agent": task.agent, "description": excerpt(task.description)}
+
+
+def orchestrator_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+    """Make the blueprint of a card of type `orchestrator`.
+
+    Raises:
+        CardError: The card cannot be used.
+        RunError: It merges into history files of an agent that has none.
+    """
+    return planner_blueprint(card, workshop, Orchestrator)
+
+
+class Orchestrator(Workflow):
+    """Its model plans everything first (`full`), or step by step (`iterative`).
+
+    With a full plan, its model sees results only where a task failed and what is left is planned
+    anew, and at the end, when it answers from them.
+    """
+
+    async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
+        """Plan, have the tasks done, and answer; see `Workflow.run`."""
+        config = self.config
+        routes = routes_of(config, self._setup.workshop)
+        planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
+        if config.plan_type == "full":
+            end = await planning.all_at_once()
+        else:
+            end = await planning.step_by_step()
+        return await planning.answer(end)
+
+
+def iterative_planner_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+    """Make the blueprint of a card of type `iterative_planner`.
+
+    Raises:
+        CardError: The card cannot be used.
+        RunError: It merges into history files of an agent that has none.
+    """
+    return planner_blueprint(card, workshop, IterativePlanner)
+
+
+class IterativePlanner(Workflow):
+    """Its model plans one step, sees the results, and plans the next, until the request is met.
+
+    It ends where the model says so, at `plan_iterations`, at a usage limit, where nothing new
+    comes of its steps any more, or at the most tasks of one request.
+    """
+
+    async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
+        """Plan and have done step after step, and answer; see `Workflow.run`."""
+        config = self.config
+        routes = routes_of(config, self._setup.workshop)
+        planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
+        return await planning.answer(await planning.step_by_step())

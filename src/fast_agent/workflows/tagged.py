@@ -1,15 +1,18 @@
-"""Tagged texts: what one agent said, told to another so that it is taken for nothing else."""
+"""Messages of a workflow to its agents, with quoted texts in tags that they cannot leave."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message
 from fast_agent.runtime.prompt_block import attribute, escaped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message
+
 
 SHORT: Final = 2_000
 """Longest text of one answer in the record of a workflow, in characters."""
@@ -50,3 +53,15 @@ def excerpt(text: str, limit: int = SHORT) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]} [{len(text) - limit} characters more]"
+
+
+def briefing(parts: Iterable[str], *sources: Message) -> Message:
+    """Make a user message.
+
+    Args:
+        parts: Its paragraphs; empty ones are left out.
+        sources: Messages whose images, sounds and resources go along.
+    """
+    text = "\n\n".join([part for part in parts if part])
+    blocks = [block for source in sources for block in blocks_of(source)]
+    return Message("user", (TextContent(text), *blocks))

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import LimitError, ModelError, RunError
-from fast_agent.workflows.maker.calibration import Calibration, calibrate, usual_samples
-from fast_agent.workflows.maker.estimate import Estimate
+from fast_agent.workflows.maker.calibration import Calibration, Estimate, calibrate, usual_samples
 from fast_agent.workflows.maker.odds import smallest_k
-from fast_agent.workflows.maker.sample import Sample
+from fast_agent.workflows.maker.race import Sample
 
 if TYPE_CHECKING:
     from fast_agent.workflows.maker.race import Draw

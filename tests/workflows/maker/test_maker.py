@@ -16,8 +16,7 @@ from fast_agent.messages.message import Message
 from fast_agent.models.script import Delay, Fail, Say
 from fast_agent.runtime.events import TurnFinished, TurnStarted
 from fast_agent.runtime.output import JsonOutput
-from fast_agent.workflows.maker.calibration import Calibration
-from fast_agent.workflows.maker.estimate import Estimate
+from fast_agent.workflows.maker.calibration import Calibration, Estimate
 from fast_agent.workflows.maker.maker import Maker
 
 if TYPE_CHECKING:

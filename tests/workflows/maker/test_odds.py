@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from fast_agent.errors import RunError
 from fast_agent.workflows.maker.odds import (
     against,
+    make_plan,
+    plan_with,
     smallest_k,
     step_success,
     task_success,
     votes_per_step,
 )
-from fast_agent.workflows.maker.plan import make_plan, plan_with
 
 HANOI_20 = 2**20 - 1
 """Moves of twenty disks."""

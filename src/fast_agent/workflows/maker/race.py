@@ -15,19 +15,17 @@ something is wrong with more than a draw, and end the vote.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anyio import create_task_group
 
 from fast_agent.errors import FastAgentError
-from fast_agent.workflows.maker.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from anyio.abc import TaskGroup
 
-    from fast_agent.workflows.maker.sample import Sample
 
 Draw: TypeAlias = "Callable[[int], Awaitable[Sample]]"
 """Draws the answer of a number, from 1."""
@@ -244,3 +242,75 @@ class _Race:
             if own - most >= self.tally.k:
                 return 0
         return self.tally.k - (own - most)
+
+
+class Tally:
+    """Counts votes until one answer is `k` ahead of every other.
+
+    Args:
+        k: Votes the winner must be ahead by.
+
+    Attributes:
+        votes: Votes by key, in the order the keys were first voted for.
+        leader: The key with the most votes; of several, the one that had as many first.
+        margin: How many votes the leader is ahead of the next.
+    """
+
+    __slots__ = ("_second", "k", "leader", "margin", "votes")
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.votes: dict[str, int] = {}
+        self.leader: str | None = None
+        self.margin = 0
+        self._second = 0
+
+    @property
+    def decided(self) -> bool:
+        """Whether the leader has won."""
+        return self.margin >= self.k
+
+    def add(self, key: str) -> None:
+        """Count a vote."""
+        votes = self.votes
+        count = votes.get(key, 0) + 1
+        votes[key] = count
+        leader = self.leader
+        if leader is None or key == leader:
+            self.leader = key
+            self.margin = count - self._second
+            return
+        most = votes[leader]
+        if count > most:
+            self.leader, self._second = key, most
+        elif count > self._second:
+            self._second = count
+        self.margin = votes[self.leader or key] - self._second
+
+
+Flag: TypeAlias = Literal["empty", "too_long", "cut_short", "refused", "unparseable", "failed"]
+"""Why an answer does not vote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """An answer, and what it votes for.
+
+    Args:
+        text: The answer as it was given.
+        key: What it votes for; answers with the same key count as the same.
+        value: The value of a structured answer, or None.
+        flag: Why it does not vote, or None.
+        failure: What went wrong, where no answer came at all.
+    """
+
+    text: str
+    key: str
+    value: object = None
+    flag: Flag | None = None
+    failure: FastAgentError | None = None
+
+    @classmethod
+    def failed(cls, failure: FastAgentError) -> Sample:
+        """Make the sample of a draw that gave no answer."""
+        return cls("", "", flag="failed", failure=failure)

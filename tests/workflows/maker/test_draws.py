@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.runtime.output import JsonOutput
-from fast_agent.workflows.maker.ballot import Ballot, Match, canonical
+from fast_agent.workflows.maker.draws import Ballot, Match, canonical
 
 if TYPE_CHECKING:
     from fast_agent.models.plain_json import PlainJson
