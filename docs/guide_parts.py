@@ -9,7 +9,7 @@ from guides import table
 from fast_agent.cards.agent_config import HookPoint
 from fast_agent.cards.fields import CARD_TYPES, FIELD_NAMED, FIELDS, FIELDS_OF
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.models.aliases import model_aliases
+from fast_agent.models.spec import model_aliases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

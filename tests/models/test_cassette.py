@@ -15,15 +15,13 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message
 from fast_agent.models.cassette import CassetteWriter, Entry, Failure, read_cassette
-from fast_agent.models.cassette_difference import difference
 from fast_agent.models.cassette_model import TapedModel
 from fast_agent.models.cassette_parts import Parts, Veil, spread
 from fast_agent.models.model import ModelRequest, TextDelta, ThinkingDelta
-from fast_agent.models.passthrough import PassthroughModel
-from fast_agent.models.player import Player
+from fast_agent.models.offline import PassthroughModel
+from fast_agent.models.player import Player, difference
 from fast_agent.models.recorder import Recorder
-from fast_agent.models.script import Say
-from fast_agent.models.scripted import ScriptedModel
+from fast_agent.models.script import Say, ScriptedModel
 from fast_agent.models.tape import Key
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.models.conftest import HELLO, KEY, ask_of, failure_of_request
 from tests.models.conftest import OpenAIWire as Wired
 
@@ -29,12 +31,14 @@ from fast_agent.models.model import (
     ThinkingDelta,
     ToolSpec,
 )
+from fast_agent.models.provider import RetryPolicy
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire
 
     from fast_agent.models.provider import Endpoint
+
 
 pytestmark = pytest.mark.anyio
 
@@ -282,3 +286,19 @@ async def test_one_loop_is_not_held_up_by_the_import(start_wire: StartWire) -> N
     await asked.model.aclose()
     assert made_in
     assert made_in[0] != loop_thread
+
+
+jitters = st.floats(0, 1)
+
+
+@given(st.integers(1, 40), jitters)
+def test_waits_grow_to_a_bound(attempt: int, jitter: float) -> None:
+    policy = RetryPolicy()
+    wait = policy.wait(attempt, None, jitter)
+    assert 0 < wait <= policy.longest_wait
+    assert policy.wait(attempt + 1, None, jitter) >= wait
+
+
+@given(st.floats(0, 3600), jitters)
+def test_what_the_provider_asks_is_a_minimum(asked: float, jitter: float) -> None:
+    assert asked <= RetryPolicy().wait(1, asked, jitter) <= asked * 1.25

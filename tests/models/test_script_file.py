@@ -8,9 +8,8 @@ import pytest
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
 from fast_agent.models.model import ModelRequest
-from fast_agent.models.script import Call, Choose, Delay, Fail, Say, Step, Together
+from fast_agent.models.script import Call, Choose, Delay, Fail, Say, ScriptedModel, Step, Together
 from fast_agent.models.script_file import ScriptBook, read_script_file
-from fast_agent.models.scripted import ScriptedModel
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:

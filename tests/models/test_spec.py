@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
-from fast_agent.models.aliases import built_in_names
-from fast_agent.models.spec import OFFLINE, parse_model_spec
+from fast_agent.models.spec import OFFLINE, built_in_names, parse_model_spec
 from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, ModelOptions
 
 if TYPE_CHECKING:

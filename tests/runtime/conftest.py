@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from fast_agent.models.model import DeltaSink, Model
+    from fast_agent.tools.hooks import TurnHooks
     from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
-    from fast_agent.tools.turn_hooks import TurnHooks
 
 Answer: TypeAlias = "Message | Exception"
 Step: TypeAlias = "Answer | Callable[[ModelRequest], Answer | Awaitable[Answer]]"

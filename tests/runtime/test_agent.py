@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.passthrough import PassthroughModel
+from fast_agent.models.offline import PassthroughModel
 from fast_agent.runtime.events import Event, TextStreamed, TurnFinished, TurnStarted
 
 if TYPE_CHECKING:

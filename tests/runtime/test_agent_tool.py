@@ -12,9 +12,8 @@ from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.passthrough import PassthroughModel
-from fast_agent.models.script import Fail
-from fast_agent.models.scripted import ScriptedModel
+from fast_agent.models.offline import PassthroughModel
+from fast_agent.models.script import Fail, ScriptedModel
 from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
 from fast_agent.runtime.child_history import HistoryRoute
 from fast_agent.runtime.events import ChildFinished, ChildStarted, Event, TurnStarted

@@ -11,7 +11,7 @@ from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.passthrough import PassthroughModel
+from fast_agent.models.offline import PassthroughModel
 from fast_agent.runtime.events import Event, Warned
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from fast_agent.messages.message import Message
-from fast_agent.models.passthrough import PassthroughModel
+from fast_agent.models.offline import PassthroughModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.runtime.llm_agent import LlmAgent
-    from fast_agent.tools.turn_hooks import TurnHookContext
+    from fast_agent.tools.hooks import TurnHookContext
 
     MakeAgent: TypeAlias = Callable[..., LlmAgent]
 
@@ -38,8 +38,7 @@ async def peak_of_a_turn(agent: LlmAgent) -> int:
 async def test_a_turn_copies_nothing_of_a_long_history(
     make_agent: MakeAgent, with_hooks: bool
 ) -> None:
-    from fast_agent.tools.hooks import Hook
-    from fast_agent.tools.turn_hooks import TurnHooks
+    from fast_agent.tools.hooks import Hook, TurnHooks
 
     async def look(ctx: TurnHookContext) -> None:
         assert ctx.message_history is not None

@@ -50,7 +50,7 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
     """
     from fast_agent.app import FastAgent
     from fast_agent.config.providers import PROVIDERS
-    from fast_agent.models.aliases import built_in_names
+    from fast_agent.models.spec import built_in_names
     from fast_agent.models.weights import WEIGHTS, list_local
     from fast_agent.trust.gate import TrustOptions
 

@@ -169,7 +169,7 @@ def _agent_about(name: str, desk: Desk) -> str:
 
 
 def _models(desk: Desk) -> Iterable[tuple[str, str]]:
-    from fast_agent.models.aliases import model_aliases
+    from fast_agent.models.spec import model_aliases
 
     try:
         aliases = model_aliases(desk.program.settings.model_aliases)

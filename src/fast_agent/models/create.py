@@ -79,11 +79,11 @@ class ModelFactory:
             spec = self._specs[text] = parse_model_spec(text, self._settings.model_aliases)
         match spec.provider:
             case "passthrough":
-                from fast_agent.models.passthrough import PassthroughModel
+                from fast_agent.models.offline import PassthroughModel
 
                 return PassthroughModel(spec.text, new_call_id)
             case "slow":
-                from fast_agent.models.slow import DEFAULT_SECONDS, SlowModel
+                from fast_agent.models.offline import DEFAULT_SECONDS, SlowModel
 
                 seconds = spec.options.seconds
                 return SlowModel(
@@ -92,7 +92,7 @@ class ModelFactory:
             case "playback":
                 return _playback(spec, directory)
             case "scripted":
-                from fast_agent.models.scripted import ScriptedModel
+                from fast_agent.models.script import ScriptedModel
 
                 script = self._script(spec, spec.options.file or "", agent, directory)
                 return ScriptedModel(script, spec.text)
@@ -175,7 +175,7 @@ def create_model(
 
 
 def _playback(spec: ModelSpec, directory: Path | None) -> Model:
-    from fast_agent.models.playback import PlaybackModel
+    from fast_agent.models.offline import PlaybackModel
 
     if spec.options.file is None:
         return PlaybackModel(None, spec.text)

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import httpx2
 from pydantic_ai import messages as lib
 from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.messages import InstructionPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 
 from fast_agent.errors import ModelError
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
+from fast_agent.models.plain_json import plain_object
 from fast_agent.models.provider_classes import connect
 from fast_agent.models.provider_errors import Failure, failure_of
 from fast_agent.models.provider_messages import Outbox, message_of
-from fast_agent.models.provider_request import library_request
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic_ai.models import Model as LibraryModel
+
     from fast_agent.cards.request_params import RequestParams
-    from fast_agent.models.model import Delta, DeltaSink, ModelRequest
+    from fast_agent.models.model import Delta, DeltaSink, ModelRequest, OutputSchema, ToolSpec
     from fast_agent.models.provider_classes import Endpoint
-    from fast_agent.models.provider_request import LibraryRequest
     from fast_agent.models.spec_query import Effort
 
 
@@ -156,3 +165,138 @@ def _delta(
             return TextDelta(text) if index in answering else None
         case _:
             return None
+
+
+OutputMode: TypeAlias = Literal["text", "native", "tool", "prompted"]
+
+_STRICT: Final = frozenset({"openai", "azure"})
+"""Providers that hold a model to a tool's schema; to others the schema goes just as it is."""
+
+_RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
+"""Providers whose endpoints take `top_k` beside the fields of the OpenAI API."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRequest:
+    """What the library is asked.
+
+    Args:
+        settings: Sampling, limits and the like.
+        parameters: Tools, instructions and the shape of the answer.
+        output_tool: The tool whose arguments are the structured answer, or None.
+    """
+
+    settings: ModelSettings
+    parameters: ModelRequestParameters
+    output_tool: str | None
+
+
+def library_request(
+    model: LibraryModel[Any],
+    provider: str,
+    request: ModelRequest,
+    params: RequestParams,
+    effort: Effort | None,
+) -> LibraryRequest:
+    """Say a request in the library's words.
+
+    Raises:
+        ModelError: The provider cannot do what a parameter asks, and leaving it out would change
+            what the request promises. A preference it does not know, such as a seed, is left out.
+    """
+    strict = None if provider in _STRICT else False
+    tools = [_tool(tool, strict) for tool in request.tools]
+    shape = request.output_schema
+    mode = _mode(model, shape)
+    answer_tool = _answer_tool(shape, request.tools) if mode == "tool" and shape else None
+    parameters = ModelRequestParameters(
+        function_tools=tools,
+        output_mode=mode,
+        output_object=_answer_object(shape) if mode in {"native", "prompted"} and shape else None,
+        output_tools=[answer_tool] if answer_tool else [],
+        allow_text_output=answer_tool is None,
+        instruction_parts=[InstructionPart(content=request.system)] if request.system else [],
+    )
+    settings = _settings(model, provider, params, has_tools=bool(tools))
+    if effort is not None:
+        settings["thinking"] = False if effort == "none" else effort
+    if tools or len(request.messages) > 1:
+        settings["cache"] = True
+    return LibraryRequest(settings, parameters, answer_tool.name if answer_tool else None)
+
+
+def _tool(tool: ToolSpec, strict: bool | None) -> ToolDefinition:
+    return ToolDefinition(
+        name=tool.name,
+        description=tool.description,
+        parameters_json_schema=cast("dict[str, Any]", plain_object(tool.input_schema)),
+        strict=strict,
+    )
+
+
+def _mode(model: LibraryModel[Any], shape: OutputSchema | None) -> OutputMode:
+    """Pick how a structured answer is asked for: by the API itself where it can do that."""
+    if shape is None:
+        return "text"
+    if model.profile.get("supports_json_schema_output", False):
+        return "native"
+    return "tool" if model.profile.get("supports_tools", True) else "prompted"
+
+
+def _answer_object(shape: OutputSchema) -> OutputObjectDefinition:
+    schema = cast("dict[str, Any]", plain_object(shape.schema))
+    return OutputObjectDefinition(json_schema=schema, name=shape.name)
+
+
+def _answer_tool(shape: OutputSchema, tools: Sequence[ToolSpec]) -> ToolDefinition:
+    taken = {tool.name for tool in tools}
+    name = "final_answer"
+    while name in taken:
+        name += "_"
+    return ToolDefinition(
+        name=name,
+        description=f"Give the final answer, `{shape.name}`.",
+        parameters_json_schema=cast("dict[str, Any]", plain_object(shape.schema)),
+        kind="output",
+    )
+
+
+def _settings(
+    model: LibraryModel[Any], provider: str, params: RequestParams, *, has_tools: bool
+) -> ModelSettings:
+    ignored = model.unsupported_settings
+    settings = ModelSettings(framing_announcement="never")  # the system prompt is the card's alone
+    if "max_retries" not in ignored:
+        settings["max_retries"] = 0  # retries are ours: they know of Retry-After and of the turn
+    for name in ("max_tokens", "temperature", "top_p", "seed"):
+        _put(settings, name, getattr(params, name), ignored)
+    for name in ("presence_penalty", "frequency_penalty"):
+        _put(settings, name, getattr(params, name), ignored)
+    extra = plain_object(params.extra_body) if params.extra_body else {}
+    if params.top_k is not None and provider in _RAW_TOP_K:
+        extra = {"top_k": params.top_k, **extra}
+    else:
+        _put(settings, "top_k", params.top_k, ignored)
+    if params.stop_sequences:
+        _need("stop_sequences", provider, ignored)
+        settings["stop_sequences"] = list(params.stop_sequences)
+    if extra:
+        _need("extra_body", provider, ignored)
+        settings["extra_body"] = extra
+    if has_tools and params.parallel_tool_calls is not None:
+        # where the API cannot be told, the loop still makes the calls one after another
+        _put(settings, "parallel_tool_calls", params.parallel_tool_calls, ignored)
+    return settings
+
+
+def _put(settings: ModelSettings, name: str, value: object, ignored: frozenset[str]) -> None:
+    if value is not None and name not in ignored:
+        cast("dict[str, object]", settings)[name] = value
+
+
+def _need(name: str, provider: str, ignored: frozenset[str]) -> None:
+    if name in ignored:
+        raise ModelError(
+            f"`{provider}` does not take `{name}`",
+            hint=f"leave `{name}` out of `request_params`, or use another provider",
+        )

@@ -1,9 +1,12 @@
-"""Model specs: `[provider.]name[.effort][?key=value&…]` taken apart and checked."""
+"""Model specs, `[provider.]name[.effort][?key=value&…]`, and the aliases that stand for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from fnmatch import fnmatchcase
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn, TypedDict, cast
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.providers import PROVIDERS
@@ -14,7 +17,6 @@ from fast_agent.diagnostics.model_rules import (
     UNKNOWN_MODEL,
 )
 from fast_agent.errors import ModelError
-from fast_agent.models.aliases import built_in_names, model_aliases
 from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, Level, read_query
 from fast_agent.text.suggestion import closest
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from fast_agent.diagnostics.rule import Rule
     from fast_agent.models.spec_query import Effort, ModelOptions
+
 
 OFFLINE: Final = ("passthrough", "playback", "slow", "scripted")
 """Models that need neither a key, nor weights, nor a network."""
@@ -183,3 +186,64 @@ def _listed(words: Sequence[str]) -> str:
 def _refuse(rule: Rule, message: str, hint: str) -> NoReturn:
     problem = Diagnostic(rule.code, message, "", hint=hint)
     raise ModelError(message, hint=hint, diagnostics=(problem,))
+
+
+class _Data(TypedDict):
+    aliases: dict[str, str]
+    families: dict[str, list[str]]
+    known: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNames:
+    """What is known of model names.
+
+    Args:
+        aliases: Short names and the specs they stand for.
+        families: For each provider, patterns of the names that are its own.
+        known: Names to suggest for a misspelt one.
+    """
+
+    aliases: Mapping[str, str]
+    families: Mapping[str, tuple[str, ...]]
+    known: tuple[str, ...]
+
+    def provider_of(self, name: str) -> str | None:
+        """Find the provider of a bare model name.
+
+        Args:
+            name: Such as `o3-mini`.
+
+        Returns:
+            Such as `openai`; None where no family fits.
+        """
+        for provider, patterns in self.families.items():
+            if any(fnmatchcase(name, pattern) for pattern in patterns):
+                return provider
+        return None
+
+
+@cache
+def built_in_names() -> ModelNames:
+    """Read the names that come with the program."""
+    import json
+    from pathlib import Path
+
+    text = Path(__file__).with_name("aliases.json").read_text(encoding="utf-8")
+    data = cast("_Data", json.loads(text))
+    return ModelNames(
+        aliases=MappingProxyType(data["aliases"]),
+        families=MappingProxyType(
+            {name: tuple(patterns) for name, patterns in data["families"].items()}
+        ),
+        known=tuple(data["known"]),
+    )
+
+
+def model_aliases(user: Mapping[str, str]) -> Mapping[str, str]:
+    """Join the aliases of the configuration to those of the program.
+
+    Args:
+        user: `model_aliases` of the configuration; they win.
+    """
+    return {**built_in_names().aliases, **user}

@@ -11,7 +11,7 @@ from fast_agent.errors import ModelError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolResult
 from fast_agent.models.model import Delta, ModelRequest, ModelResponse, TextDelta, ThinkingDelta
-from fast_agent.models.scripted import (
+from fast_agent.models.script import (
     Call,
     Choose,
     Delay,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.models.text_tool_calls import (
+from fast_agent.models.local_answer import (
     WrittenCall,
     recover_tool_calls,
     where_a_call_may_begin,

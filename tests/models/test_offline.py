@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, overload
 
+import anyio
 import pytest
 
 from fast_agent.errors import ModelError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.history import History
-from fast_agent.messages.message import Message, ToolResult
+from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import Delta, ModelRequest, ModelResponse, OutputSchema, TextDelta
-from fast_agent.models.passthrough import PassthroughModel
+from fast_agent.models.offline import PassthroughModel, PlaybackModel, SlowModel
 from fast_agent.models.usage import Usage
 
 pytestmark = pytest.mark.anyio
@@ -196,3 +198,100 @@ async def test_the_cost_does_not_depend_on_the_history(length: int) -> None:
     counted = CountedReads(history)
     await PassthroughModel().request(ModelRequest("", counted))
     assert counted.reads <= 3
+
+
+@pytest.mark.spec("MODEL-10")
+async def test_it_answers_as_passthrough_after_the_delay() -> None:
+    model = SlowModel(0.05)
+    begun = anyio.current_time()
+    response = await model.request(ModelRequest("", [Message.user("hello")]))
+    assert anyio.current_time() - begun >= 0.05
+    assert response.message.text == "hello"
+    call = await model.request(ModelRequest("", [Message.user("***CALL_TOOL a")]))
+    assert call.message.tool_calls[0].name == "a"
+
+
+async def test_requests_wait_side_by_side_and_can_be_cancelled() -> None:
+    model = SlowModel(600)
+    ended: list[str] = []
+
+    async def one() -> None:
+        await model.request(ModelRequest("", [Message.user("x")]))
+        ended.append("answered")
+
+    with anyio.move_on_after(0.02) as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(one)
+            group.start_soon(one)
+    assert scope.cancelled_caught
+    assert ended == []
+
+
+CALL = Message("assistant", (), (ToolCall("c1", "now", {"zone": "UTC"}),), stop_reason="toolUse")
+RESULT = Message("user", tool_results=(ToolResult("c1", (TextContent("12:00"),)),))
+HISTORY = [
+    Message.user("what time is it?"),
+    CALL,
+    RESULT,
+    Message.assistant("noon"),
+    Message.user("thanks"),
+    replace(Message.assistant("welcome"), stop_reason=None),
+]
+
+
+async def say(model: PlaybackModel, *messages: Message) -> Message:
+    return (await model.request(ModelRequest("", messages))).message
+
+
+@pytest.mark.spec("MODEL-9")
+async def test_a_given_history_is_played_then_exhausted() -> None:
+    model = PlaybackModel(HISTORY)
+    user = Message.user("go")
+    first = await say(model, user)
+    assert first.tool_calls == CALL.tool_calls
+    assert first.stop_reason == "toolUse"
+    assert (await say(model, user, first, RESULT)).text == "noon"
+    last = await say(model, user)
+    assert (last.text, last.stop_reason) == ("welcome", "endTurn")
+    assert (await say(model, user)).text == "MESSAGES EXHAUSTED (list size 6) (1 overage)"
+    assert (await say(model, user)).text == "MESSAGES EXHAUSTED (list size 6) (2 overage)"
+
+
+async def test_the_history_of_the_conversation_is_played_from_the_first_request() -> None:
+    model = PlaybackModel()
+    seeded = [replace(message, is_template=True) for message in HISTORY]
+    first = await say(model, *seeded, Message.user("one"), Message.user("two"))
+    (call,) = first.tool_calls
+    assert call.name == "now"
+    assert call.id != "c1", "that id is taken"
+    assert first.is_template is False
+    conversation = [*seeded, Message.user("one"), first, RESULT]
+    assert (await say(model, *conversation)).text == "noon"
+    conversation += [Message.assistant("noon"), Message.user("three")]
+    assert (await say(model, *conversation)).text == "welcome"
+    exhausted = await say(model, *conversation)
+    assert exhausted.text == "MESSAGES EXHAUSTED (list size 6) (1 overage)"
+
+
+async def test_two_runs_play_the_same() -> None:
+    def seeded() -> list[Message]:
+        return [*HISTORY, Message.user("go")]
+
+    assert await say(PlaybackModel(), *seeded()) == await say(PlaybackModel(), *seeded())
+
+
+async def test_nothing_to_play_is_exhausted_at_once() -> None:
+    message = await say(PlaybackModel(), Message.user("hello"))
+    assert message.text == "MESSAGES EXHAUSTED (list size 0) (1 overage)"
+
+
+async def test_it_streams_the_text() -> None:
+    deltas: list[Delta] = []
+    request = ModelRequest("", [Message.user("x")])
+    await PlaybackModel([Message.assistant("hello")]).request(request, deltas.append)
+    assert deltas == [TextDelta("hello")]
+
+
+async def test_there_must_be_something_to_answer_of_playback() -> None:
+    with pytest.raises(ModelError, match="nothing to answer"):
+        await say(PlaybackModel(HISTORY), Message.assistant("x"))
