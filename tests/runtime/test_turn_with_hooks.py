@@ -9,8 +9,7 @@ from tests.patience import pass_seconds
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
-from fast_agent.tools.hooks import Hook
-from fast_agent.tools.turn_hooks import TurnHooks
+from fast_agent.tools.hooks import Hook, TurnHooks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.runtime.llm_agent import LlmAgent
+    from fast_agent.tools.hooks import TurnHookContext
     from fast_agent.tools.tool import Tool, ToolContext
-    from fast_agent.tools.turn_hooks import TurnHookContext
 
     MakeAgent: TypeAlias = Callable[..., LlmAgent]
     Script: TypeAlias = Callable[..., Model]

@@ -19,7 +19,7 @@ from fast_agent.runtime.smart_tools import told
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_writer import UnwritableValueError, write_yaml
 from fast_agent.tools.result import error_result
-from fast_agent.tools.runtime_tool import RuntimeTool
+from fast_agent.tools.tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 
 if TYPE_CHECKING:

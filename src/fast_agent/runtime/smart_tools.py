@@ -19,7 +19,7 @@ from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.tool_calls import TurnCallContext
 from fast_agent.text.suggestion import closest
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.runtime_tool import RuntimeTool
+from fast_agent.tools.tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 
 if TYPE_CHECKING:

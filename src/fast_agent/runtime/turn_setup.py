@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Model
     from fast_agent.models.usage import Usage
     from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.hooks import TurnHooks
     from fast_agent.tools.toolbox import ToolTable
-    from fast_agent.tools.turn_hooks import TurnHooks
 
 
 MAX_WITHOUT_TOOLS: Final = 3

@@ -14,7 +14,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.human_form import form_fields, schema_problem
 from fast_agent.tools.result import error_result
-from fast_agent.tools.runtime_tool import RuntimeTool
+from fast_agent.tools.tool import RuntimeTool
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall

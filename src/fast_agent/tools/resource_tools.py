@@ -20,7 +20,7 @@ from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.sections import excerpt, sections
 from fast_agent.resources.tokens import estimate
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.runtime_tool import RuntimeTool
+from fast_agent.tools.tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 from fast_agent.tools.worker_threads import WorkerThreads
 

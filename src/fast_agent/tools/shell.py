@@ -5,33 +5,41 @@ It is offered only to agents whose card, or whose user, asks for it.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
+import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from anyio import CancelScope, move_on_after, open_process, sleep
+
 from fast_agent.config.bounds import SHELL_OUTPUT_BYTES, SHELL_TIMEOUT_SECONDS
 from fast_agent.errors import ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.text.visible import visible
-from fast_agent.tools.bounded_output import BoundedOutput
+from fast_agent.tools.group_guard import guard_group, release_group
 from fast_agent.tools.result import error_result
-from fast_agent.tools.runtime_tool import RuntimeTool
-from fast_agent.tools.shell_environment import shell_environment
+from fast_agent.tools.tool import RuntimeTool
 from fast_agent.trust.policy import marked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from anyio.abc import Process
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.message import ToolCall
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.tools.process_group import ProcessGroup
     from fast_agent.tools.tool import Progress, ToolContext
+
 
 NAME = "execute"
 
@@ -123,7 +131,6 @@ class ShellTool(RuntimeTool):
             be started.
         """
         from fast_agent.tools.private_process import make_private, warn_under_root
-        from fast_agent.tools.process_group import ProcessGroup
 
         make_private()
         warn_under_root()
@@ -311,3 +318,197 @@ def _last_line(data: bytes) -> str | None:
     lines = data[-_PROGRESS_BYTES:].decode("utf-8", "replace").splitlines()
     shown = [visible(line) for line in lines if line.strip()]
     return shown[-1][:_PROGRESS_LENGTH] if shown else None
+
+
+class BoundedOutput:
+    """Takes any number of bytes and holds no more than twice `head` and `tail` together.
+
+    Args:
+        head: Bytes kept from the beginning.
+        tail: Bytes kept from the end.
+    """
+
+    __slots__ = ("_head", "_head_limit", "_tail", "_tail_limit", "_total")
+
+    def __init__(self, head: int, tail: int) -> None:
+        self._head_limit = head
+        self._tail_limit = tail
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes that were added."""
+        return self._total
+
+    @property
+    def omitted(self) -> int:
+        """Bytes that `text` leaves out."""
+        return max(0, self._total - len(self._head) - self._tail_limit)
+
+    def add(self, data: bytes) -> None:
+        """Add what came."""
+        self._total += len(data)
+        room = self._head_limit - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room else data
+        if len(self._tail) > 2 * self._tail_limit:
+            del self._tail[: len(self._tail) - self._tail_limit]
+
+    def text(self) -> str:
+        """Give the text: whole, or its ends with a note between them.
+
+        Returns:
+            UTF-8 text; wrong bytes and NUL characters are shown as U+FFFD. A character cut in two
+            by the note is left out.
+        """
+        if not self.omitted:
+            return _decode(bytes(self._head + self._tail))
+        head = bytes(self._head)
+        tail = bytes(self._tail[len(self._tail) - self._tail_limit :])
+        unit = "byte" if self.omitted == 1 else "bytes"
+        note = f"\n[… {self.omitted:,} {unit} left out …]\n"
+        return _decode(_without_cut_end(head)) + note + _decode(_without_cut_start(tail))
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def _without_cut_end(data: bytes) -> bytes:
+    """Drop the first bytes of a character whose last ones are missing."""
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if needed > back else data
+        if byte < 0x80:
+            break
+    return data
+
+
+def _without_cut_start(data: bytes) -> bytes:
+    """Drop the last bytes of a character whose first ones are missing."""
+    start = 0
+    while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:
+        start += 1
+    return data[start:]
+
+
+_POLL_SECONDS = 0.02
+
+
+class ProcessGroup:
+    """A running process, the leader of its group and session.
+
+    What it starts belongs to the group too, unless it makes a session of its own.
+
+    Args:
+        process: The leader.
+        grace_seconds: How long processes have to end when they are asked to, before they are
+            killed.
+    """
+
+    __slots__ = ("_ended", "_grace_seconds", "process")
+
+    def __init__(self, process: Process, grace_seconds: float) -> None:
+        self.process = process
+        self._grace_seconds = grace_seconds
+        self._ended = False
+        guard_group(process.pid)
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        grace_seconds: float,
+    ) -> ProcessGroup:
+        """Start a process with no input, its output and errors in one stream.
+
+        Args:
+            command: The program and its arguments.
+            cwd: Where it runs.
+            env: Its whole environment.
+            grace_seconds: How long processes have to end when they are asked to.
+
+        Returns:
+            The running process.
+
+        Raises:
+            OSError: It cannot be started.
+            ValueError: The command holds a NUL character.
+        """
+        opening = asyncio.ensure_future(
+            open_process(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+            )
+        )
+        try:
+            return cls(await asyncio.shield(opening), grace_seconds)
+        except asyncio.CancelledError:
+            # The process may be running by now: nobody else would end it.
+            with CancelScope(shield=True), suppress(OSError, ValueError):
+                await cls(await opening, grace_seconds).close()
+            raise
+
+    async def end(self) -> None:
+        """End every process of the group: ask first, kill after the grace. Cannot be cancelled."""
+        if self._ended:
+            return
+        with CancelScope(shield=True):
+            if self._signal(signal.SIGTERM):
+                with move_on_after(self._grace_seconds):
+                    await self._gone()
+                self._signal(signal.SIGKILL)
+            await self.process.wait()
+        self._ended = True
+        release_group(self.process.pid)
+
+    async def close(self) -> None:
+        """End the group and close the streams. Cannot be cancelled."""
+        with CancelScope(shield=True):
+            await self.end()
+            await self.process.aclose()
+
+    async def _gone(self) -> None:
+        # A child that ended stays in the group until its parent has waited for it, so that the
+        # leader has to be waited for while the rest is watched.
+        await self.process.wait()
+        while self._signal(0):  # noqa: ASYNC110 (nothing tells when a group is empty)
+            await sleep(_POLL_SECONDS)
+
+    def _signal(self, number: int) -> bool:
+        """Send a signal to the group; tell whether there was anybody to take it."""
+        try:
+            os.killpg(self.process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+
+def shell_environment(environ: Mapping[str, str], given: Collection[str] = ()) -> dict[str, str]:
+    """Return the variables that commands may see.
+
+    Args:
+        environ: The environment of the program.
+        given: Names that commands get although they look like secrets.
+
+    Returns:
+        The variables in `given`, and those that look like a secret neither by their name nor by
+        their value.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in given or not (is_secret_name(name) or is_secret_value(value))
+    }

@@ -20,7 +20,7 @@ from fast_agent.resources.skill_client.text import (
     wrapped_skill,
 )
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.runtime_tool import RuntimeTool
+from fast_agent.tools.tool import RuntimeTool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

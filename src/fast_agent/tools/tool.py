@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import ToolSpec
     from fast_agent.tools.human import Human
 
+
 ToolSource: TypeAlias = Literal["mcp", "function", "agent", "runtime"]
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], None]
@@ -84,3 +85,19 @@ class Toolset(Protocol):
     async def tools(self) -> Sequence[Tool]:
         """The tools now; cheap when nothing changed."""
         ...
+
+
+class RuntimeTool:
+    """What tools of the runtime have in common: they belong to no server."""
+
+    __slots__ = ()
+
+    @property
+    def source(self) -> ToolSource:
+        """Always `runtime`."""
+        return "runtime"
+
+    @property
+    def server_name(self) -> str | None:
+        """Always None."""
+        return None

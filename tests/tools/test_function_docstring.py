@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fast_agent.tools.docstring import parse_docstring
+from fast_agent.tools.function import parse_docstring
 
 
 def test_sections_are_taken_apart() -> None:
