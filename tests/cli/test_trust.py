@@ -342,6 +342,43 @@ def test_a_launcher_of_the_person_runs_nothing_of_the_project(
     assert run(*given).out == "the project\n"
 
 
+@pytest.mark.spec("TR-P6.1")
+def test_other_tools_of_an_approved_server_are_told_once(
+    spawn: Run, project: Path, tmp_path: Path
+) -> None:
+    server = tmp_path / "who_server.py"  # outside of the project: its text is not approved
+    text = (Path(__file__).parents[1] / "app" / "who_server.py").read_text()
+    server.write_text(text)
+    (project / "fastagent.config.yaml").write_text(
+        f"mcp: {{servers: {{who: {{command: '{sys.executable}', args: ['{server}', x]}}}}}}\n"
+    )
+    asked = ("go", "--model", "passthrough", "--servers", "who", "-m", "hi")
+    told = f"warning: server `who` of `{project}` offers other tools than before: "
+    assert told not in spawn(*asked, "--trust").err
+    server.write_text(text.replace('("who", "later")', '("else",)'))
+    assert told not in spawn(*asked, "--trust").err, "--trust approves nothing"
+    server.write_text(text)
+    assert spawn("trust", "--yes").code == 0
+    for _ in range(2):
+        done = spawn(*asked)
+        assert (done.code, told in done.err) == (0, False), done.err
+    changed = text.replace('("who", "later")', '("who", "new\\x1b[2J")').replace(
+        '"object"}}', '"object", "title": "x"}}'
+    )
+    server.write_text(changed)
+    done = spawn(*asked)
+    assert f"{told}new `new<U+001B>[2J`; changed `who`; gone `later`\n" in done.err
+    assert told not in spawn(*asked).err, "it is told once"
+    kept = tmp_path / "strangers" / ".fast-agent" / "server-tools.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.write_text("[]")
+    done = spawn(*asked)
+    assert told not in done.err
+    assert "holds no tools of servers" in done.err
+    server.write_text(text)
+    assert told in spawn(*asked).err
+
+
 def at_terminal(project: Path, answer: str, *arguments: str) -> tuple[str, int, str]:
     """Run the command at a terminal of its own, and answer its question.
 

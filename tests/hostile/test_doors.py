@@ -52,6 +52,7 @@ DOORS: dict[str, set[str]] = {
     "tools/process_group.py": {"start"},
     "trust/address.py": {"interpolate"},
     "trust/approvals.py": {"write"},
+    "trust/server_tools.py": {"write"},
     "trust/earlier_approvals.py": {"write"},
     "trust/grant.py": {"interpolate"},  # of paths that were approved
 }

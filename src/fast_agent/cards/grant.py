@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -38,6 +39,10 @@ class CardGrant(Protocol):
 
     def check_connect(self, url: str) -> None:
         """Check an address that is about to be connected to."""
+        ...
+
+    def tools_change(self, server: str, tools: Mapping[str, str]) -> str | None:
+        """Remember the tools of a server by digest; return what changed, in words."""
         ...
 
     def check_start(self, kind: Literal["card", "server"], name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from fast_agent.mcp.listing import Fetch
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.server import ServerSpec
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R", bound="CacheableResult")
@@ -55,6 +58,7 @@ class Catalog:
     def __init__(self, connection: Asked, clock: Callable[[], float]) -> None:
         self._connection = connection
         self._resource_changes = 0
+        self._compared: Sequence[ListedTool] | None = None
         self._tools = self._listing("tools/list", self._tool_page, clock)
         self._resources = self._listing("resources/list", self._resource_page, clock)
         self._templates = self._listing("resources/templates/list", self._template_page, clock)
@@ -68,7 +72,28 @@ class Catalog:
         Raises:
             ToolError: The server cannot be reached, or its pages do not end.
         """
-        return await self._tools.items() if await self._has("tools") else ()
+        listed = await self._tools.items() if await self._has("tools") else ()
+        if listed is not self._compared:
+            self._compared = listed
+            await self._compare(listed)
+        return listed
+
+    async def _compare(self, listed: Sequence[ListedTool]) -> None:
+        """Tell once when a server of a project offers other tools than when it was last used."""
+        spec = self._connection.spec
+        if spec.grant is None:
+            return
+        from anyio.to_thread import run_sync
+
+        digests = {tool.name: tool.digest for tool in listed}
+        change = await run_sync(spec.grant.tools_change, spec.name, digests)
+        if change is not None:
+            _log.warning(
+                "server `%s` of `%s` offers other tools than before: %s",
+                spec.name,
+                spec.grant.root,
+                change,
+            )
 
     async def resources(self) -> tuple[ListedResource, ...]:
         """Give the resources; raises as `tools` does."""

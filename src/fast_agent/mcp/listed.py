@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from fast_agent.mcp.content import rest, wire
@@ -45,6 +47,13 @@ class ListedTool:
     destructive: bool
     idempotent: bool
     extra: JsonObject = NOTHING
+
+    @property
+    def digest(self) -> str:
+        """What tells it from the same tool with other words or arguments."""
+        facts = (self.title, self.description, self.input_schema, self.output_schema, self.extra)
+        text = json.dumps(facts, sort_keys=True, default=dict)
+        return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @classmethod
     def of(cls, tool: types.Tool) -> ListedTool:

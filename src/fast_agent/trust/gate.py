@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.grant import Grant
     from fast_agent.trust.policy import Policy
     from fast_agent.trust.question import Asker, Reply
+    from fast_agent.trust.server_tools import ServerTools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,12 @@ class Gate:
         from fast_agent.trust.earlier_approvals import EarlierApprovals
 
         return EarlierApprovals(self._home, readable=self.fault is None)
+
+    @cached_property
+    def _tools(self) -> ServerTools | None:
+        from fast_agent.trust.server_tools import FILE, ServerTools
+
+        return None if self.fault is not None else ServerTools(self._home / FILE)
 
     @property
     def policy(self) -> Policy:
@@ -141,6 +148,7 @@ class Gate:
             current=lambda: self.allowed(found),
             approved=lambda: self.is_approved(found),
             place=found.place,
+            tools=self._tools,
             environ=self._environ,
         )
 

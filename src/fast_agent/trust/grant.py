@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from fast_agent.trust.effect import Effect
+    from fast_agent.trust.server_tools import ServerTools
 
 
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -39,6 +40,7 @@ class Grant:
         current: Returns the effects that are allowed at that moment, since approvals can be
             revoked; None keeps to `effects`.
         approved: Returns whether the set is approved at that moment; None where it is not.
+        tools: What its servers offered; None where that is not remembered.
         environ: The environment, for addresses and paths that were approved as `${NAME}`.
     """
 
@@ -51,6 +53,7 @@ class Grant:
     )
     current: Callable[[], frozenset[Effect]] | None = field(default=None, repr=False, compare=False)
     approved: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
+    tools: ServerTools | None = field(default=None, repr=False, compare=False)
     environ: Mapping[str, str] = field(
         default_factory=lambda: _NO_VARIABLES, repr=False, compare=False
     )
@@ -131,6 +134,20 @@ class Grant:
                 f"{holder} is not started: what it runs changed since it was approved",
                 hint=f"read it, then `fast-agent trust {self.root}`",
             )
+
+    def tools_change(self, server: str, tools: Mapping[str, str]) -> str | None:
+        """Remember the tools of a server; one that `--trust` let act was not approved.
+
+        Args:
+            server: Its name.
+            tools: Digests of what it lists, by name.
+
+        Returns:
+            What is different from the last time, in words; None where nothing is.
+        """
+        if self.everything or self.tools is None:
+            return None
+        return self.tools.change(self.root, server, tools)
 
     def check_connect(self, url: str) -> None:
         """Check an address that is about to be connected to, also by a redirect.
