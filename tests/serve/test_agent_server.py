@@ -182,6 +182,10 @@ async def test_servers_of_an_agent_ask_the_client_of_the_call(world: AgentWorld,
             assert "of the client" not in await ask(other, "ann", call)
 
 
+NO_NAMES = ("x" * 5_000, "x/" * 2_500, "x/" + "\N{GREEK SMALL LETTER OMEGA}" * 300)
+"""Paths that no file can have."""
+
+
 @pytest.mark.spec("SERVE-9", "SERVE-10")
 async def test_cards_are_loaded_below_allowed_directories_only(world: AgentWorld, era: str) -> None:
     world.disown()
@@ -193,10 +197,18 @@ async def test_cards_are_loaded_below_allowed_directories_only(world: AgentWorld
     outside = world.card("out")
     async with world.serving(allow_load=("more",)) as server, connected(server, era) as client:
         assert "load_agents" in [tool.name for tool in (await client.list_tools()).tools]
-        for path in ("../out.md", str(outside), "link/out.md", "http://127.0.0.1:1/x.md", "a\0b"):
+        for path in (
+            "../out.md",
+            str(outside),
+            "link/out.md",
+            "http://127.0.0.1:1/x.md",
+            "a\0b",
+            *NO_NAMES,
+        ):
             refused = await client.call_tool("load_agents", {"path": path})
             assert refused.is_error
             assert "may be loaded" in text_of(refused)
+            assert len(text_of(refused)) < 1_000
         refused = await client.call_tool("load_agents", {"path": "code.md"})
         assert refused.is_error
         assert "`code` may not act until the operator approves it" in text_of(refused)

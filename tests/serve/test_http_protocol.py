@@ -338,7 +338,6 @@ async def test_a_client_that_waits_for_leave_gets_it_where_its_body_is_wanted() 
         assert await client.status() == 401
 
 
-@pytest.mark.spec("TR-N3.2")
 @pytest.mark.parametrize(
     "sent",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from fast_agent.errors import CardError, TrustError
+from fast_agent.resources.problem import shown
 from fast_agent.resources.provider import ServedTool, ToolAnswer
 from fast_agent.serve.agent_tools import answer_of_problem, without_paths
 
@@ -119,10 +121,11 @@ class AdminTools:
         """Find a path below a root, whatever links and dots are in it; and the root."""
         if "://" not in path and "\0" not in path:
             for root in self._roots:
-                found = Path(realpath(root / path))
-                if found.is_relative_to(root) and found.exists():
-                    return found, root
+                with suppress(OSError, UnicodeError):  # no file can have such a name
+                    found = Path(realpath(root / path))
+                    if found.is_relative_to(root) and found.exists():
+                        return found, root
         raise CardError(
-            f"there are no cards at `{path}` that may be loaded",
+            f"there are no cards at `{shown(path)}` that may be loaded",
             hint="give a path below a directory that the server allows",
         )

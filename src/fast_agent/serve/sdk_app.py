@@ -37,6 +37,8 @@ _SDK = (
 """What the SDK serves HTTP with, and what asks clients: in pieces, between which a server can end.
 """
 
+_RESUMED = b"last-event-id"
+
 PATIENCE_SECONDS = 0.5
 """How long after the start the SDK is imported though nothing needs it yet.
 
@@ -87,8 +89,10 @@ class SdkApp:
             raise RuntimeError("the server is closed")
         from starlette.requests import ClientDisconnect
 
+        # Without a store of events there is nothing to resume: the stream is a fresh one.
+        headers = [one for one in scope["headers"] if one[0] != _RESUMED]
         with suppress(ClientDisconnect):  # it may leave before it has sent all
-            await self._app(scope, receive, send)
+            await self._app({**scope, "headers": headers}, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
