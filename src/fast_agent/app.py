@@ -25,7 +25,7 @@ from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
-from fast_agent.trust.origin import root_of
+from fast_agent.trust.origin import remote_root, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory
     from fast_agent.cards.card import Card
+    from fast_agent.cards.card_load import Fetched
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.mcp.server import ServerSpec
@@ -295,6 +296,10 @@ class FastAgent:
 
             strange[key(path)] = Grant(root or root_of(self._cwd / path))
         strange = {one: grant for one, grant in strange.items() if not self.gate.owns(grant.root)}
+        for address in filter(_is_address, map(key, (*cards, *tools))):
+            from fast_agent.trust.grant import Grant
+
+            strange[address] = Grant(remote_root(address))
         wanted = [path for path in (*cards, *tools) if key(path) not in self._read]
         self._read |= read_roots(
             self._reader,
@@ -640,11 +645,19 @@ class FastAgent:
     def _reader(self) -> CardReader:
         return CardReader(self._cwd, self._environ, self._fetch)
 
-    def _fetch(self, address: str) -> str:
-        """Fetch a card from an address a person typed; redirects lead to its host only."""
+    def _fetch(self, address: str) -> Fetched:
+        """Fetch a card from an address a person typed; redirects lead to its host only.
+
+        What came is found, as everything with an address is: only to fetch it was the person's act.
+        """
         from fast_agent.registry.remote_card import fetch_card
 
-        if self.gate.options.passive:
+        if self.gate.options.without_found:
+            raise CardError(
+                "a card from a web address counts as found, and `--no-found` loads nothing found",
+                hint="save the card and name the file",
+            )
+        if self.gate.options.passive and not self.gate.options.fetches:
             raise CardError(
                 "cards from web addresses are not fetched only to be looked at",
                 hint="save the card and name the file",
@@ -658,6 +671,10 @@ class FastAgent:
                 raise CardError(f"`{address}` leads to another host, which nobody named")
 
         return fetch_card(address, check)
+
+
+def _is_address(key: str) -> bool:
+    return key.lower().startswith(("http://", "https://"))
 
 
 def _require_asyncio() -> None:

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from tests.acp.editor_world import Editor, started, work
 from tests.acp.raw_client import RawClient
+from tests.hostile.canary import canary_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -309,3 +310,19 @@ async def test_tools_that_are_meant_for_an_agent_wait_with_it(tmp_path: Path) ->
         call = '***CALL_TOOL agent__helper {"message": "hello"}'
         await there.prompt(session.session_id, call)
         assert editor.said() == "hello"
+
+
+@pytest.mark.spec("TR-Q4.1", "TR-F2.1")
+async def test_a_card_of_a_typed_address_waits_too(tmp_path: Path) -> None:
+    with canary_server() as canary:
+        page = "---\nmodel: passthrough\n---\n{{url:" + canary.url + "/page}}\n"
+        canary.answers["/ann.md"] = page
+        async with at_work(tmp_path, choose="allow_once") as (there, editor):
+            session = await there.open()
+            await there.prompt(session.session_id, f"/card {canary.url}/ann.md")
+            assert "`ann` is left out: it would connect" in editor.said()
+            assert (len(canary.heard), editor.asked) == (1, [])
+            await there.prompt(session.session_id, "#ann hello")
+            assert editor.said().endswith("hello")
+            assert f"`{canary.url}/ann.md` wants to act" in question(editor)
+            assert [one.split()[1] for one in canary.heard] == ["/ann.md", "/page"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.cards.card_files import list_directory
-from fast_agent.cards.load import CardLoad, load_cards
+from fast_agent.cards.load import CardLoad, Fetched, load_cards
 from fast_agent.errors import CardError, ResourceError
 
 if TYPE_CHECKING:
@@ -428,9 +428,9 @@ ADDRESS = "https://example.com/team/Chief%20writer.md?v=2#x"
 def test_a_remote_card() -> None:
     asked: list[str] = []
 
-    def fetch(address: str) -> str:
+    def fetch(address: str) -> Fetched:
         asked.append(address)
-        return "\ufeff---\r\nmodel: ${A}\r\n---\r\nHi\r\n"
+        return Fetched(address, "\ufeff---\r\nmodel: ${A}\r\n---\r\nHi\r\n")
 
     found = load_cards([ADDRESS, ADDRESS], environ={"A": "b"}, fetch=fetch)
     assert asked == [ADDRESS]
@@ -442,9 +442,9 @@ def test_a_remote_card() -> None:
 
 @pytest.mark.spec("FILE-13")
 def test_remote_cards_that_cannot_be_loaded() -> None:
-    def fetch(address: str) -> str:
+    def fetch(address: str) -> Fetched:
         if "large" in address:
-            return "x" * (1024 * 1024 + 1)
+            return Fetched(address, "x" * (1024 * 1024 + 1))
         raise ResourceError("the server answered 404", hint="check the address")
 
     paths = ["http://a/b.md", "http://a/large.md", "ftp://a/b.md", "file:///etc/b.md", "http://a/b"]

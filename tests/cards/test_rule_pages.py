@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.cards.load import load_cards
+from fast_agent.cards.load import Fetched, load_cards
 from fast_agent.diagnostics import card_file_rules, card_rules
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def codes(directory: Path, block: tuple[str, str], rule: Rule) -> set[str]:
     if language == "yaml" and "instruction" not in text and rule.severity != "info":
         text += "" if text.startswith("-") else NEEDS_INSTRUCTION
     if rule.code == "FA125":
-        load = load_cards([f"https://example.com/{name}"], environ={}, fetch=lambda _: text)
+        address = f"https://example.com/{name}"
+        load = load_cards([address], environ={}, fetch=lambda _: Fetched(address, text))
     else:
         (directory / name).write_text(text)
         (directory / "beside.md").write_text("---\ntype: agent\n---\nHi\n")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fast_agent.cards.card_load import Fetched
 from fast_agent.errors import CardError
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
@@ -25,7 +26,9 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.reader = CardReader(directory, {}, lambda address: f"---\n---\n{address}")
+        self.reader = CardReader(
+            directory, {}, lambda address: Fetched(address, f"---\n---\n{address}")
+        )
         self.registry = Registry(("time",))
         self.reloader = Reloader(self.registry, partial(card_inputs, workspace=directory))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.whole_file import write_whole
 
+from fast_agent.cards.card_load import Fetched
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reload, Reloader
@@ -31,7 +32,7 @@ class Watched:
         self.write("ann")
         self.registry = Registry(())
         self.reloader = Reloader(self.registry, partial(card_inputs, workspace=directory))
-        self.reader = CardReader(directory, {}, str)
+        self.reader = CardReader(directory, {}, lambda address: Fetched(address, address))
         self.load("cards")
         self._told: queue.Queue[Reload] = queue.Queue()
         self.watch = CardWatch(self.reloader, self._told.put)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from fast_agent.errors import CardError
 
@@ -27,6 +27,18 @@ class Skipped:
 
     path: str
     reason: str
+
+
+class Fetched(NamedTuple):
+    """The text behind an address.
+
+    Args:
+        address: Where it came from in the end, after redirects.
+        text: The text.
+    """
+
+    address: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from fast_agent.cards.card_files import (
     other_entries,
     stem,
 )
-from fast_agent.cards.card_load import CardLoad, FileLoad, Skipped
+from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import card_file_rules as rules
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Severity
     from fast_agent.text.source import Signature, SourceReason
 
-__all__ = ["Card", "CardLoad", "Skipped", "load_cards"]
+__all__ = ["Card", "CardLoad", "Fetched", "Skipped", "load_cards"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CARD_KEYS = frozenset({"type", "name", "instruction"})
@@ -65,7 +65,7 @@ def load_cards(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     multi_card: bool = False,
-    fetch: Callable[[str], str] | None = None,
+    fetch: Callable[[str], Fetched] | None = None,
     optional: Collection[str | Path] = (),
     grant: CardGrant | None = None,
 ) -> CardLoad:
@@ -78,7 +78,8 @@ def load_cards(
     Args:
         paths: Files, directories, or `http(s)://` addresses, in load order; or candidates out of
             `list_directory`, which are then treated as files of a directory.
-        environ: The variables for `${NAME}` in local cards; those of the process when None.
+        environ: The variables for `${NAME}` in local cards, and in remote ones with a grant; those
+            of the process when None.
         cwd: The directory relative paths start from; the working directory when None.
         multi_card: Whether a file may hold several cards.
         fetch: Gets the text behind an address; None refuses addresses. It raises a
@@ -123,11 +124,15 @@ def with_variables(file: FileLoad, environ: Mapping[str, str], *, multi_card: bo
         The same where no card of the file has a variable.
     """
     documents = [card.document for card in file.cards if card.document is not None]
-    if file.candidate is None or not any("${" in one.yaml.text for one in documents):
+    if not any("${" in one.yaml.text for one in documents):
         return file
     config, candidate = file.cards[0].config, file.candidate
-    name = os.path.basename(candidate.path)  # noqa: PTH119
-    origin = Origin(stem(name), source=config.source, grant=config.grant)
+    if candidate is not None:
+        name = os.path.basename(candidate.path)  # noqa: PTH119
+        origin = Origin(stem(name), source=config.source, grant=config.grant)
+    else:
+        name = _name_of(config.remote or "")
+        origin = Origin(_unquoted(name), remote=config.remote, grant=config.grant)
     again = _Found(name, origin, candidate, documents[0].source, None, file.signature)
     return _load(again, environ, multi_card)
 
@@ -182,7 +187,7 @@ class _Gathering:
     """Finds and reads the files behind paths and addresses."""
 
     def __init__(
-        self, cwd: str, fetch: Callable[[str], str] | None, grant: CardGrant | None = None
+        self, cwd: str, fetch: Callable[[str], Fetched] | None, grant: CardGrant | None = None
     ) -> None:
         self._cwd = cwd
         self._grant = grant
@@ -215,7 +220,7 @@ class _Gathering:
             self._read(Candidate(path, shown, named=True))
 
     def _gather_address(self, address: str) -> None:
-        name = re.split("[?#]", address, maxsplit=1)[0].rpartition("/")[2]
+        name = _name_of(address)
         if not address.lower().startswith(("http://", "https://")):
             scheme = address.partition(":")[0]
             message = f"cards cannot be loaded by `{scheme}`"
@@ -229,7 +234,7 @@ class _Gathering:
         elif address not in self._seen:
             self._seen.add(address)
             try:
-                text = self._fetch(address)
+                final, text = self._fetch(address)
             except FastAgentError as error:
                 self._report(rules.REMOTE_FAILED, error.message, address, error.hint)
                 return
@@ -237,8 +242,8 @@ class _Gathering:
                 message = f"it is larger than {MAX_BYTES // 1024:,} KiB"
                 self._report(rules.FILE_TOO_LARGE, message, address)
                 return
-            origin = Origin(_unquoted(name), remote=address, grant=self._grant)
-            self.found.append(_Found(name, origin, source=Source.of(address, text)))
+            origin = Origin(_unquoted(name), remote=final, grant=self._grant)
+            self.found.append(_Found(name, origin, source=Source.of(final, text)))
 
     def _gather_directory(self, path: str, shown: str) -> None:
         try:
@@ -464,6 +469,11 @@ def _near_file(path: str, shown: str) -> str | None:
         return None
     near = next((one for one in likely if near in {one, stem(one)}), near)
     return os.path.join(os.path.dirname(shown.rstrip("/")), near)  # noqa: PTH118, PTH120
+
+
+def _name_of(address: str) -> str:
+    """Return the file name of an address, with its suffix."""
+    return re.split("[?#]", address, maxsplit=1)[0].rpartition("/")[2]
 
 
 def _unquoted(name: str) -> str:

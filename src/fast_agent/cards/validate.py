@@ -88,15 +88,16 @@ def validate_card(
     Args:
         document: Its text; the value of its YAML is a mapping.
         origin: Where it comes from.
-        environ: The variables for `${NAME}`; not looked at for a remote card. With `VariableNames`
-            they stay in the card's text, and a field that cannot hold text is left out.
+        environ: The variables for `${NAME}`; a remote card without a grant sees none. With
+            `VariableNames` they stay in the card's text, and a field that cannot hold text is left
+            out.
 
     Returns:
         The card, unsound where it has an error, and its diagnostics in file order.
     """
     findings = Findings(document)
     values = cast("dict[str, JsonValue]", document.yaml.value)
-    if "${" in document.yaml.text and origin.remote is None:
+    if "${" in document.yaml.text and (origin.remote is None or origin.grant is not None):
         values = expand_fields(values, environ, findings)
         if isinstance(environ, VariableNames):
             values = _readable(values, findings)

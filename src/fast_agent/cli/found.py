@@ -14,7 +14,7 @@ from fast_agent.config.home import home_directory
 from fast_agent.errors import ConfigError
 from fast_agent.trust.earlier_approvals import EarlierApprovals
 from fast_agent.trust.gate import TrustOptions
-from fast_agent.trust.origin import root_of
+from fast_agent.trust.origin import remote_root, root_of
 from fast_agent.trust.policy import STARTED_VARIABLE, check_own, own_text
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class FoundHere:
         """
         found: dict[Path, FoundSet] = {}
         for path in paths or (str(self.workspace),):
+            if path.startswith(("http://", "https://")):
+                found[remote_root(path)] = self._remote(path)
+                continue
             place = self.workspace / path
             if not place.exists():
                 raise ConfigError(f"`{path}` does not exist")
@@ -80,6 +83,18 @@ class FoundHere:
                 if not program.gate.owns(one.root):
                     found[one.root] = one
         return list(found.values())
+
+    def _remote(self, address: str) -> FoundSet:
+        """Fetch a card to look at what it would do.
+
+        Raises:
+            CardError: It cannot be fetched, or is wrong.
+        """
+        options = TrustOptions(passive=True, fetches=True)
+        program = FastAgent(cwd=self.workspace, environ=self._environ, trust=options)
+        (root,) = program.expect(cards=[address], multi_card=True).values()
+        root.load.raise_errors()
+        return next(one for one in program.admission.found_sets() if one.is_remote)
 
     def revoke(self, roots: list[str], paths: list[str]) -> list[str]:
         """Forget the answers for roots, and earlier ones for card files.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fast_agent.cli.output import standard_error, standard_output
+from fast_agent.trust.origin import address_of_root, remote_root
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +130,8 @@ def _list(here: FoundHere) -> None:
     lines = [(one.root, _state(here, approvals, one), one) for one in approvals.all()]
     for root, state, one in sorted(lines, key=lambda line: line[0]):
         effects = f"{len(one.effects)} effects in {len(one.files)} files"
-        standard_output().line(f"{state:<9} {visible(root)}   {effects}, {one.on.isoformat()}")
+        shown = visible(address_of_root(root) or root)
+        standard_output().line(f"{state:<9} {shown}   {effects}, {one.on.isoformat()}")
     owned = [str(one) for one in here.policy.home.own]
     for own in owned:
         standard_output().line(f"{'own':<9} {visible(own)}")
@@ -142,6 +144,8 @@ def _list(here: FoundHere) -> None:
 def _state(here: FoundHere, approvals: Approvals, approval: Approval) -> str:
     from fast_agent.errors import FastAgentError
 
+    if address_of_root(approval.root) is not None:
+        return approval.answer  # listing fetches nothing
     if not Path(approval.root).is_dir():
         return "gone"
     try:
@@ -159,13 +163,13 @@ def _revoke(here: FoundHere, paths: Sequence[str]) -> None:
     from fast_agent.cli.report import report_note
     from fast_agent.text.visible import visible
 
-    given = [here.workspace / path for path in paths] or [here.workspace]
-    meant = [os.path.realpath(path) for path in given]
+    given = [remote_root(path) if "://" in path else here.workspace / path for path in paths]
+    meant = [os.path.realpath(path) for path in given or [here.workspace]]
     roots = [one.root for one in here.approvals.all()]
     # A file or directory of a set means its root.
     chosen = [root for root in roots if any(Path(path).is_relative_to(root) for path in meant)]
     for root in here.revoke(chosen, meant):
-        standard_output().line(visible(f"revoked {root}"))
+        standard_output().line(visible(f"revoked {address_of_root(root) or root}"))
     if not chosen:
         report_note("nothing there is approved, so there is nothing to revoke")
 

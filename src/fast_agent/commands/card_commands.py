@@ -43,6 +43,8 @@ async def _card(arguments: Arguments, desk: Desk) -> CommandResult:
     names = ", ".join(f"`{name}`" for name in loaded) or "no agents"
     agent = desk.agent if desk.agent != receiver else None
     text = f"loaded {names}" + (f"\n{told}" if told else "")
+    for name in program.admission.left_out_from(path):
+        text += f"\n{program.admission.left_out[name].line}; `/trust` shows and allows it"
     return CommandResult(text=text, agents_changed=True, agent=agent)
 
 

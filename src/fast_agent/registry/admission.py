@@ -117,7 +117,7 @@ class Admission:
             from fast_agent.trust.question import by_trust
 
             for found in self._sets.values():
-                if found.effects:
+                if found.effects and not found.is_remote:
                     names = [card.config.name for card in self._cards_of(found.root)]
                     yield by_trust(names, found.effects).removeprefix("note: ")
 
@@ -223,6 +223,12 @@ class Admission:
             and card.config.source is not None
             and card.config.source.resolve().is_relative_to(real)
         )
+
+    def left_out_from(self, address: str) -> tuple[str, ...]:
+        """Name the agents of a card from an address that are left out."""
+        root = self._roots.get(address)
+        cards = () if root is None or not root.remote else root.load.cards
+        return tuple(card.config.name for card in cards if card.config.name in self.left_out)
 
     def begin(self) -> None:
         """Ask nobody from now on: a conversation is not interrupted by questions about projects."""
@@ -361,9 +367,9 @@ class Admission:
 
     def _file(self, file: FileLoad, grant: Grant, root: CardRoot) -> FileLoad:
         """Give the cards of a file their grant, and the values of variables where they may act."""
-        if file.candidate is None or not file.cards:
+        if not file.cards:
             return file
-        path = file.candidate.path
+        path = root.path if file.candidate is None else file.candidate.path
         known = self._files.get(path)
         if known is not None and known[0] is file and known[1] == grant:
             return known[2]

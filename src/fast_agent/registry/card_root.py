@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
-from fast_agent.cards.card_load import CardLoad, FileLoad
+from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad
 from fast_agent.cards.load import load_cards
 from fast_agent.diagnostics.card_file_rules import NO_FRONTMATTER
 from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -39,7 +39,9 @@ class CardReader:
         fetch: Gets the text behind an address.
     """
 
-    def __init__(self, cwd: Path, environ: Mapping[str, str], fetch: Callable[[str], str]) -> None:
+    def __init__(
+        self, cwd: Path, environ: Mapping[str, str], fetch: Callable[[str], Fetched]
+    ) -> None:
         self.cwd = cwd
         self.environ = environ
         self._fetch = fetch

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from time import monotonic
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from fast_agent.cards.card_load import Fetched
 from fast_agent.errors import CardError
+from fast_agent.trust.address import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,7 @@ MAX_BYTES = 1024 * 1024
 _REDIRECTS = 3
 
 
-def fetch_card(address: str, check: Callable[[str], None] | None = None) -> str:
+def fetch_card(address: str, check: Callable[[str], None] | None = None) -> Fetched:
     """Fetch the text of a card.
 
     Args:
@@ -28,7 +29,7 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> str:
         check: Asked before each connection, redirects included; None asks nobody.
 
     Returns:
-        The text.
+        The text, and the address it came from in the end.
 
     Raises:
         CardError: It cannot be had, is too large, too slow, or no UTF-8 text.
@@ -40,8 +41,9 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> str:
         from fast_agent.mcp.guarded_http import GuardedSyncTransport
 
         guard = GuardedSyncTransport(check)
-    shown = _without_secrets(address)
+    shown = shown_address(address)
     deadline = monotonic() + TIMEOUT_SECONDS
+    final = address
     try:
         with (
             httpx2.Client(
@@ -55,6 +57,7 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> str:
         ):
             if not response.is_success:
                 raise CardError(f"`{shown}` answered with status {response.status_code}")
+            final = str(response.url) if response.history else address
             body = bytearray()
             for chunk in response.iter_bytes():
                 body += chunk
@@ -68,14 +71,6 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> str:
             f"`{shown}` cannot be fetched: {reason}", hint="check the address and the network"
         ) from error
     try:
-        return body.decode("utf-8-sig")
+        return Fetched(final, body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise CardError(f"`{shown}` is not UTF-8 text") from error
-
-
-def _without_secrets(address: str) -> str:
-    """Leave out a user name, a password and a query, which may hold a token."""
-    parts = urlsplit(address)
-    host = parts.hostname or ""
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{host}{port}{parts.path}"

@@ -60,7 +60,7 @@ def known_secrets(
         yield from _target(spec.target)
     for card in cards:
         yield card.config.api_key or ""
-        if card.document is not None and card.config.remote is None:
+        if card.document is not None:
             texts.append(card.document.yaml.text)
         for connect in card.config.mcp_connect:
             yield from _headers(connect.headers or {})

@@ -26,6 +26,14 @@ _VARIABLE_ADDRESS: Final = re.compile(r"(?:\$\{[^{}]*\}|[^:/?#$])*(?:://(?:\$\{[
 _LOCAL_NAMES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 
 
+def shown_address(address: str) -> str:
+    """Return an address without user name, password and query, which may hold a token."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{host}{port}{parts.path}"
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """An address of the web.

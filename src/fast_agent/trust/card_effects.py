@@ -15,7 +15,7 @@ from fast_agent.config.server import is_url, split_command
 from fast_agent.errors import CardError, ConfigError
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.json_value import as_list, as_object
-from fast_agent.trust.address import address_of
+from fast_agent.trust.address import address_of, shown_address
 from fast_agent.trust.digest import source_digest
 from fast_agent.trust.effect import ANY_COMMAND, Holder
 from fast_agent.trust.free_models import destination
@@ -69,7 +69,7 @@ class CardEffects:
         self.site = Site(
             context,
             Holder("card", config.name),
-            card.path if source is None else context.root.name(source),
+            _name_of(card) if source is None else context.root.name(source),
             self.directory,
             partial(_line, card),
         )
@@ -167,6 +167,12 @@ class CardEffects:
             if receiver is not None and has_tools(receiver, self.context):
                 subject = f"agent `{config.name}` is a tool of your agent `{receiver.name}`"
                 yield site.effect("use", subject, ("name",), files=self.prose())
+
+
+def _name_of(card: Card) -> str:
+    """Return how approvals name a card without a file: its address, without what it may keep."""
+    remote = card.config.remote
+    return card.path if remote is None else shown_address(remote)
 
 
 _LLM_TYPES: Final = FIELD_NAMED["servers"].types

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from fast_agent.trust.origin import address_of_root
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -91,6 +93,11 @@ class FoundSet:
     is_open: bool = False
     place: Root | None = field(default=None, repr=False, compare=False)
     agents: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def is_remote(self) -> bool:
+        """Whether it is a card from an address, which `--trust` does not cover (TR-Q5)."""
+        return address_of_root(self.root) is not None
 
     @property
     def is_strange(self) -> bool:

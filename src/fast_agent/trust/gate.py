@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -33,12 +33,14 @@ class TrustOptions:
         everything: Whether all of it may act in this run: `--trust`.
         without_found: Whether nothing found is loaded: `--no-found`.
         passive: Whether the program only looks: nothing is decided, nothing interpolated.
+        fetches: Whether a program that only looks fetches the addresses it is given.
         asker: Asks the person; None where nobody can be asked.
     """
 
     everything: bool = False
     without_found: bool = False
     passive: bool = False
+    fetches: bool = False
     asker: Callable[[Approvals], Asker | None] | None = None
 
 
@@ -143,7 +145,7 @@ class Gate:
         return Grant(
             found.root,
             allowed,
-            everything=self.policy.everything,
+            everything=self._policy_for(found).everything,
             examine=examine,
             current=lambda: self.allowed(found),
             approved=lambda: self.is_approved(found),
@@ -154,7 +156,7 @@ class Gate:
 
     def allowed(self, found: FoundSet) -> frozenset[Effect]:
         """Return the effects of a set that are allowed at this moment."""
-        policy = self.policy
+        policy = self._policy_for(found)
         if found.digest in self._once or found.digest in policy.digests:
             standing: frozenset[Effect] = frozenset(found.effects)
         else:
@@ -168,7 +170,7 @@ class Gate:
 
     def is_approved(self, found: FoundSet) -> bool:
         """Return whether a person approved a set as it is; what a policy allows does not count."""
-        policy = self.policy
+        policy = self._policy_for(found)
         if policy.everything or found.digest in self._once or found.digest in policy.digests:
             return True
         covered = self._covered.get(found.digest)
@@ -178,7 +180,9 @@ class Gate:
 
     def is_strange(self, found: FoundSet) -> bool:
         """Return whether a set of another user gives nothing, since nobody approved it."""
-        if not found.is_strange or self.policy.everything or found.digest in self._once:
+        if not found.is_strange or self._policy_for(found).everything:
+            return False
+        if found.digest in self._once:
             return False
         return self.approvals.standing(found).state != "approved"
 
@@ -202,6 +206,11 @@ class Gate:
         if reply == "always":
             self.approvals.approve(found)
         self._once.add(found.digest)
+
+    def _policy_for(self, found: FoundSet) -> Policy:
+        """Return the policy of a set: `--trust` covers no card from an address."""
+        policy = self.policy
+        return replace(policy, everything=False) if found.is_remote else policy
 
     def _is_closed(self, effect: Effect) -> bool:
         return effect.refusal is not None or self.policy.denies(effect)

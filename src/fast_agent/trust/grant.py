@@ -13,7 +13,7 @@ from fast_agent.errors import TrustError
 from fast_agent.text.environment import UnsetVariableError, expand, has_variable
 from fast_agent.trust.address import origin_in
 from fast_agent.trust.effect import Holder
-from fast_agent.trust.origin import Root
+from fast_agent.trust.origin import Root, address_of_root
 from fast_agent.trust.site import placed
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Grant:
             scheme, host, port = place
             raise TrustError(
                 f"no connection to `{scheme}://{host}:{port}`: it was not approved",
-                hint=f"read the project, then `fast-agent trust {self.root}`",
+                hint=f"read it, then `fast-agent trust {address_of_root(self.root) or self.root}`",
             )
 
     def _may_read(self, real: Path) -> bool:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -139,6 +140,17 @@ def root_of(path: Path) -> Path:
         if one.name in OWN_FOLDERS:
             return one.parent
     return folder
+
+
+def remote_root(address: str) -> Path:
+    """Return what stands for an address as the root of a set: a path below which nothing lies."""
+    return Path("/") / quote(address, safe="")
+
+
+def address_of_root(root: Path | str) -> str | None:
+    """Return the address a root stands for; None for a directory."""
+    text = unquote(os.path.basename(root))  # noqa: PTH119 - fast
+    return text if text.startswith(("http://", "https://")) else None
 
 
 def is_wide(real: Path, environ: Mapping[str, str]) -> bool:

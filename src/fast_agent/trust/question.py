@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from fast_agent.diagnostics.trust_rules import UNTRUSTED_CODE
 from fast_agent.errors import TrustError
 from fast_agent.text.visible import visible
+from fast_agent.trust.address import shown_address
 from fast_agent.trust.effect import EFFECT_KINDS
+from fast_agent.trust.origin import address_of_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,7 +67,8 @@ def render_question(found: FoundSet, standing: Standing) -> str:
     if standing.since is None:
         owner = "" if found.owner is None else f" Its files belong to the user `{found.owner}`."
         owner += " Everyone may write to its files." if found.is_open else ""
-        wants = "wants to act on this machine. It came with the project; nothing of it has run."
+        came = "from this address" if found.is_remote else "with the project"
+        wants = f"wants to act on this machine. It came {came}; nothing of it has run."
         if not found.effects:
             wants = (
                 "acts on nothing of this machine, and its agents answer."
@@ -78,7 +81,7 @@ def render_question(found: FoundSet, standing: Standing) -> str:
     talking = _talking(found)
     if talking:
         lines.append(talking)
-    if standing.since is not None:
+    if standing.since is not None and not found.is_remote:
         lines.append("Yours? `fast-agent trust --own` stops asking here")
     return "".join(f"{visible(line)}\n" for line in lines)
 
@@ -120,9 +123,12 @@ def refusal(found: FoundSet, effects: Sequence[Effect], *, agent: str | None) ->
     lines = [f"{visible(who)} may not act yet; nothing was started", *effect_lines(effects)]
     hint = (
         f"read it, then `fast-agent trust {root}`; in CI FAST_AGENT_TRUST={found.digest} "
-        "(exactly this set);\n      `--trust` lets everything act this once; "
-        "`--no-found` continues without it"
+        "(exactly this set)"
     )
+    if not found.is_remote:
+        hint += (
+            ";\n      `--trust` lets everything act this once; `--no-found` continues without it"
+        )
     return TrustError("\n".join(lines), hint=hint, code=UNTRUSTED_CODE)
 
 
@@ -257,7 +263,10 @@ def at_terminal(approvals: Approvals) -> TerminalAsker | None:
 
 
 def shown_root(root: Path) -> str:
-    """Write a root as people would: `~/src/desk`."""
+    """Write a root as people would: `~/src/desk`, or the address of a remote card."""
+    address = address_of_root(root)
+    if address is not None:
+        return shown_address(address)
     with suppress(RuntimeError, ValueError):
         return f"~/{root.relative_to(Path.home()).as_posix()}"
     return str(root)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.file_names import SECRETS_NAMES
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.source import SourceError, read_source
+from fast_agent.trust.address import shown_address
 from fast_agent.trust.card_effects import CardEffects, card_effects
 from fast_agent.trust.case_effects import case_effects
 from fast_agent.trust.config_effects import (
@@ -27,7 +28,7 @@ from fast_agent.trust.digest import text_digest
 from fast_agent.trust.effect import Holder
 from fast_agent.trust.found_set import FoundSet
 from fast_agent.trust.free_models import talking
-from fast_agent.trust.origin import Root, ownership_of
+from fast_agent.trust.origin import Root, address_of_root, ownership_of
 from fast_agent.trust.site import placed
 from fast_agent.trust.skill_effects import skill_effects
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from fast_agent.config.layer import FileLayer
     from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect
+
+
+REMOTE: Final = "a card from a web address may do no more than connect and send"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,8 @@ def survey(parts: Surveyed) -> FoundSet:
     texts = _texts(parts)
     context = _context(parts, texts)
     effects = dict.fromkeys(_effects(parts, context))
+    if address_of_root(parts.root) is not None:
+        effects = dict.fromkeys(map(_remote, effects))
     texts.update(_named(parts, context))
     whose = ownership_of(texts, str(context.root.path))
     kept: dict[str, str] = {}
@@ -81,7 +87,10 @@ def survey(parts: Surveyed) -> FoundSet:
     root = str(context.root.path) + os.sep
     for path, text in texts.items():
         # Most files are named below the root already, which spares a look at the disk for each.
-        name = path[len(root) :] if path.startswith(root) else context.root.name(Path(path))
+        if path.startswith(root):
+            name = path[len(root) :]
+        else:
+            name = path if "://" in path else context.root.name(Path(path))
         files[name] = text_digest(text)
         if os.path.basename(path) not in SECRETS_NAMES:  # noqa: PTH119 - fast
             kept[name] = text
@@ -117,6 +126,13 @@ def effects_of(parts: Surveyed, holder: Holder) -> tuple[Effect, ...]:
     return tuple([one for one in found if one.holder == holder])
 
 
+def _remote(effect: Effect) -> Effect:
+    """Close what nobody can approve of a card from an address."""
+    if effect.kind in {"connect", "send"} or effect.refusal is not None:
+        return effect
+    return replace(effect, refusal=REMOTE)
+
+
 def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
     for card in parts.cards:
         yield from card_effects(card, context)
@@ -130,7 +146,8 @@ def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
 
 
 def _context(parts: Surveyed, texts: Mapping[str, str]) -> Context:
-    own = (Path(path) for path in texts if os.path.basename(path) not in SECRETS_NAMES)  # noqa: PTH119
+    files = (path for path in texts if "://" not in path)
+    own = (Path(path) for path in files if os.path.basename(path) not in SECRETS_NAMES)  # noqa: PTH119
     return Context(
         root=Root.of(parts.root, parts.given.environ, own),
         given=parts.given,
@@ -167,8 +184,12 @@ def _texts(parts: Surveyed) -> dict[str, str]:
     """Return the texts of the files of a set, by absolute path."""
     texts: dict[str, str] = {}
     for card in parts.cards:
-        if card.config.source is not None and card.document is not None:
+        if card.document is None:
+            continue
+        if card.config.source is not None:
             texts[str(card.config.source)] = card.document.source.text
+        elif card.config.remote is not None:
+            texts[shown_address(card.config.remote)] = card.document.source.text
     for layer in (*parts.layers, *parts.guides, *parts.tests):
         name = os.path.basename(layer.source.path)  # noqa: PTH119
         texts[str(layer.directory / name)] = layer.source.text
