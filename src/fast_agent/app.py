@@ -317,13 +317,13 @@ class FastAgent:
 
     def _given(self) -> Given:
         """Return what the person gave, which found sets may reach and are compared with."""
-        from fast_agent.models.selection import MODEL_VARIABLE
+        from fast_agent.models.selection import select_model
         from fast_agent.models.spec import parse_model_spec
         from fast_agent.trust.context import Given
 
         person = self._person
         environ = self._environ
-        model = self._model or person.default_model or environ.get(MODEL_VARIABLE, "").strip()
+        model = select_model(None, person, environ, cwd=self._cwd, flag=self._model).text
         made = () if self._registry is None else self._registry.snapshot.roots.get(CODE, ())
         return Given(
             parse_model=parse_model_spec,
@@ -331,7 +331,7 @@ class FastAgent:
             cwd=self._cwd,
             settings=person,
             agents={card.config.name: card.config for card in made},
-            default_model=model or "local",
+            default_model=model,
         )
 
     @cached_property

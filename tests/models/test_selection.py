@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.config.settings import NO_SETTINGS, Settings
-from fast_agent.models.selection import Selection, select_model
+from fast_agent.config.providers import PROVIDERS, Provider
+from fast_agent.config.settings import NO_SETTINGS, ProviderSettings, Settings
+from fast_agent.models.selection import FALLBACK_NOTICE, Selection, select_model
+from fast_agent.models.spec import parse_model_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CWD = Path("/srv/here")
 CARD = AgentConfig(name="a", model="card-model", source=Path("/cards/a.md"))
@@ -43,10 +49,52 @@ def test_files_start_at_the_card_or_the_working_directory() -> None:
 @pytest.mark.spec("MODEL-12")
 def test_only_the_fallback_is_announced_in_one_line() -> None:
     fallback = select_model(None, NO_SETTINGS, {}, cwd=CWD)
-    assert fallback == Selection("local", "fallback", CWD)
+    assert fallback == Selection("local", "fallback", CWD, FALLBACK_NOTICE)
     notice = fallback.notice or ""
     assert "\n" not in notice
     for way in ("--model", "default_model", "FAST_AGENT_MODEL"):
         assert way in notice
     assert select_model(None, SETTINGS, {}, cwd=CWD).notice is None
     assert select_model(None, NO_SETTINGS, {}, cwd=CWD, flag="local").notice is None
+
+
+@pytest.mark.parametrize(
+    ("env", "settings", "text", "told"),
+    [
+        ({"ANTHROPIC_API_KEY": "k"}, {}, "sonnet", "`ANTHROPIC_API_KEY`"),
+        ({"OPENAI_API_KEY": "k"}, {}, "gpt", "`OPENAI_API_KEY`"),
+        ({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, {}, "sonnet", "Anthropic"),
+        ({"OPENAI_API_KEY": ""}, {}, "local", "no model is configured"),
+        ({}, {"openai": ProviderSettings(api_key="k")}, "gpt", "`openai.api_key`"),
+        ({"GENERIC_API_KEY": "k"}, {}, "local", "no model is configured"),
+        ({"FAST_AGENT_MODEL": "haiku", "OPENAI_API_KEY": "k"}, {}, "haiku", None),
+    ],
+)
+def test_a_key_in_reach_lets_its_provider_answer(
+    env: dict[str, str], settings: dict[str, ProviderSettings], text: str, told: str | None
+) -> None:
+    chosen = select_model(None, Settings(providers=settings), env, cwd=CWD)
+    assert chosen.text == text
+    if told is None:
+        assert chosen.notice is None
+    else:
+        assert told in (chosen.notice or "")
+        assert "\n" not in (chosen.notice or "")
+
+
+def test_a_key_whose_package_is_missing_does_not_stop_the_local_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def absent(_modules: Sequence[str]) -> bool:
+        return False
+
+    monkeypatch.setattr("fast_agent.models.access.installed", absent)
+    chosen = select_model(None, NO_SETTINGS, {"OPENAI_API_KEY": "k"}, cwd=CWD)
+    assert (chosen.text, chosen.source) == ("local", "fallback")
+    assert "pip install 'fast-agent[openai]'" in (chosen.notice or "")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS.values(), ids=lambda one: one.name)
+def test_default_models_are_those_of_their_provider(provider: Provider) -> None:
+    if provider.default_model is not None:
+        assert parse_model_spec(provider.default_model, {}).provider == provider.name

@@ -135,6 +135,7 @@ _CHOSEN_BY: Mapping[str, str] = MappingProxyType(
         "card": "as its card says",
         "configuration": "as the configuration says",
         "environment": "as the environment says",
+        "key": "as its key is set and nothing names another",
         "fallback": "as nothing names another",
     }
 )

@@ -29,6 +29,8 @@ class Provider:
         requirement: What to install when one of `modules` is missing.
         hosts: Its own hosts, exact or with `*` for one part of the name; a key goes to no other
             unasked. None where each person has another one, which anybody can have.
+        default_model: The model of whoever has a key for it and names none; None where there is no
+            such model.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Provider:
     modules: tuple[str, ...] = ("pydantic_ai", "openai")
     requirement: str = "fast-agent[openai]"
     hosts: tuple[str, ...] = ()
+    default_model: str | None = None
 
     @property
     def api_key_setting(self) -> str:
@@ -49,20 +52,22 @@ class Provider:
 
 _ALL = (
     Provider(
-        name="openai",
-        label="OpenAI",
-        key_variables=("OPENAI_API_KEY",),
-        base_url_variable="OPENAI_BASE_URL",
-        hosts=("api.openai.com",),
-    ),
-    Provider(
         name="anthropic",
         label="Anthropic",
         key_variables=("ANTHROPIC_API_KEY",),
         base_url_variable="ANTHROPIC_BASE_URL",
         hosts=("api.anthropic.com",),
+        default_model="sonnet",
         modules=("pydantic_ai", "anthropic"),
         requirement="fast-agent[anthropic]",
+    ),
+    Provider(
+        name="openai",
+        label="OpenAI",
+        key_variables=("OPENAI_API_KEY",),
+        base_url_variable="OPENAI_BASE_URL",
+        hosts=("api.openai.com",),
+        default_model="gpt",
     ),
     Provider(
         name="google",
@@ -70,6 +75,7 @@ _ALL = (
         key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         base_url_variable="GOOGLE_BASE_URL",
         hosts=("generativelanguage.googleapis.com",),
+        default_model="gemini",
         modules=("pydantic_ai", "google.genai"),
         requirement="fast-agent[google]",
     ),
@@ -94,6 +100,7 @@ _ALL = (
         key_variables=("DEEPSEEK_API_KEY",),
         base_url_variable="DEEPSEEK_BASE_URL",
         hosts=("api.deepseek.com",),
+        default_model="deepseek",
     ),
     Provider(
         name="azure",
@@ -108,6 +115,7 @@ _ALL = (
         key_variables=("GROQ_API_KEY",),
         base_url_variable="GROQ_BASE_URL",
         hosts=("api.groq.com",),
+        default_model="gpt-oss",
         modules=("pydantic_ai", "groq"),
         requirement="pydantic-ai-slim[groq]",
     ),
@@ -117,6 +125,7 @@ _ALL = (
         key_variables=("MISTRAL_API_KEY",),
         base_url_variable="MISTRAL_BASE_URL",
         hosts=("api.mistral.ai",),
+        default_model="mistral",
         modules=("pydantic_ai", "mistralai"),
         requirement="pydantic-ai-slim[mistral]",
     ),
@@ -126,6 +135,7 @@ _ALL = (
         key_variables=("XAI_API_KEY",),
         base_url_variable="XAI_BASE_URL",
         hosts=("api.x.ai",),
+        default_model="grok",
         modules=("pydantic_ai", "xai_sdk"),
         requirement="pydantic-ai-slim[xai]",
     ),
@@ -142,7 +152,7 @@ _ALL = (
 )
 
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({item.name: item for item in _ALL})
-"""Every provider by name."""
+"""Every provider by name; the first with a key answers those who name no model."""
 
 
 def is_own_host(provider: str, host: str) -> bool:

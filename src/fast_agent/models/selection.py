@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from fast_agent.config.providers import PROVIDERS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -30,16 +32,13 @@ class Selection:
         text: The spec, as it was written.
         source: Who chose it.
         directory: Where relative files in the spec start; None forbids it to name files.
+        notice: One line people are to be told, or None.
     """
 
     text: str
-    source: Literal["flag", "card", "configuration", "environment", "fallback"]
+    source: Literal["flag", "card", "configuration", "environment", "key", "fallback"]
     directory: Path | None
-
-    @property
-    def notice(self) -> str | None:
-        """One line people are to be told, or None."""
-        return FALLBACK_NOTICE if self.source == "fallback" else None
+    notice: str | None = None
 
 
 def select_model(
@@ -52,6 +51,9 @@ def select_model(
 ) -> Selection:
     """Choose the model of an agent: `--model`, its card, the configuration, the environment.
 
+    Where none of these names one, the default model of the first provider the person has a key for
+    answers.
+
     Args:
         config: The agent, or None for no particular one.
         settings: The configuration.
@@ -60,7 +62,7 @@ def select_model(
         flag: What `--model` says, or None.
 
     Returns:
-        The model; `local` where nobody chose one.
+        The model; `local` where nobody chose one and no key is set.
     """
     if flag:
         return Selection(flag, "flag", cwd)
@@ -73,4 +75,27 @@ def select_model(
     named = environ.get(MODEL_VARIABLE, "").strip()
     if named:
         return Selection(named, "environment", cwd)
-    return Selection("local", "fallback", cwd)
+    return _unchosen(settings, environ, cwd)
+
+
+def _unchosen(settings: Settings, environ: Mapping[str, str], cwd: Path) -> Selection:
+    """Choose a model by the keys there are."""
+    from fast_agent.models.access import installed
+
+    notice = FALLBACK_NOTICE
+    for provider in PROVIDERS.values():
+        if provider.default_model is None:
+            continue
+        key = next((name for name in provider.key_variables if environ.get(name)), None)
+        if key is None and not settings.provider(provider.name).api_key:
+            continue
+        if not installed(provider.modules):
+            notice += (
+                f"; a key for {provider.label} is set, and `pip install '{provider.requirement}'`"
+                " is what is missing to use it"
+            )
+            continue
+        model, why = provider.default_model, key or provider.api_key_setting
+        said = f"`{model}` of {provider.label} answers, since `{why}` is set"
+        return Selection(model, "key", cwd, f"{said}; choose another with `--model`")
+    return Selection("local", "fallback", cwd, notice)

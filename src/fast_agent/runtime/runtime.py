@@ -429,7 +429,7 @@ class Runtime:
 
             spec = parse_model_spec(selection.text, self._settings.model_aliases)
             check_model_files(spec, selection.directory, config.grant)
-        if around.tape is None or selection.source not in {"environment", "fallback"}:
+        if around.tape is None or selection.source not in {"environment", "key", "fallback"}:
             return selection
         from fast_agent.runtime.tape import taped_selection
 
