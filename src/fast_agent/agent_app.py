@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast, overload
 
-from anyio import Lock
+from anyio import CancelScope, Lock
 
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.references import references
-from fast_agent.errors import ModelError, RunError
+from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection
 from fast_agent.models.selection import select_model
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.load_set import LoadSet
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
+
+T = TypeVar("T")
 
 
 class AgentApp:
@@ -189,6 +192,97 @@ class AgentApp:
             parent, agent, message, wanted=wanted, warn=self._notify, cast=cast
         )
         return turn.text
+
+    @overload
+    async def map(
+        self,
+        agent: str,
+        messages: Iterable[str | Message],
+        shape: None = None,
+        *,
+        concurrency: int = 10,
+    ) -> list[str]: ...
+    @overload
+    async def map(
+        self,
+        agent: str,
+        messages: Iterable[str | Message],
+        shape: type[T],
+        *,
+        concurrency: int = 10,
+    ) -> list[T]: ...
+    @overload
+    async def map(
+        self,
+        agent: str,
+        messages: Iterable[str | Message],
+        shape: JsonObject,
+        *,
+        concurrency: int = 10,
+    ) -> list[JsonValue]: ...
+    async def map(
+        self,
+        agent: str,
+        messages: Iterable[str | Message],
+        shape: type[T] | JsonObject | None = None,
+        *,
+        concurrency: int = 10,
+    ) -> list[str] | list[T] | list[JsonValue]:
+        """Send each message to an agent in a conversation of its own, several at a time.
+
+        Args:
+            agent: The agent.
+            messages: What to send.
+            shape: What each answer is to be a value of, as for `Agent.structured`; None gives their
+                texts.
+            concurrency: Most conversations at a time.
+
+        Returns:
+            The answers, in the order of the messages.
+
+        Raises:
+            ValueError: `concurrency` is less than 1.
+            FastAgentError: The first failure; the other conversations are cancelled then.
+        """
+        from anyio import create_task_group
+
+        if concurrency < 1:
+            raise ValueError("`concurrency` must be at least 1")
+        self._check_models(agent)
+        waiting = list(enumerate(messages))
+        waiting.reverse()
+        answers: list[object] = [None] * len(waiting)
+        failed: list[FastAgentError] = []
+
+        async def work() -> None:
+            while waiting:
+                index, message = waiting.pop()
+                try:
+                    answers[index] = await self._answer(agent, message, shape)
+                except FastAgentError as error:  # raised when the others have ended
+                    failed.append(error)
+                    group.cancel_scope.cancel()
+                    return
+
+        async with create_task_group() as group:
+            for _ in range(min(concurrency, len(waiting))):
+                group.start_soon(work)
+        if failed:
+            raise failed[0]
+        return cast("list[str]", answers)
+
+    async def _answer(
+        self, agent: str, message: str | Message, shape: type[T] | JsonObject | None
+    ) -> object:
+        conversation = self.cast()
+        try:
+            instance = conversation.agent(agent)
+            if shape is None:
+                return await instance.send(message)
+            return await instance.structured(message, cast("type[T]", shape))
+        finally:
+            with CancelScope(shield=True):
+                await conversation.aclose()
 
     async def choose_model(self, name: str, spec: str | None) -> None:
         """Have an agent ask another model from its next turn on.

@@ -10,14 +10,14 @@ from fast_agent.messages.message import Message
 from fast_agent.runtime.output import shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.conversation import Conversation
-    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.events import Event, Listener
     from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.memory import Memory
     from fast_agent.runtime.output import OutputShape
@@ -120,6 +120,73 @@ class Agent(Protocol):
             msg = f"agent `{self.name}` stopped before it gave a structured answer"
             raise RunError(msg, hint="raise `request_params.max_iterations`")
         return result.structured
+
+    async def stream(self, message: Message | str) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield its events as they happen, those of agents it starts among them.
+
+        Leaving the loop early cancels the turn: close the generator (`contextlib.aclosing`), or
+        leave that to the event loop.
+
+        Args:
+            message: The user's message.
+
+        Raises:
+            FastAgentError: The turn could not be finished; raised after its last event.
+        """
+        import asyncio
+        from collections import deque
+
+        from anyio import CancelScope
+
+        events: deque[Event] = deque()
+        more = asyncio.Event()
+
+        def hear(event: Event) -> None:
+            events.append(event)
+            more.set()
+
+        # A task of its own: a task group must not be left open while a generator waits.
+        turn = asyncio.ensure_future(self.generate(message, listener=hear))
+        turn.add_done_callback(lambda _: more.set())
+        try:
+            while events or not turn.done():
+                if not events:
+                    more.clear()
+                    await more.wait()
+                while events:
+                    yield events.popleft()
+            turn.result()
+        finally:
+            if not turn.done():
+                turn.cancel()
+                with CancelScope(shield=True):
+                    await asyncio.wait((turn,))
+
+    async def stream_text(self, message: Message | str) -> AsyncGenerator[str, None]:
+        """Run one turn and yield the text of its answers piece by piece.
+
+        What the agents it starts say is left out; a workflow's answer comes as one piece.
+
+        Args:
+            message: The user's message.
+
+        Raises:
+            FastAgentError: The turn could not be finished; raised after the last piece.
+        """
+        from contextlib import aclosing
+
+        from fast_agent.runtime.events import TextStreamed, TurnFinished
+
+        streamed = False
+        async with aclosing(self.stream(message)) as events:
+            async for event in events:
+                if event.origin.agent != self.name or event.origin.parent_call_id is not None:
+                    continue
+                if isinstance(event, TextStreamed):
+                    streamed = True
+                    yield event.text
+                elif isinstance(event, TurnFinished) and event.message and not streamed:
+                    yield event.message.text
 
     async def with_resource(self, text: str, server: str, uri: str) -> str:
         """Run one turn with a resource of a server beside the text; return the answer's text.
