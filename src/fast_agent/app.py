@@ -271,6 +271,7 @@ class FastAgent:
         model: str | None = None,
         receiver: str | None = None,
         shared: Iterable[str] = (),
+        reaching: Iterable[str] = (),
     ) -> dict[str, CardRoot]:
         """Read cards that are about to be loaded, so that one question covers all of a project.
 
@@ -285,6 +286,8 @@ class FastAgent:
             model: The model of every agent, over their cards.
             receiver: The agent that gets tools and servers; None is the default one.
             shared: Options that reach every agent, such as `--shell`.
+            reaching: Options that bring the receiver servers the program does not know yet:
+                `--stdio NAME`, `--url NAME`.
 
         Returns:
             What was read, by what it is known by.
@@ -309,8 +312,16 @@ class FastAgent:
             found=strange,
         )
         roots = {key(path): self._read[key(path)] for path in (*cards, *tools)}
+        servers = tuple(servers)
+        added = {spec.name: spec.as_option() for spec in self._extra_servers}
+        named = [added.get(name, f"--servers {name}") for name in servers]
         self.admission.expect(
-            roots, servers, tools=map(key, tools), receiver=receiver, shared=shared
+            roots,
+            servers,
+            tools=map(key, tools),
+            receiver=receiver,
+            shared=shared,
+            reaching=(*named, *reaching),
         )
         self._model = model or self._model
         return roots

@@ -455,3 +455,31 @@ def test_a_found_card_reaches_the_shell_of_the_person_only_once_approved(
     assert refused.code == 3
     assert "`--shell` reaches agent `ann`" in refused.err
     assert run(*plain, "--shell", "--trust").out == "hi\n"
+
+
+@pytest.mark.spec("TR-E1.5")
+@pytest.mark.parametrize("option", ["--stdio", "--url", "--servers"])
+def test_a_found_card_reaches_servers_of_the_person_only_once_approved(
+    run: Run, write_card: WriteCard, helper: Path, project: Path, option: str
+) -> None:
+    line = f"'{sys.executable}' -m helper 'the home'"
+    value = {"--stdio": line, "--url": "http://127.0.0.1:9/mcp", "--servers": "helper"}[option]
+    name = {"--stdio": "helper-2", "--url": "", "--servers": "helper"}[option]
+    write_card(CARD, "default: true", "model: passthrough")
+    write_card(".fast-agent/agent-cards/zoe.md", "model: passthrough")
+    asked = ("go", "-q", "-m", f"***CALL_TOOL {name}__who {{}}", option, value)
+    refused = run(*asked)
+    assert (refused.code, refused.out) == (3, "")
+    shown = option if option != "--url" else "--url 127-0-0-1"
+    assert f"use      `{shown}" in refused.err
+    assert "reaches agent `ann`" in refused.err
+    # Another agent is not reached, and answers.
+    assert "may not act yet" in run(*asked, "--agent", "zoe").err
+    assert run("go", "-q", "-m", "hi").out == "hi\n"
+    # At a terminal one question covers it.
+    screen, status, printed = at_terminal(project, "y", *asked)
+    assert screen.count("wants to act on this machine") == 1
+    if option == "--url":
+        assert "no MCP server answers" in screen
+    else:
+        assert (status, printed) == (0, "the project\n"), screen

@@ -58,6 +58,8 @@ class CardOptions:
                 servers=self.servers,
                 multi_card=self.multi_card,
                 model=self.model,
+                receiver=self.receiver(),
+                reaching=self.reaching(),
                 shared=("--shell",) if self.shell else (),
             )
         with faults.kept():
@@ -69,6 +71,14 @@ class CardOptions:
         with faults.kept():
             wanted.check_model(program, self.model)
         return program
+
+    def receiver(self) -> str | None:
+        """Return the agent that gets tools and servers; None is the default one."""
+        return None
+
+    def reaching(self) -> tuple[str, ...]:
+        """Return the options that bring the receiver servers, besides `--servers`."""
+        return ()
 
     def load(self, program: FastAgent) -> None:
         """Load the cards; a command that wants more of them says so here.

@@ -46,6 +46,10 @@ class Editing(CardOptions):
         else:
             self._serve(program, handover)
 
+    def receiver(self) -> str | None:
+        """Return the agent that is talked to first."""
+        return self.agent
+
     def load(self, program: FastAgent) -> None:
         """Load the cards, and see that there is somebody to talk to."""
         self.load_cards(program, receiver=self.agent)

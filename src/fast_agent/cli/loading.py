@@ -63,7 +63,9 @@ def expect_cards(
     servers: Sequence[str] = (),
     multi_card: bool = False,
     model: str | None = None,
+    receiver: str | None = None,
     shared: Sequence[str] = (),
+    reaching: Sequence[str] = (),
 ) -> None:
     """Read what a command is about to load, before the configuration beside it is decided about.
 
@@ -74,7 +76,9 @@ def expect_cards(
         servers: MCP servers that were named.
         multi_card: Whether a file may hold several cards.
         model: The model of every agent, or None.
+        receiver: The agent that gets tools and servers; None is the default one.
         shared: Options that reach every agent, such as `--shell`.
+        reaching: Options that bring the receiver servers: `--stdio NAME`, `--url NAME`.
     """
     found_agents, found_tools, found = found_cards(program, cards, tools)
     program.expect(
@@ -85,7 +89,9 @@ def expect_cards(
         found=found,
         optional=found,
         model=model,
+        receiver=receiver,
         shared=shared,
+        reaching=reaching,
     )
 
 

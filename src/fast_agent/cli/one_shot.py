@@ -102,6 +102,22 @@ class OneShot(CardOptions):
                 "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
             )
 
+    def receiver(self) -> str | None:
+        """Return the agent that is asked."""
+        return self.agent
+
+    def reaching(self) -> tuple[str, ...]:
+        """Return `--stdio` and `--url`, with the names their servers get."""
+        if not self.commands and not self.urls:
+            return ()
+        from fast_agent.mcp.server import derived_name
+
+        lines = [("--stdio", line) for line in self.commands if line.strip()]
+        return tuple(
+            f"{option} {derived_name(text)}"
+            for option, text in (*lines, *(("--url", url) for url in self.urls))
+        )
+
     def load(self, program: FastAgent) -> None:
         """Load the cards, for the agent that is asked, with the servers named by address."""
         added = self._add_servers(program)

@@ -167,6 +167,14 @@ class ServerSpec:
     is_moved: bool = field(default=False, compare=False, repr=False)
     brought_by: tuple[Literal["card", "server"], str] = field(default=("server", ""), compare=False)
 
+    def as_option(self) -> str:
+        """Return the option that names it, as approvals of what it reaches do: `--url docs`."""
+        target = self.target
+        if isinstance(target, HttpTarget):
+            return f"{self.declared or 'server'} {derived_name(target.url)}"
+        line = shlex.join((target.command, *target.args))
+        return f"{self.declared or 'server'} {derived_name(line)}"
+
     def check_start(self) -> None:
         """Ask, at this very moment, whether it may be started or connected to.
 

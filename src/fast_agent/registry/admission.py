@@ -92,6 +92,7 @@ class Admission:
         self._settings: dict[str, LeftOut] = {}
         self._servers: dict[str, LeftOut] = {}
         self._wanted_servers: frozenset[str] = frozenset()
+        self._reaching: tuple[str, ...] = ()
         self._files: dict[str, tuple[FileLoad, Grant, FileLoad]] = {}
         self._default: str | None = None
         self._may_ask = True
@@ -129,6 +130,7 @@ class Admission:
         tools: Iterable[str] = (),
         receiver: str | None = None,
         shared: Iterable[str] = (),
+        reaching: Iterable[str] = (),
     ) -> None:
         """Note what a run is about to load, so that one question covers all of a root.
 
@@ -138,9 +140,11 @@ class Admission:
             tools: Those of the roots whose agents become tools of the receiver.
             receiver: The agent that gets tools and servers; None is the default one.
             shared: Options that reach every agent, such as `--shell`.
+            reaching: Options that reach the receiver, such as `--servers docs`.
         """
         self._roots.update(roots)
         self._wanted_servers |= frozenset(servers)
+        self._reaching = tuple(dict.fromkeys((*self._reaching, *reaching)))
         self._tools |= frozenset(tools)
         self._receiver = receiver or self._receiver
         self._shared = tuple(dict.fromkeys((*self._shared, *shared)))
@@ -506,7 +510,7 @@ class Admission:
         given = self._given()
         cards = {card.config.name: card.config for card in self._given_cards()}
         receiver = self._receiver or self._usual_receiver(given)
-        options = tuple(f"--servers {name}" for name in sorted(self._wanted_servers))
+        options = self._reaching
         return replace(
             given,
             agents={**cards, **given.agents},
