@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from acp.schema import McpServerStdio
 from tests.acp.editor_world import Editor, started, work
 from tests.acp.raw_client import RawClient
 from tests.hostile.canary import canary_server
@@ -326,3 +327,47 @@ async def test_a_card_of_a_typed_address_waits_too(tmp_path: Path) -> None:
             assert editor.said().endswith("hello")
             assert f"`{canary.url}/ann.md` wants to act" in question(editor)
             assert [one.split()[1] for one in canary.heard] == ["/ann.md", "/page"]
+
+
+@pytest.mark.spec("TR-E1.5", "TR-Q4.2")
+async def test_servers_of_the_editor_reach_found_agents_once_that_is_allowed(
+    tmp_path: Path,
+) -> None:
+    project = work(tmp_path)
+    write(project, "lead.md", "default: true")
+    write(project, "kid.md", "tool_only: true")
+    given = tmp_path / "own.md"
+    given.write_text("---\nmodel: passthrough\n---\nHi.\n")
+    server = McpServerStdio(name="tiny", command=sys.executable, args=[str(TINY), "once"], env=[])
+    call = '***CALL_TOOL tiny__add {"a": 1, "b": 2}'
+    async with at_work(tmp_path, "--card", str(given), choose=None) as (there, editor):
+        alone = await there.open()
+        session = await there.open(mcp_servers=[server])
+        assert modes(alone) == {"own": "own", "lead": "lead"}
+        assert modes(session) == {"own": "own", "lead": "lead (needs approval)"}
+        # Without servers it is as free as before, and the given agent has them unasked.
+        await there.prompt(alone.session_id, "#lead hello")
+        await there.prompt(session.session_id, f"#own {call}")
+        assert editor.said() == "hello3"
+        assert editor.asked == []
+        await there.prompt(session.session_id, f"#lead {call}")
+        assert "error[FA801]: `lead` of " in editor.said()
+        assert "use      server `tiny` of the editor reaches agent `lead`" in question(editor)
+        assert "`kid`" not in question(editor)
+        editor.choose = "allow_always"
+        await there.prompt(session.session_id, f"#lead {call}")
+        assert editor.said().endswith("3")
+        other = await there.open(mcp_servers=[server])
+        assert modes(other) == {"own": "own", "lead": "lead"}
+        await there.prompt(other.session_id, f"#lead {call}")
+        assert editor.said().endswith("33")
+        assert len(editor.asked) == 2
+    async with at_work(tmp_path, choose=None) as (there, editor):
+        session = await there.open(mcp_servers=[server])
+        await there.prompt(session.session_id, call)
+        assert (editor.said(), editor.asked) == ("3", [])
+        another = McpServerStdio(name="other", command="true", args=[], env=[])
+        session = await there.open(mcp_servers=[server, another])
+        await there.prompt(session.session_id, call)
+        assert "server `other` of the editor" in question(editor)
+        assert "server `tiny`" not in question(editor)

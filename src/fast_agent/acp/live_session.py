@@ -195,6 +195,7 @@ class LiveSession:
         before = self._desk.app.version
         try:
             await self._desk.refresh()
+            await self._approval.apply(self._desk.app)
         except FastAgentError as error:
             self.note(f"the agents stay as they were: {error.message}")
         if self._desk.app.version != before:
@@ -298,6 +299,7 @@ class LiveSession:
             # It may act now, or not in the place of another one: both are seen in the modes.
             self._changed()
         await self._desk.refresh()
+        await self._approval.apply(self._desk.app)
         self._tell_of_agents()
         return True
 

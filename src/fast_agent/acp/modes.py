@@ -59,8 +59,8 @@ def names(app: AgentApp, waiting: Waiting) -> list[str]:
 def _described(key: str, app: AgentApp, waiting: Waiting) -> Iterator[JsonObject]:
     able = app.agent_names()
     for name in names(app, waiting):
-        is_able = name in able
-        config = app.load_set.cards[name].config if is_able else waiting[name]
+        is_able = name in able and name not in waiting
+        config = waiting[name] if name in waiting else app.load_set.cards[name].config
         described: dict[str, JsonValue] = {key: name, "name": name}
         if not is_able:
             described["name"] = f"{name} ({_MARK})"

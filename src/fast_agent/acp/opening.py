@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fast_agent.acp.client_side import ClientSide
     from fast_agent.acp.live_session import LiveSession
+    from fast_agent.acp.project_approval import ProjectApproval
     from fast_agent.acp.remembered import RememberedPermissions
     from fast_agent.acp.updates import Updates
     from fast_agent.agent_app import AgentApp
@@ -132,10 +133,11 @@ class SessionOpening:
             if session is not None and wanted.replay:
                 for update in replayed(session.state, wanted.cwd):
                     updates.send(update)
-            async with self._agents(wanted, session_id, updates, note) as app:
-                desk = self._desk(app, wanted, session, updates, note)
+            servers = tuple(spec.name for spec in wanted.servers)
+            approval = ProjectApproval(wanted.peer, session_id, self.program, self.asking, servers)
+            async with self._agents(wanted, session_id, updates, approval, note) as app:
+                desk = self._desk(app, wanted, session, updates, approval, note)
                 agree = None if session is None else self._agree(wanted, session)
-                approval = ProjectApproval(wanted.peer, session_id, self.program, self.asking)
                 opened = LiveSession(
                     session_id,
                     wanted.cwd,
@@ -192,6 +194,7 @@ class SessionOpening:
         wanted: SessionRequest,
         session_id: str,
         updates: Updates,
+        approval: ProjectApproval,
         note: Callable[[str], None],
     ) -> AbstractAsyncContextManager[AgentApp]:
         from fast_agent.acp.files import ClientFiles
@@ -218,6 +221,7 @@ class SessionOpening:
                 place_server=partial(self.program.place_server, workspace=cwd),
                 servers=(*given.servers, *wanted.servers),
                 granted=tuple(spec.name for spec in wanted.servers),
+                barred=approval.barred,
                 kit=kit,
                 permission=permission,
             )
@@ -239,6 +243,7 @@ class SessionOpening:
         wanted: SessionRequest,
         session: Session | None,
         updates: Updates,
+        approval: ProjectApproval,
         note: Callable[[str], None],
     ) -> Desk:
         from fast_agent.acp.modes import names
@@ -248,7 +253,7 @@ class SessionOpening:
         return Desk(
             self.program,
             app,
-            agent=last if last in names(app, self.program.admission.waiting) else self.agent,
+            agent=last if last in names(app, approval.waiting()) else self.agent,
             sessions=None if self.store is None else self.store(),
             session=session,
             watch=self.watch,
@@ -256,6 +261,7 @@ class SessionOpening:
             notify=note,
             workspace=wanted.cwd,
             journal_of=_journal_of,
+            waiting=approval.waiting,
         )
 
     def _end(self, session: Session, *, used: bool) -> None:

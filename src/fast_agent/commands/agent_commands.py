@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 async def _agents(arguments: Arguments, desk: Desk) -> CommandResult:
     del arguments
     cards = desk.app.load_set.cards
-    lines = [(name, _about(cards[name])) for name in desk.app.agent_names()]
+    able = (name for name in desk.app.agent_names() if name not in desk.waiting)
+    lines = [(name, _about(cards[name])) for name in able]
     lines += [(name, f"{one.type}; needs approval") for name, one in desk.waiting.items()]
     return CommandResult(
         text=listed(

@@ -44,6 +44,7 @@ class Desk:
         workspace: Where relative paths start; None is the program's own directory.
         journal_of: Gives where the turns of a session are written; None is the session's own
             journal.
+        waiting: Gives the agents that wait for an approval; None takes those left out.
 
     Attributes:
         agent: The agent that is talked to.
@@ -68,6 +69,7 @@ class Desk:
         notify: Callable[[str], None] = log.warning,
         workspace: Path | None = None,
         journal_of: Callable[[Session], Journal] | None = None,
+        waiting: Callable[[], Mapping[str, AgentConfig]] | None = None,
     ) -> None:
         self.program = program
         self.app = app
@@ -79,6 +81,7 @@ class Desk:
         self._listener = listener
         self._human = human
         self._journal_of = journal_of
+        self._waiting = waiting
         self.agent = self._default() if agent is None else agent
         if self.agent not in app and self.agent not in self.waiting:
             raise RunError(f"there is no agent `{self.agent}`", hint="`/agents` lists them")
@@ -91,8 +94,8 @@ class Desk:
 
     @property
     def waiting(self) -> Mapping[str, AgentConfig]:
-        """The agents that were found and are left out until a person approves them."""
-        return self.program.admission.waiting
+        """The agents that were found and wait until a person approves them."""
+        return self.program.admission.waiting if self._waiting is None else self._waiting()
 
     @property
     def sessions(self) -> SessionStore:

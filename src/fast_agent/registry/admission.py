@@ -217,6 +217,22 @@ class Admission:
         """Work out what was found so far, without deciding about it."""
         return tuple([self._describe(path) for path in self._paths()])
 
+    def sets_with(self, servers: tuple[str, ...]) -> tuple[FoundSet, ...]:
+        """Work out the found sets as they act in a session to which an editor gives servers.
+
+        Args:
+            servers: Their names; they reach all but cards from addresses.
+        """
+        from fast_agent.trust.survey import survey
+
+        found: list[FoundSet] = []
+        for path, known in self._sets.items():
+            if not known.is_remote:
+                parts = self._surveyed(path)
+                given = replace(parts.given, editor_servers=servers)
+                found.append(survey(replace(parts, given=given)))
+        return tuple(found)
+
     def left_out_in(self, path: Path) -> tuple[str, ...]:
         """Name the agents of a file or directory that are left out."""
         real = path.resolve()

@@ -9,24 +9,26 @@ from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.load_set import LoadSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from fast_agent.cards.card import Card
 
 
-def with_granted(load_set: LoadSet, servers: Sequence[str]) -> LoadSet:
+def with_granted(load_set: LoadSet, servers: Sequence[str], barred: Container[str] = ()) -> LoadSet:
     """Give every agent a person can talk to, whose type uses servers, some more of them.
 
     Args:
         load_set: The cards.
         servers: The names of the servers.
+        barred: The names of agents that get none.
 
     Returns:
         The cards with them; the same set where there are none.
     """
     if not servers:
         return load_set
-    return LoadSet.of([_granted(card, servers) for card in load_set.cards.values()])
+    cards = load_set.cards.items()
+    return LoadSet.of([one if name in barred else _granted(one, servers) for name, one in cards])
 
 
 def _granted(card: Card, servers: Sequence[str]) -> Card:

@@ -103,7 +103,9 @@ class Runtime:
             transcript=around.transcript,
             redact=around.redact,
         )
-        load_set = with_granted(load_set, around.granted)
+        # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
+        self._granted = around.granted if scope is None else ()
+        load_set = self._with_granted(load_set, around)
         self._settings = settings
         self._surroundings = around
         self._chosen: dict[str, str] = {}
@@ -275,7 +277,7 @@ class Runtime:
         Raises:
             FastAgentError: A card cannot be run; everything is as it was.
         """
-        load_set = with_granted(load_set, self._surroundings.granted)
+        load_set = self._with_granted(load_set, self._surroundings)
         before, known, casts = self._edition, load_set.cards, tuple(self._casts)
         undo = self._belongings.renew_loader()
         gone = [name for name in before.load_set.cards if name not in known]
@@ -304,6 +306,13 @@ class Runtime:
         if self._former and self._pool is not None and not self._waits:
             self._waits = True
             self._pool.start_soon(self._wait_for_former)
+
+    def _with_granted(self, load_set: LoadSet, around: Surroundings) -> LoadSet:
+        if not self._granted:
+            return load_set
+        return with_granted(
+            load_set, self._granted, () if around.barred is None else around.barred()
+        )
 
     def _renew_settings(self, settings: Settings | None) -> tuple[Callable[[], None], Workshop]:
         """Use another configuration; returns what takes it back, and what agents are made with."""

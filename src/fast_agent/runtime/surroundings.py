@@ -15,7 +15,7 @@ from fast_agent.runtime.child_history import NOTHING_WANTED
 from fast_agent.runtime.ids import numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory
     from fast_agent.mcp.sampling import SamplingApproval
@@ -74,6 +74,8 @@ class Surroundings:
         permission: Who is asked before commands and files of the person are touched; None where
             only the calls that cards mark are asked about, by way of the person.
         granted: Names of servers that agents a person can talk to have besides their cards' own.
+        barred: Names the agents that do not get them, as found ones do not before a person allowed
+            it; None bars none.
         platform: The machine, as instructions speak of it; empty for this one.
         python: The version of Python, as instructions speak of it; empty for this one.
         redact: Hides secrets in the errors of tools; None hides none.
@@ -103,6 +105,7 @@ class Surroundings:
     kit: Kit | None = field(default=None, repr=False)
     permission: Permission | None = field(default=None, repr=False)
     granted: tuple[str, ...] = ()
+    barred: Callable[[], Container[str]] | None = field(default=None, repr=False)
     platform: str = ""
     python: str = ""
     redact: Callable[[str], str] | None = field(default=None, repr=False)

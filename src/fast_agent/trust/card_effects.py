@@ -162,6 +162,9 @@ class CardEffects:
                 subject = f"`{option}` reaches agent `{config.name}`"
                 files = self.prose() if option == _SHELL else {}
                 yield site.effect("use", subject, ("name",), files=files)
+            for name in () if config.tool_only else given.editor_servers:
+                subject = f"server `{name}` of the editor reaches agent `{config.name}`"
+                yield site.effect("use", subject, ("name",), files=self.prose())
         if config.name in self.context.tool_cards:
             receiver = given.agents.get(given.receiver or "")
             if receiver is not None and has_tools(receiver, self.context):
@@ -196,6 +199,7 @@ def card_effects(card: Card, context: Context) -> tuple[Effect, ...]:
         and "${" not in document.yaml.text
         and (document.body is None or "{{" not in document.body)
         and not given.shared
+        and not given.editor_servers
         and card.config.name not in given.options
         and card.config.name not in context.tool_cards
     )

@@ -82,6 +82,7 @@ class Given:
         agents: The given agents by name, those built in too.
         options: Options that reach single agents, such as `--servers docs`, by agent.
         shared: Options that reach every agent, such as `--shell`.
+        editor_servers: The names of servers that an editor gives the agents of a session.
         default_model: The model of cards that name none.
         receiver: The agent that tool cards are offered to; None where there is none.
     """
@@ -93,6 +94,7 @@ class Given:
     agents: Mapping[str, AgentConfig] = field(default_factory=_no_agents)
     options: Mapping[str, tuple[str, ...]] = field(default_factory=_no_options)
     shared: tuple[str, ...] = ()
+    editor_servers: tuple[str, ...] = ()
     receiver: str | None = None
     default_model: str = "local"
 
