@@ -132,6 +132,7 @@ class FastAgent:
             decide=self.admission.decide_layers,
             home_is_own=self.gate.fault is None,
         )
+        settings = self.admission.bounded(settings)
         if settings.default_model or settings.model_aliases:
             from fast_agent.models.check import check_settings
 
@@ -322,6 +323,7 @@ class FastAgent:
             receiver=receiver,
             shared=shared,
             reaching=(*named, *reaching),
+            model=model,
         )
         self._model = model or self._model
         return roots

@@ -10,6 +10,7 @@ import pytest
 from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
+from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import CardError, ConfigError, LimitError, TrustError
 from fast_agent.trust.gate import TrustOptions
 
@@ -366,3 +367,169 @@ async def test_no_such_bound_holds_for_what_a_person_allowed(world: World, way: 
         world.load(program)
     async with program.run() as app:
         await app.row.send(_calls(60))
+
+
+@pytest.mark.spec("TR-G3.4")
+@pytest.mark.parametrize(
+    ("kind", "fields", "kept", "wanted"),
+    [
+        ("agent", "human_input: true", (False, None, None, 3), (True, None, None, 3)),
+        (
+            "agent",
+            "request_params: {max_iterations: 500}",
+            (False, None, None, 3),
+            (False, 500, None, 3),
+        ),
+        (
+            "agent",
+            "request_params: {usageLimits: {maxRequests: 900, maxToolCalls: 2}}",
+            (False, None, UsageLimits(max_tool_calls=2), 3),
+            (False, None, UsageLimits(max_requests=900, max_tool_calls=2), 3),
+        ),
+        (
+            "evaluator_optimizer",
+            "generator: kid\nevaluator: kid\nmax_refinements: 50",
+            (False, None, None, 3),
+            (False, None, None, 50),
+        ),
+    ],
+)
+async def test_a_card_that_weakens_a_bound_loads_with_the_stricter_value(
+    world: World, kind: str, fields: str, kept: tuple[object, ...], wanted: tuple[object, ...]
+) -> None:
+    world.home.mkdir(mode=0o700)
+    (world.home / "fastagent.config.yaml").write_text(
+        "default_model: passthrough\nrequest_params: {usage_limits: {max_requests: 10}}\n"
+    )
+    world.write("kid.md", "---\nmodel: passthrough\n---\nHi.\n")
+    world.write("ann.md", f"---\ntype: {kind}\ndefault: true\n{fields}\n---\nHi.\n")
+
+    def bounds(program: FastAgent) -> tuple[object, ...]:
+        world.load(program)
+        program.admission.require(None)
+        one = program.load_set.cards["ann"].config
+        params = one.request_params or RequestParams()
+        return one.human_input, params.max_iterations, params.usage_limits, one.max_refinements
+
+    assert bounds(world.program) == kept
+    (line,) = world.program.admission.lines()
+    assert line.startswith("`ann`: ")
+    assert line.endswith("is not approved; the stricter value holds")
+    world.approve()
+    approved = world.new_program()
+    assert bounds(approved) == wanted
+    assert list(approved.admission.lines()) == []
+
+
+OWN = """
+shell: {timeout_seconds: 30}
+request_params: {max_iterations: 20, usage_limits: {max_requests: 10, max_tool_calls: 5}}
+"""
+LOOSE = """
+shell: {timeout_seconds: 31, max_output_bytes: 2048}
+sessions: {disk_seconds: 60}
+request_params: {usage_limits: {max_requests: 11, max_tool_calls: 4}}
+"""
+
+
+@pytest.mark.spec("TR-G3.4")
+async def test_of_a_configuration_the_stricter_value_holds(world: World) -> None:
+    world.home.mkdir(mode=0o700)
+    (world.home / "fastagent.config.yaml").write_text(OWN)
+    world.write("ann.md", "---\nmodel: passthrough\n---\nHi.\n")
+    config = world.directory / "fastagent.config.yaml"
+    config.write_text(LOOSE)
+
+    def bounds(program: FastAgent) -> tuple[object, ...]:
+        world.load(program)
+        one, limits = program.settings, program.settings.request_params.usage_limits
+        assert limits is not None
+        return (
+            one.shell.timeout_seconds,
+            one.shell.max_output_bytes,
+            one.sessions.disk_seconds,
+            one.request_params.max_iterations,
+            limits.max_requests,
+            limits.max_tool_calls,
+        )
+
+    assert bounds(world.program) == (30, 2048, None, 20, 10, 4)
+    lines = list(world.program.admission.lines())
+    assert len(lines) == 3
+    assert "setting `shell`: shell.timeout_seconds: 30 → 31 (fastagent.config.yaml:2)" in lines[0]
+    (found,) = world.program.admission.found_sets()
+    world.program.gate.approvals.approve(found)
+    assert bounds(world.new_program()) == (31, 2048, 60, 20, 11, 4), "what was not named stays"
+    config.write_text("default_model: passthrough\n")
+    assert bounds(world.new_program()) == (30, None, None, 20, 10, 5), "nor by leaving it out"
+    none = FastAgent(
+        cwd=world.directory, environ=world.environ, trust=TrustOptions(without_found=True)
+    )
+    assert bounds(none) == (30, None, None, 20, 10, 5)
+
+
+@pytest.mark.spec("TR-G3.4")
+async def test_a_stricter_value_of_a_weaker_file_of_the_project_holds(world: World) -> None:
+    world.write("ann.md", "---\nmodel: passthrough\n---\nHi.\n")
+    (world.directory / "fastagent.config.yaml").write_text("shell: {timeout_seconds: 5}\n")
+    secrets = world.directory / "fastagent.secrets.yaml"
+    secrets.write_text("shell: {timeout_seconds: 900, variables: [DB_PASS]}\n")
+    secrets.chmod(0o600)
+    world.load()
+    shell = world.program.settings.shell
+    assert (shell.timeout_seconds, shell.variables) == (5, ())
+
+
+@pytest.mark.spec("TR-G3.4")
+async def test_of_a_server_that_may_start_the_stricter_bound_holds(world: World) -> None:
+    world.home.mkdir(mode=0o700)
+    (world.home / "fastagent.config.yaml").write_text("trust: {commands: [touch x]}\n")
+    (world.directory / "fastagent.config.yaml").write_text(
+        "mcp: {servers: {t: {command: touch, args: [x], call_timeout_seconds: 9999, "
+        "sampling: {max_answers: 99}}}}\n"
+    )
+    world.write("ann.md", "---\nmodel: passthrough\nservers: [t]\n---\nHi.\n")
+    world.load()
+    world.program.admission.require(None)
+    server = world.program.settings.mcp.servers["t"]
+    assert (server.call_timeout_seconds, server.sampling_limit) == (None, None)
+    assert len(list(world.program.admission.lines())) == 2
+
+
+@pytest.mark.spec("TR-G3.3")
+async def test_cards_that_would_use_a_model_nobody_approved_are_left_out(
+    world: World, tmp_path: Path
+) -> None:
+    private = tmp_path / "private"
+    private.write_text("x")
+    config = world.directory / "fastagent.config.yaml"
+    config.write_text(
+        f"default_model: 'playback?file={private}'\n"
+        f"model_aliases: {{fast: 'local?path={private}', plain: passthrough, faster: fast}}\n"
+        f"request_params: {{extra_body: {{spy: true}}}}\n"
+    )
+    world.write("unsaid.md", "---\ndefault: true\n---\nHi.\n")
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "fast.md").write_text("---\nmodel: fast\n---\nHi.\n")
+    (given / "faster.md").write_text("---\nmodel: 'faster?temperature=0'\n---\nHi.\n")
+    world.write("plain.md", "---\nmodel: passthrough\n---\nHi.\n")
+    world.write("cloud.md", "---\nmodel: openai.gpt-5\n---\nHi.\n")
+    world.write("line.md", "---\ntype: chain\nsequence: [plain]\n---\n")
+    environ = {**world.environ, "OPENAI_API_KEY": "x"}
+    program = FastAgent(cwd=world.directory, environ=environ, trust=TrustOptions())
+    program.load(cards=[FOUND, given], found=[FOUND])
+    left_out = {name: one.line for name, one in program.admission.left_out.items()}
+    assert left_out == {
+        "unsaid": "`unsaid` is left out: it uses setting `default_model`",
+        "fast": "`fast` is left out: it uses setting `model_aliases`",
+        "faster": "`faster` is left out: it uses setting `model_aliases`",
+        "cloud": "`cloud` is left out: it uses setting `request_params`",
+    }
+    assert sorted(program.load_set.cards) == ["line", "plain"]
+    with pytest.raises(TrustError, match="`fast` of"):
+        program.admission.require("fast")
+    named = FastAgent(cwd=world.directory, environ=environ, trust=TrustOptions())
+    named.expect(cards=[FOUND], found=[FOUND], model="passthrough")
+    named.load(cards=[FOUND], found=[FOUND])
+    assert named.admission.left_out == {}, "`--model` goes before all of it"

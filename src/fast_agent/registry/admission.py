@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.card_load import CardLoad
@@ -11,6 +12,7 @@ from fast_agent.cards.load import with_variables
 from fast_agent.cards.load_set import default_card
 from fast_agent.cards.references import referred_names
 from fast_agent.config.load import FoundPart
+from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.trust_rules import CHANGED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import FileLoad
-    from fast_agent.config.layer import FileLayer, Keys
+    from fast_agent.config.layer import FileLayer
+    from fast_agent.config.settings import Settings
     from fast_agent.errors import TrustError
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.trust.context import Given
@@ -83,10 +86,12 @@ class Admission:
         self._provider_of = provider_of
         self._given = given
         self._shared: tuple[str, ...] = ()
+        self._model: str | None = None
         self._tools: frozenset[str] = frozenset()
         self._receiver: str | None = None
         self._roots: dict[str, CardRoot] = {}
         self._layers: dict[Path, list[FileLayer]] = {}
+        self._hides_home = False
         self._sets: dict[Path, FoundSet] = {}
         self._grants: dict[Path, Grant] = {}
         self._settings: dict[str, LeftOut] = {}
@@ -114,6 +119,14 @@ class Admission:
         """Yield a line for each part that is left out, and for what `--trust` lets act."""
         for one in (*self._settings.values(), *self._servers.values(), *self.left_out.values()):
             yield one.line
+        for path in self._sets:
+            for holder, effects in self._eased(path).items():
+                if holder.kind != "card" or holder.name not in self.left_out:
+                    for effect in effects:
+                        yield (
+                            f"{holder}: {effect.subject} ({effect.place}) is not approved; "
+                            "the stricter value holds"
+                        )
         if self._sets and self._gate.policy.everything:
             from fast_agent.trust.question import by_trust
 
@@ -131,6 +144,7 @@ class Admission:
         receiver: str | None = None,
         shared: Iterable[str] = (),
         reaching: Iterable[str] = (),
+        model: str | None = None,
     ) -> None:
         """Note what a run is about to load, so that one question covers all of a root.
 
@@ -141,6 +155,7 @@ class Admission:
             receiver: The agent that gets tools and servers; None is the default one.
             shared: Options that reach every agent, such as `--shell`.
             reaching: Options that reach the receiver, such as `--servers docs`.
+            model: The model of every agent, over their cards.
         """
         self._roots.update(roots)
         self._wanted_servers |= frozenset(servers)
@@ -148,6 +163,7 @@ class Admission:
         self._tools |= frozenset(tools)
         self._receiver = receiver or self._receiver
         self._shared = tuple(dict.fromkeys((*self._shared, *shared)))
+        self._model = model or self._model
 
     def decide_layers(self, layers: Sequence[FileLayer]) -> Mapping[str, FoundPart]:
         """Decide about configuration files nobody named, with the cards beside them."""
@@ -156,12 +172,28 @@ class Admission:
             if layer.root is not None and not self._gate.owns(layer.root):
                 strange.setdefault(layer.root, []).append(layer)
         options = self._gate.options
+        self._hides_home = bool(strange)
         self._layers = {} if options.without_found else strange
         if not options.passive and not options.without_found:
             self._decide(may_ask=self._may_ask)
         return {
             layer.path: self._part(layer, root) for root, own in strange.items() for layer in own
         }
+
+    def bounded(self, settings: Settings) -> Settings:
+        """Return a configuration in which no found file undoes a bound of the person's own."""
+        if not self._hides_home or self._gate.options.passive:
+            return settings
+        from fast_agent.trust.easing import with_bounds_of
+
+        eased = {
+            effect.subject.partition(":")[0]
+            for path in self._layers
+            for effect in self._sets[path].effects
+            if (effect.kind, effect.holder.kind) == ("ease", "setting")
+            and self._grants[path].allows(effect)
+        }
+        return with_bounds_of(self._given().settings, settings, eased)
 
     def admit(self, roots: Mapping[str, CardRoot], *, again: bool = False) -> dict[str, CardLoad]:
         """Return what roots give the registry.
@@ -338,13 +370,23 @@ class Admission:
         return tuple(dict.fromkeys((*self._layers, *roots)))
 
     def _closed(self, root: Path) -> dict[Holder, tuple[Effect, ...]]:
-        """Group the effects of a set that are not allowed by what brings them."""
+        """Group the effects of a set that are not allowed by what brings them.
+
+        What would only weaken a bound is not among them: the stricter value holds instead.
+        """
+        return self._not_allowed(root, ease=False)
+
+    def _eased(self, root: Path) -> dict[Holder, tuple[Effect, ...]]:
+        """Group the weaker bounds of a set that are not allowed by what brings them."""
+        return self._not_allowed(root, ease=True)
+
+    def _not_allowed(self, root: Path, *, ease: bool) -> dict[Holder, tuple[Effect, ...]]:
         found, grant = self._sets[root], self._grants[root]
-        closed: dict[Holder, tuple[Effect, ...]] = {}
+        closed: dict[Holder, list[Effect]] = {}
         for effect in found.effects:
-            if not grant.allows(effect):
-                closed[effect.holder] = (*closed.get(effect.holder, ()), effect)
-        return closed
+            if (effect.kind == "ease") is ease and not grant.allows(effect):
+                closed.setdefault(effect.holder, []).append(effect)
+        return {holder: tuple(effects) for holder, effects in closed.items()}
 
     def _is_needed(self, effect: Effect) -> bool:
         if effect.holder.kind != "server":
@@ -373,7 +415,12 @@ class Admission:
             return FoundPart(Grant(root), {}, tuple((key,) for key in keys))
         if options.passive:
             return FoundPart(Grant(root), VariableNames(self._environ))
-        left_out = [_keys_of(holder) for holder in self._closed(root)]
+        from fast_agent.trust.easing import dropped
+
+        left_out = [keys for one in self._closed(root) for keys in dropped(one, value)]
+        place = (layer.directory / PurePath(layer.source.path).name).resolve()
+        for effects in self._eased(root).values():
+            left_out += [one.keys for one in effects if root / one.path == place]
         if self._gate.is_strange(self._sets[root]) and isinstance(value, dict):
             left_out = [(key,) for key in value]
         return FoundPart(self._grants[root], self._environ, tuple(filter(None, left_out)))
@@ -398,6 +445,16 @@ class Admission:
         if not any(card.config.name in closed for card in file.cards):
             opened = with_variables(file, self._environ, multi_card=root.multi_card)
         cards = [replace(one, config=replace(one.config, grant=grant)) for one in opened.cards]
+        eased = {
+            one.name: own for one, own in self._eased(grant.root).items() if one.kind == "card"
+        }
+        if eased:
+            from fast_agent.trust.easing import without_easing
+
+            cards = [
+                replace(one, config=without_easing(one.config, eased.get(one.config.name, ())))
+                for one in cards
+            ]
         admitted = replace(opened, cards=tuple(cards))
         self._files[path] = (file, grant, admitted)
         return admitted
@@ -451,11 +508,30 @@ class Admission:
         for name in config.servers:
             if name in self._servers:
                 return self._servers[name]
-        if not self._settings:
+        return self._unusable_setting(config) if self._settings else None
+
+    def _unusable_setting(self, config: AgentConfig) -> LeftOut | None:
+        """Return a setting that an agent would use and that is left out."""
+        from fast_agent.cards.fields import FIELDS_OF
+        from fast_agent.trust.config_effects import names_found_alias
+
+        settings = self._settings
+        has_shell = config.shell or "--shell" in self._shared
+        if has_shell and "shell" in settings:
+            return settings["shell"]
+        if "model" not in FIELDS_OF[config.type]:
             return None
+        text = self._model or config.model
+        if text is None and "default_model" in settings:
+            return settings["default_model"]
+        layers = tuple(chain.from_iterable(self._layers.values()))
+        if "model_aliases" in settings and names_found_alias(text or "", layers, self._given()):
+            return settings["model_aliases"]
         provider = self._provider_of(config)
-        for path, one in self._settings.items():
-            if path.partition(".")[0] == provider:
+        asks_one = provider in PROVIDERS
+        for path, one in settings.items():
+            section = path.partition(".")[0]
+            if section == provider or (asks_one and section == "request_params"):
                 return one
         return None
 
@@ -566,13 +642,6 @@ def _acts(effects: Sequence[Effect]) -> str:
     if first.refusal is not None:
         return f"{first.refusal} ({first.place})"
     return f"it would {first.kind} {first.subject}{more} ({first.place}), which is not approved"
-
-
-def _keys_of(holder: Holder) -> Keys:
-    """Return the setting that a holder is."""
-    if holder.kind == "server":
-        return ("mcp", "servers", holder.name)
-    return tuple(holder.name.split(".")) if holder.kind == "setting" else ()
 
 
 def _refuse_new(left_out: Mapping[str, LeftOut], loads: Mapping[str, CardLoad]) -> None:

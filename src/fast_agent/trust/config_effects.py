@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fast_agent.config.layer import FileLayer
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.trust.context import Context
+    from fast_agent.trust.context import Context, Given
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.site import Keys
 
@@ -67,6 +67,28 @@ def model_aliases(layers: Sequence[FileLayer]) -> dict[str, str]:
         own = as_object(as_object(layer.document.value).get("model_aliases"))
         aliases.update({name: spec for name, spec in own.items() if isinstance(spec, str)})
     return aliases
+
+
+def names_found_alias(text: str, layers: Sequence[FileLayer], given: Given) -> bool:
+    """Return whether a model spec goes through an alias of a set's configuration.
+
+    Args:
+        text: The spec.
+        layers: The files of the configuration.
+        given: What the person gave, with their own aliases.
+    """
+    found = model_aliases(layers)
+    aliases = {**given.settings.model_aliases, **found}
+    seen: set[str] = set()
+    while True:
+        head = text.partition("?")[0].strip()
+        name = head if head in aliases else head.rpartition(".")[0]
+        if name in found:
+            return True
+        if name not in aliases or name in seen:
+            return False
+        seen.add(name)
+        text = aliases[name]
 
 
 def base_urls(layers: Sequence[FileLayer]) -> dict[str, str]:

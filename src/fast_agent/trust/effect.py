@@ -75,6 +75,8 @@ class Effect:
             a write, a use, a provider's key for another host.
         notes: Lines for people below it, such as what a launcher downloads.
         refusal: Why nobody can approve it; None where somebody can.
+        keys: The value that asks for it, in its file.
+        instead: Of `ease`, the value that holds where it is not approved.
     """
 
     kind: EffectKind
@@ -86,6 +88,8 @@ class Effect:
     terms: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
     refusal: str | None = field(default=None, compare=False)
+    keys: tuple[str | int, ...] = field(default=(), compare=False)
+    instead: object = field(default=None, compare=False)
 
     @property
     def place(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path, PurePath
 from types import MappingProxyType
@@ -103,6 +103,7 @@ class Site:
             terms,
             notes,
             refusal,
+            keys,
         )
 
     def program(
@@ -359,7 +360,8 @@ class Site:
             new: The value the set wants.
             keys: The value that asks for it.
         """
-        return self.effect("ease", f"{setting}: {_said(old)} → {_said(new)}", keys)
+        effect = self.effect("ease", f"{setting}: {_said(old)} → {_said(new)}", keys)
+        return replace(effect, instead=old)
 
     def _at(self, directory: Path) -> Site:
         """Return this part with another start of relative paths."""
