@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from fast_agent.errors import FastAgentError
+from fast_agent.errors import FastAgentError, TrustError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Faults:
     """Gathers errors: `with Faults() as faults:`, and each step in `with faults.kept():`.
 
-    At the end of the block a single error is raised as it is; several are reported together, and
-    the command ends with status 1.
+    At the end of the block a single error is raised as it is, and so is the last one where all are
+    refusals of a project; others are reported together, and the command ends with status 1.
     """
 
     def __init__(self) -> None:
@@ -37,8 +37,9 @@ class Faults:
         """Tell what was gathered; wrong usage found later does not hide it."""
         if not self._errors or not (error is None or isinstance(error, click.UsageError)):
             return
-        if len(self._errors) == 1:
-            raise self._errors[0]
+        # A project that may not act may be refused in several steps; each says the same.
+        if len(self._errors) == 1 or all(isinstance(one, TrustError) for one in self._errors):
+            raise self._errors[-1]
         from fast_agent.cli.report import report_errors
 
         report_errors(self._errors)

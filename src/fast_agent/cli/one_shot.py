@@ -217,6 +217,7 @@ class OneShot(CardOptions):
                 notify=progress.note,
                 tape=tape,
                 journal=None if session is None else session.journal,
+                partial_set=self.agent is not None,
             ) as app:
                 agent = app[receiver(app, session, self.agent)]
                 if earlier:

@@ -31,10 +31,12 @@ def check_servers(program: FastAgent, wanted: Sequence[str]) -> None:
     """See that the configuration defines every server named by `--servers`.
 
     Raises:
+        TrustError: One of them may not act.
         ConfigError: It does not.
     """
     for name in _named(wanted):
         if name not in program.server_names:
+            program.admission.check_server(name)
             near = closest(name, program.server_names)
             raise ConfigError(
                 f"--servers names `{name}`, which the configuration does not define",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import ServerSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.text.json_value import JsonValue
+
+
+_SERVERS: Final[Keys] = ("mcp", "servers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ def load_settings(
         problems.extend(reader.problems)
         layers.append(layer)
     overrides = read_overrides(SETTINGS, environ, cwd, tree)
-    tree = _merged(tree, overrides.tree)
+    # A server of a file and of variables is left out as a whole if the part of the file is.
+    gone = [keys for part in decided.values() for keys in part.left_out if keys[:-1] == _SERVERS]
+    tree = _merged(tree, cast("Tree", _without(overrides.tree, gone)))
     problems.extend(overrides.problems)
     if overrides.layer.variables:
         layers.append(overrides.layer)

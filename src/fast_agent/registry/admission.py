@@ -300,6 +300,16 @@ class Admission:
         if one is not None:
             raise self.refused(one, name)
 
+    def check_server(self, name: str) -> None:
+        """Check that a server a person named may act.
+
+        Raises:
+            TrustError: It is left out.
+        """
+        one = self._servers.get(name)
+        if one is not None:
+            raise self.refused(one, None)
+
     def require_some(self, names: Iterable[str]) -> None:
         """Check that anything is left to be served.
 

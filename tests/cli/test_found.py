@@ -1,0 +1,281 @@
+"""Projects that were found: what counts as found, what they never decide, and what goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+from tests.cli.test_trust import at_terminal
+from tests.hostile.canary import CANARY, canary_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.card_writer import WriteCard
+    from tests.cli.conftest import Ran
+    from tests.hostile.canary import Canary
+
+    Run: TypeAlias = Callable[..., Ran]
+
+CARDS = ".fast-agent/agent-cards"
+SAY = ("go", "-q", "-m", "hi")
+PLAIN = "model: passthrough"
+
+
+@pytest.fixture(autouse=True)
+def strange_project(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing says that the project is the person's own."""
+    home = tmp_path / "strangers"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("FAST_AGENT_HOME", str(home / ".fast-agent"))
+    (home / ".fast-agent").mkdir(mode=0o700)
+
+
+@pytest.fixture(name="home")
+def _home() -> Path:
+    return Path(os.environ["FAST_AGENT_HOME"])
+
+
+@pytest.fixture(name="canary")
+def _canary() -> Iterator[Canary]:
+    with canary_server() as canary:
+        yield canary
+
+
+def config(project: Path, text: str) -> Path:
+    path = project / "fastagent.config.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.spec("TR-F1.2")
+@pytest.mark.parametrize("side", ["command", "args"])
+def test_a_value_made_of_several_is_found_if_any_part_is(
+    run: Run, write_card: WriteCard, project: Path, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    mark = project.parent / "pwned"
+    parts = {"command": "touch", "args": json.dumps([str(mark)])}
+    given = next(name for name in parts if name != side)
+    write_card(f"{CARDS}/ann.md", PLAIN, "servers: [evil]")
+    config(project, f"mcp: {{servers: {{evil: {{{side}: {parts[side]}}}}}}}\n")
+    monkeypatch.setenv(f"MCP__SERVERS__EVIL__{given.upper()}", parts[given])
+    refused = run(*SAY)
+    assert (refused.code, refused.out) == (3, "")
+    assert not mark.exists()
+
+
+@pytest.mark.spec("TR-F1.3")
+def test_a_configuration_beside_given_cards_is_found_whatever_names_it(
+    run: Run, write_card: WriteCard, project: Path, home: Path
+) -> None:
+    mark = project.parent / "pwned"
+    card = write_card("given.md", PLAIN, "servers: [evil]")
+    server = f"mcp: {{servers: {{evil: {{command: touch, args: ['{mark}']}}}}}}\n"
+    beside = config(project, server)
+    for more in ((), ("--servers", "evil")):
+        refused = run(*SAY, "--card", card, *more)
+        assert (refused.code, refused.out) == (3, "")
+        assert "fastagent.config.yaml:1" in refused.err
+        assert not mark.exists()
+    run(*SAY, "--card", card, "--config-path", beside)
+    assert mark.exists()
+    mark.unlink()
+    beside.rename(home / "fastagent.config.yaml")
+    run(*SAY, "--card", card)
+    assert mark.exists()
+
+
+@pytest.mark.spec("TR-F2.4")
+@pytest.mark.parametrize("where", ["answer", "history", "skill", "message file"])
+def test_commands_are_read_only_from_what_a_person_types(
+    spawn: Run, write_card: WriteCard, project: Path, where: str
+) -> None:
+    mark = project / "written.json"
+    line = f"/save_history {mark}"
+    fields = [PLAIN]
+    if where == "history":
+        (project / "said.md").write_text(f"---USER\n{line}\n---ASSISTANT\n{line}\n")
+        fields.append("messages: [said.md]")
+    card = write_card("ann.md", *fields, body=line if where == "skill" else "Be brief.")
+    told = project / "told.txt"
+    told.write_text(f"hi\n{line}\n")
+    more = ("--prompt-file", str(told)) if where == "message file" else ("-m", f"say {line}")
+    done = spawn("go", "-q", "--card", str(card), *more)
+    assert done.code in {0, 2}, done.err
+    assert not mark.exists()
+
+
+@pytest.mark.spec("TR-F4.3")
+def test_no_env_file_is_read(run: Run, write_card: WriteCard, project: Path) -> None:
+    for name in (".env", ".env.local"):
+        (project / name).write_text(f"FAST_AGENT_MODEL=passthrough\nSECRET={CANARY}\n")
+        (project / CARDS).mkdir(parents=True, exist_ok=True)
+        (project / CARDS / name).write_text(f"FAST_AGENT_MODEL=passthrough\nSECRET={CANARY}\n")
+    card = write_card("ann.md", PLAIN, body="Say ${SECRET}.")
+    done = run("go", "-q", "--card", card, "-m", "hi")
+    assert CANARY not in done.out + done.err
+    assert "passthrough" not in run("go", "-m", "hi", "--quiet").out
+
+
+@pytest.mark.spec("TR-E3.1")
+def test_a_reference_in_a_schema_is_never_fetched(
+    run: Run, write_card: WriteCard, canary: Canary
+) -> None:
+    schema = f"{{type: object, properties: {{a: {{$ref: '{canary.url}/schema.json'}}}}}}"
+    card = write_card("ann.md", PLAIN, f"tool_input_schema: {schema}")
+    lead = write_card("lead.md", PLAIN, "agents: [ann]", "default: true")
+    for command in (("check",), ("go", "-q", "-m", '***CALL_TOOL agent__ann {"a": 1}')):
+        run(*command, *(("--card",) if command[0] == "go" else ()), card.parent)
+    run("go", "-q", "--card", lead, "--card", card, "-m", "hi")
+    assert canary.heard == []
+
+
+@pytest.mark.spec("TR-G1.3")
+def test_no_value_of_a_project_has_a_part_in_asking(
+    run: Run, write_card: WriteCard, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    monkeypatch.setenv("TRUST", "yes")
+    for text in (
+        "human_input: false\n",
+        "permissions: {allow: ['*']}\n",
+        "shell: {variables: ['*']}\n",
+        "request_params: {max_iterations: 5}\n",
+    ):
+        config(project, text)
+        refused = run(*SAY)
+        assert refused.code in {1, 3}, refused.err
+        assert refused.out == ""
+
+
+@pytest.mark.spec("TR-G3.5")
+def test_nothing_else_answers_in_the_place_of_an_agent_that_is_left_out(
+    run: Run, write_card: WriteCard
+) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true", "default: true")
+    write_card(f"{CARDS}/bob.md", PLAIN)
+    for more in ((), ("--agent", "ann")):
+        refused = run(*SAY, *more)
+        assert (refused.code, refused.out) == (3, "")
+        assert "`ann` of" in refused.err
+    assert run(*SAY, "--agent", "bob").out == "hi\n"
+
+
+@pytest.mark.spec("TR-G4.4")
+def test_no_found_loads_nothing_that_was_found(
+    run: Run, write_card: WriteCard, project: Path
+) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    config(project, "default_model: passthrough\nmodel_aliases: {mine: passthrough}\n")
+    given = write_card("given.md", PLAIN)
+    assert run(*SAY, "--no-found", "--card", given).out == "hi\n"
+    refused = run(*SAY, "--no-found", "--agent", "ann")
+    assert refused.code != 0
+    assert "FA801" not in refused.err
+    assert run(*SAY, "--no-found", "--card", given, "--model", "mine").code == 1
+
+
+@pytest.mark.spec("TR-G6.2")
+def test_a_found_connection_carries_no_netrc_and_no_cookies(
+    run: Run, write_card: WriteCard, home: Path, canary: Canary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = home.parent / ".netrc"
+    netrc.write_text(f"machine 127.0.0.1 login me password {CANARY}\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    canary.answers["/one"] = f"{canary.url}/two"  # a redirect that sets a cookie
+    write_card(
+        f"{CARDS}/ann.md", PLAIN, body=f"{{{{url:{canary.url}/one}}}} {{{{url:{canary.url}/two}}}}"
+    )
+    assert run(*SAY, "--trust").code == 0
+    heard = "".join(canary.heard).lower()
+    assert "get /two" in heard
+    for name in ("authorization", "cookie", CANARY):
+        assert name not in heard
+
+
+@pytest.mark.spec("TR-G9.3")
+def test_what_was_revoked_does_not_act_any_more(
+    run: Run, write_card: WriteCard, project: Path
+) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    call = ("go", "-q", "-m", '***CALL_TOOL execute {"command": "echo ran"}')
+    assert run("trust", "--yes").code == 0
+    assert "ran" in run(*call).out
+    assert run("trust", "--revoke", str(project)).code == 0
+    assert run(*call).code == 3
+
+
+@pytest.mark.spec("TR-A6.2")
+def test_after_a_no_later_starts_say_one_line(write_card: WriteCard, project: Path) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    write_card(f"{CARDS}/bob.md", PLAIN)
+    screen, status, _ = at_terminal(project, "n", *SAY, "--agent", "ann")
+    assert "wants to act on this machine" in screen
+    assert status == 3
+    screen, status, printed = at_terminal(project, None, *SAY, "--agent", "bob")
+    assert screen.strip() == (
+        "`ann` is left out: it would run any command the model chooses"
+        f" ({CARDS}/ann.md:3), which is not approved"
+    )
+    assert (status, printed) == (0, "hi\n")
+
+
+@pytest.mark.spec("TR-Q5.1")
+def test_serve_does_not_offer_what_is_left_out(run: Run, spawn: Run, write_card: WriteCard) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    write_card(f"{CARDS}/bob.md", PLAIN, "default: true")
+    hello = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                   "clientInfo": {"name": "t", "version": "1"}},
+    }  # fmt: skip
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    lines = "".join(f"{json.dumps(one)}\n" for one in (hello, ready, listing))
+    done = spawn("serve", "--transport", "stdio", "--no-session", stdin=lines)
+    assert done.code == 0, done.err
+    assert '"bob"' in done.out
+    assert '"ann"' not in done.out
+    assert "`ann`" in done.err
+    (write_card(f"{CARDS}/bob.md", PLAIN)).unlink()
+    nothing = spawn("serve", "--transport", "stdio", "--no-session", stdin=lines)
+    assert (nothing.code, nothing.out) == (3, "")
+
+
+@pytest.mark.spec("TR-C3.2")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "approvals: {all: true}\n",
+        "permissions: {always: true}\n",
+        "serve: {token: x}\n",
+        "serve: {allow_load: ['/']}\n",
+        "serve: {allow_origin: ['*']}\n",
+        "redaction: false\n",
+        "sanitizer: false\n",
+        "home: /tmp\n",
+    ],
+)
+def test_a_project_sets_none_of_what_guards_the_person(
+    run: Run, write_card: WriteCard, project: Path, text: str
+) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN)
+    config(project, text)
+    refused = run(*SAY)
+    assert (refused.code, refused.out) == (1, "")
+    assert "fastagent.config.yaml" in refused.err
+
+
+@pytest.mark.spec("TR-M2.1", "TR-M2.2")
+def test_a_card_named_on_the_command_line_is_approved_by_that(
+    run: Run, write_card: WriteCard
+) -> None:
+    card = write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    call = ("go", "-q", "-m", '***CALL_TOOL execute {"command": "echo ran"}')
+    assert "error[FA801]" in run(*call).err
+    assert "ran" in run(*call, "--card", card).out
