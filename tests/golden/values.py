@@ -141,7 +141,15 @@ def trimmed(value: Any) -> Any:
 
 
 def found_at(value: Any, path: str) -> Any:
-    """Return the part of a message at a path of keys and indices; None where there is none."""
+    """Return the part of a message at a path of keys and indices; None where there is none.
+
+    Of several paths, separated by `|`, the first that leads somewhere counts.
+    """
+    found = (_at(value, one) for one in path.split("|"))
+    return next((one for one in found if one is not None), None)
+
+
+def _at(value: Any, path: str) -> Any:
     for part in path.split("."):
         if isinstance(value, dict):
             value = cast("dict[str, Any]", value).get(part)

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp.client import Client
 from tests.own_home import own_home
+from tests.serve.in_process import client_of
 from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import mcp_types as types
+    from mcp.client import Client
 
     from fast_agent.serve.agent_server import AgentServer
 
@@ -67,7 +68,7 @@ class AgentWorld:
 async def connected(
     server: AgentServer, mode: str = "legacy", **more: Any
 ) -> AsyncGenerator[Client]:
-    async with Client(server.sdk, mode=mode, **more) as client:
+    async with client_of(server, mode=mode, **more) as client:
         yield client
 
 

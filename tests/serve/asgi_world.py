@@ -25,7 +25,12 @@ HELLO: dict[str, Any] = {
     "clientInfo": {"name": "test", "version": "1"},
 }
 PROGRESS = {"progressToken": 1}
-"""An entry of `_meta` that makes a request one for the SDK."""
+"""An entry of `_meta` that makes the answer to a call a stream."""
+MODERN = "2026-07-28"
+META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 
 
 class Reply(NamedTuple):
@@ -46,9 +51,14 @@ class Reply(NamedTuple):
 class AsgiWorld:
     """A client of the application."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, address: str = "127.0.0.1") -> None:
         self._app = app
+        self._address = address
         self.headers: dict[str, str] = {}
+
+    def other(self, address: str) -> AsgiWorld:
+        """Another client of the same application."""
+        return AsgiWorld(self._app, address)
 
     async def send(
         self,
@@ -73,16 +83,39 @@ class AsgiWorld:
         await self.send("notifications/initialized", request_id=None)
         return reply
 
-    async def ask(
-        self, verb: str, body: bytes = b"", *, more: Mapping[str, str] | None = None
+    async def modern(
+        self,
+        method: str,
+        name: str = "",
+        params: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> Reply:
-        async with self.stream(verb, body, more=more) as stream:
+        """Send a request of the newest protocol."""
+        headers = {"mcp-protocol-version": MODERN, "mcp-method": method, "mcp-name": name}
+        return await self.send(
+            method, {**(params or {}), "_meta": {**META, **(meta or {})}}, more=headers
+        )
+
+    async def ask(
+        self,
+        verb: str,
+        body: bytes = b"",
+        *,
+        more: Mapping[str, str] | None = None,
+        path: str = "/mcp",
+    ) -> Reply:
+        async with self.stream(verb, body, more=more, path=path) as stream:
             await stream.ended.wait()
             return stream.reply
 
     @asynccontextmanager
     async def stream(
-        self, verb: str, body: bytes = b"", *, more: Mapping[str, str] | None = None
+        self,
+        verb: str,
+        body: bytes = b"",
+        *,
+        more: Mapping[str, str] | None = None,
+        path: str = "/mcp",
     ) -> AsyncGenerator[Stream]:
         """Send a request and leave at the end of the block."""
         headers = {
@@ -97,13 +130,13 @@ class AsgiWorld:
             "type": "http",
             "http_version": "1.1",
             "method": verb,
-            "path": "/mcp",
-            "raw_path": b"/mcp",
+            "path": path,
+            "raw_path": path.encode(),
             "root_path": "",
             "scheme": "http",
             "query_string": b"",
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-            "client": ("127.0.0.1", 1),
+            "client": (self._address, 1),
             "server": ("127.0.0.1", PORT),
         }
         async with anyio.create_task_group() as tasks:
@@ -145,6 +178,13 @@ class Stream:
             if not message.get("more_body"):
                 self.ended.set()
         self._more.set()
+
+    async def started(self) -> None:
+        """Wait until the head of the answer has come."""
+        with anyio.fail_after(60):
+            while not self._status:
+                self._more = anyio.Event()
+                await self._more.wait()
 
     async def until(self, text: bytes) -> None:
         """Wait until a text has come."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
-from tests.serve.agent_world import AgentWorld, connected, text_of, told, until
+from tests.serve.agent_world import AgentWorld, connected, text_of, until
 
 from fast_agent.serve import agent_exchange
 
@@ -27,6 +26,9 @@ def world(tmp_path: Path) -> AgentWorld:
     world.card("ann", human_input="true")
     world.card("bob", human_input="true")
     return world
+
+
+BLUE = {"action": "accept", "content": {"text": "blue"}}
 
 
 async def never(context: object, params: Any) -> Any:
@@ -80,15 +82,22 @@ async def test_a_call_whose_client_never_answers_ends(
             await step(client, request_state=first.request_state)
 
 
-@pytest.mark.spec("SERVE-7")
-async def test_only_so_many_calls_wait(world: AgentWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_exchange, "MOST_WAITING", 2)
+@pytest.mark.spec("SERVE-7", "TR-N2.3")
+async def test_abandoned_questions_give_way_to_new_ones(
+    world: AgentWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_exchange, "MAX_WAITING", 2)
     async with (
         world.serving(scope="connection") as server,
         connected(server, MODERN, elicitation_callback=never) as client,
     ):
-        for _ in range(2):
-            assert (await step(client)).request_state is not None
-        with anyio.fail_after(60):
-            third = await told(client, "ann", QUESTION)
-        assert "no person to ask" in text_of(third)
+        first, second, third = [await step(client) for _ in range(3)]
+        assert None not in {one.request_state for one in (first, second, third)}
+        await until(lambda: server.scopes.in_use == 2)
+        with pytest.raises(MCPError, match="none that this server waits for"):
+            await step(client, request_state=first.request_state)
+        for one in (second, third):
+            answers = dict.fromkeys(one.input_requests or {}, BLUE)
+            state = one.request_state
+            answered = await step(client, request_state=state, input_responses=answers)
+            assert text_of(answered) == "blue"

@@ -62,7 +62,7 @@ async def test_every_agent_is_a_tool_unless_it_is_only_one(world: AgentWorld, er
 async def test_an_answer_is_text_and_structured(world: AgentWorld, era: str) -> None:
     world.card("ann")
     world.card("talk", type="chain", sequence="[ann]")
-    async with world.serving() as server, connected(server, era) as client:
+    async with world.serving(scope="shared") as server, connected(server, era) as client:
         answer = await told(client, "talk", "hello")
         assert text_of(answer) == "hello"
         assert answer.structured_content is not None

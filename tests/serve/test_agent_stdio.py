@@ -179,16 +179,19 @@ def test_wrong_use_is_said_before_anything_runs(directory: Path) -> None:
 
 
 @pytest.mark.spec("SERVE-6")
-def test_a_request_id_that_is_used_again_names_the_call_that_runs(tmp_path: Path) -> None:
+def test_an_id_of_a_call_that_runs_is_refused(tmp_path: Path) -> None:
     cards = tmp_path / "cards"
     cards.mkdir()
     for name, seconds in (("short", 0.3), ("long", 600)):
         (cards / f"{name}.md").write_text(f"---\nmodel: slow?seconds={seconds}\n---\nWait.\n")
     with StdioClient(tmp_path, "--no-session", "--instance-scope", "connection") as client:
         client.open()
-        for agent in ("short", "long"):
-            client.write(line("tools/call", call(agent, agent), 77).strip())
-        assert client.answer(77)["result"]["content"][0]["text"] == "short"
+        for agent in ("long", "short"):
+            client.write(line("tools/call", call(agent, agent, progressToken=agent), 77).strip())
+        came = [client.read() for _ in range(2)]
+        (refused,) = [one["error"]["message"] for one in came if "error" in one]
+        (begun,) = [one["params"]["progressToken"] for one in came if "params" in one]
+        assert (refused, begun) == ("a request with this id is running", "long")
         client.tell("notifications/cancelled", requestId=77)
         wait_until(lambda: len(heard(client, "long_history")) == 2)
         assert heard(client, "long_history") == ["long", "[cancelled before an answer]"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from anyio import to_thread
-from mcp.client import Client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from tests.serve.in_process import client_of
 from tests.whole_file import write_whole
 
 from fast_agent.resources.catalog import Catalog
@@ -23,6 +23,8 @@ from fast_agent.serve.resource_server import ResourceServer
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from mcp.client import Client
 
     from fast_agent.text.json_value import JsonObject
 
@@ -58,7 +60,7 @@ async def test_a_handshake_client_hears_and_is_forgotten(
         told.append(type(message).__name__)
 
     server = ResourceServer(service)
-    async with Client(server.sdk, mode="legacy", message_handler=on_message) as client:
+    async with client_of(server, mode="legacy", message_handler=on_message) as client:
         await client.list_resources()
         with pytest.warns(MCPDeprecationWarning):
             await client.subscribe_resource(ONE)  # pyright: ignore[reportDeprecated]
@@ -74,7 +76,7 @@ async def test_a_handshake_client_hears_and_is_forgotten(
 
 async def test_a_modern_client_listens_and_leaves(service: ResourceService, tmp_path: Path) -> None:
     server = ResourceServer(service)
-    async with Client(server.sdk) as client:
+    async with client_of(server) as client:
         assert client.protocol_version == "2026-07-28"
         async with client.listen(resource_subscriptions=[ONE]) as events:
             assert service.following.watching
@@ -89,9 +91,9 @@ async def test_a_modern_client_listens_and_leaves(service: ResourceService, tmp_
 async def test_streams_are_capped(
     service: ResourceService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resource_server, "MOST_STREAMS", 2)
+    monkeypatch.setattr(resource_server, "MAX_STREAMS", 2)
     async with (
-        Client(ResourceServer(service).sdk) as client,
+        client_of(ResourceServer(service)) as client,
         client.listen(resources_list_changed=True),
         client.listen(resources_list_changed=True),
     ):
@@ -104,7 +106,7 @@ async def test_streams_are_capped(
 async def test_streams_end_when_the_server_does(service: ResourceService) -> None:
     server = ResourceServer(service)
     async with (
-        Client(server.sdk) as client,
+        client_of(server) as client,
         client.listen(resources_list_changed=True) as events,
     ):
         server.end_streams()
@@ -131,8 +133,8 @@ async def test_slow_work_does_not_hold_up_others(service: ResourceService) -> No
 
     server = ResourceServer(made)
     async with (
-        Client(server.sdk) as one,
-        Client(server.sdk) as other,
+        client_of(server) as one,
+        client_of(server) as other,
         anyio.create_task_group() as group,
     ):
         group.start_soon(call, one)
@@ -157,7 +159,7 @@ async def test_a_bug_is_told_without_its_details(
 
     monkeypatch.setattr(service.catalog, "read", broken)
     with caplog.at_level(logging.ERROR):
-        async with Client(ResourceServer(service).sdk, mode=mode) as client:
+        async with client_of(ResourceServer(service), mode=mode) as client:
             with pytest.raises(MCPError) as caught:
                 await client.read_resource(ONE)
     assert (caught.value.code, caught.value.message) == (-32603, "internal error")

@@ -1,4 +1,5 @@
-"""The stdio edge and the SDK edge give the same answers to the same requests."""
+"""The two edges over stdio give the same answers to the same requests: that of resources alone,
+which starts without an event loop, and that of agents."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp.shared.memory import create_client_server_memory_streams
-from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from tests.serve.in_process import client_of
 
 from fast_agent.resources.roots import ResourceRoots
 from fast_agent.resources.stdio import StdioServer
+from fast_agent.rpc.lines import Lines
+from fast_agent.serve.agent_stdio import StdioEdge
 from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
@@ -73,34 +74,30 @@ def over_stdio(service: ResourceService, lines: Sequence[bytes]) -> list[dict[st
         return [json.loads(line) for line in told.read_bytes().splitlines()]
 
 
-def over_sdk(service: ResourceService, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give messages to the SDK edge in memory, and everything it sends back; each request is
+def over_edge(service: ResourceService, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give messages to the edge of agents, and everything it writes back; each request is
     answered before the next is sent."""
     told: list[dict[str, Any]] = []
 
     async def run() -> None:
-        server = ResourceServer(service).sdk
-        async with create_client_server_memory_streams() as (client, streams):
-            read, write = client
-            async with anyio.create_task_group() as group:
-                group.start_soon(server.run, *streams, server.create_initialization_options())
-                for message in messages:
-                    await write.send(
-                        SessionMessage(jsonrpc_message_adapter.validate_python(message))
-                    )
-                    while "id" in message:
-                        with anyio.fail_after(60):
-                            item = await read.receive()
-                        assert isinstance(item, SessionMessage)
-                        data = item.message.model_dump(
-                            mode="json", by_alias=True, exclude_unset=True
-                        )
+        there, here = os.pipe(), os.pipe()
+        lines = Lines(1 << 30)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(StdioEdge(there[0], here[1]).serve, ResourceServer(service))
+            for message in messages:
+                os.write(there[1], json.dumps(message).encode() + b"\n")
+                answered = "id" not in message
+                while not answered:
+                    with anyio.fail_after(60):
+                        await anyio.wait_readable(here[0])
+                    for line in lines.feed(os.read(here[0], 1 << 16)):
+                        data = json.loads(line or b"")
                         told.append(data)
-                        if data.get("id") == message["id"] or data.get("method", "").endswith(
-                            "acknowledged"
-                        ):
-                            break
-                await write.aclose()
+                        acknowledged = data.get("method", "").endswith("acknowledged")
+                        answered = answered or acknowledged or data.get("id") == message["id"]
+            os.close(there[1])
+        for descriptor in (there[0], *here):
+            os.close(descriptor)
 
     anyio.run(run)
     return told
@@ -193,7 +190,7 @@ def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
 
 def compare(service: ResourceService, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     mine = over_stdio(service, encoded(messages))
-    same(mine, over_sdk(service, messages))
+    same(mine, over_edge(service, messages))
     return mine
 
 
@@ -297,7 +294,7 @@ def test_streams(service: ResourceService) -> None:
     ]
     messages = requests(*asked, hello=False)
     mine = over_stdio(service, encoded(messages))
-    theirs = over_sdk(service, messages)
+    theirs = over_edge(service, messages)
     assert [one.get("method") for one in mine[:2]] == [
         "notifications/subscriptions/acknowledged"
     ] * 2
@@ -354,7 +351,7 @@ async def test_an_sdk_client_reads_the_same(tmp_path: Path, mode: Any) -> None:
         command=sys.executable, args=["-c", code, *command[2:], *roots]
     )
     async with (
-        Client(ResourceServer(service).sdk, mode=mode) as sdk,
+        client_of(ResourceServer(service), mode=mode) as sdk,
         Client(stdio_client(parameters), mode=mode) as stdio,
     ):
         assert sdk.protocol_version == stdio.protocol_version

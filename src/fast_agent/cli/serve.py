@@ -48,9 +48,9 @@ from fast_agent.cli import options
     "--instance-scope",
     "scope",
     type=click.Choice(["shared", "connection", "request"]),
-    default="shared",
+    default="connection",
     show_default=True,
-    help="Who shares a conversation: all clients, the requests of one connection, or nobody.",
+    help="Who shares a conversation: the requests of one connection, all clients, or nobody.",
 )
 @options.WATCH
 @click.option("--reload", is_flag=True, help="Offer a tool that reads changed cards again.")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.resources.era import HANDSHAKE_VERSIONS, MODERN_VERSIONS
-from fast_agent.resources.problem import UNSUPPORTED_VERSION, RequestRefused, bad_params
+from fast_agent.resources.problem import UNSUPPORTED_VERSION, RequestRefused, bad_params, shown
 from fast_agent.rpc.message import INVALID_REQUEST, METHOD_NOT_FOUND
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def admit(session: Session, method: str, params: JsonObject) -> None:
             )
         if method in MODERN_ONLY:
             raise unknown_method(method)
+        if method == "initialize" and session.protocol is not None:
+            raise RequestRefused(INVALID_REQUEST, "the session is initialized already")
         return
     if method == "initialize":
         asked = params.get("protocolVersion")
@@ -93,6 +95,10 @@ def negotiate(params: JsonObject) -> str:
     for key in ("capabilities", "clientInfo"):
         if not isinstance(params.get(key), Mapping):
             raise bad_params(f"`{key}` is missing or no object")
+    capabilities = cast("JsonObject", params["capabilities"])
+    for key, value in capabilities.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise bad_params(f"`capabilities.{shown(key)}` is no object")
     client = cast("JsonObject", params["clientInfo"])
     for key in ("name", "version"):
         if not isinstance(client.get(key), str):
@@ -102,8 +108,6 @@ def negotiate(params: JsonObject) -> str:
 
 def unknown_method(method: str) -> RequestRefused:
     """Refuse a method that is not served."""
-    from fast_agent.resources.problem import shown
-
     return RequestRefused(METHOD_NOT_FOUND, f"there is no method `{shown(method)}`")
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES: Final = 4 << 20
 """Maximum size of a message; an edge whose messages carry pictures allows more."""
 
+_BLANKS: Final = b" \t\r\n"
+"""What JSON takes for white space."""
+
 CHUNK_BYTES: Final = 1 << 16
 """How much is read at once."""
 
@@ -43,7 +46,7 @@ class Lines:
         self._parts, self._size = [], 0
         if size > self.max_bytes:
             yield None
-        elif line := (parts[0] if len(parts) == 1 else b"".join(parts)).strip():
+        elif line := (parts[0] if len(parts) == 1 else b"".join(parts)).strip(_BLANKS):
             yield line
 
     @property

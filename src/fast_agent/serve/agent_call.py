@@ -111,22 +111,3 @@ def _hiding(report: Report, redact: Callable[[str], str]) -> Report:
         await report(steps, redact(message))
 
     return told
-
-
-class Begun:
-    """A call that has its conversation.
-
-    Args:
-        call: The call.
-        session_id: The session it belongs to; None where its connection is that.
-
-    Attributes:
-        left: Whether its client has left.
-    """
-
-    __slots__ = ("call", "left", "session_id")
-
-    def __init__(self, call: AgentCall, session_id: str | None) -> None:
-        self.call = call
-        self.session_id = session_id
-        self.left = False

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-import mcp_types as types
-from mcp.shared.exceptions import MCPError, NoBackChannelError
-from mcp.shared.message import ServerMessageMetadata
-from pydantic import BaseModel, ValidationError
-
+from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.human import HumanAnswer, asker
 
 if TYPE_CHECKING:
-    from mcp.server.session import ServerSession
+    import mcp_types as types
 
-    from fast_agent.text.json_value import JsonObject
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import HumanRequest
-
-_Result = TypeVar("_Result", bound=BaseModel)
 
 log = logging.getLogger(__name__)
 
+Ask: TypeAlias = Callable[[str, "JsonObject"], Awaitable["JsonObject"]]
+"""Sends a request of the server to its client, in whatever way the protocol has; raises
+`RemoteError` if the client answers with an error, or cannot answer."""
+
+_ACTIONS = frozenset({"accept", "decline", "cancel"})
 _WORDS: JsonObject = {
     "type": "object",
     "properties": {"text": {"type": "string", "title": "Answer"}},
@@ -29,90 +29,88 @@ _WORDS: JsonObject = {
 }
 
 
-class Ask(Protocol):
-    """Sends a request of the server's to its client, in whatever way the protocol has."""
-
-    async def __call__(self, request: types.ServerRequest, result: type[_Result]) -> _Result:
-        """Ask and wait for the answer.
-
-        Raises:
-            MCPError: The client answered with an error, or cannot be asked.
-        """
-        ...
-
-
 class ServedClient:
     """The person behind a client, and the model it offers.
 
     Args:
         ask: Asks the client.
-        can: What it declared.
+        can: The capabilities it declared.
     """
 
-    def __init__(self, ask: Ask, can: types.ClientCapabilities) -> None:
+    def __init__(self, ask: Ask, can: JsonObject) -> None:
         self._ask = ask
-        self._can = can
+        self._elicitation = _declared(can, "elicitation")
+        self._sampling = _declared(can, "sampling")
 
     @classmethod
-    def of(cls, ask: Ask, can: types.ClientCapabilities | None) -> ServedClient | None:
-        """Make one for a client that can be asked anything; None for any other."""
-        if can is None or (can.elicitation is None and can.sampling is None):
+    def of(cls, ask: Ask, can: JsonValue) -> ServedClient | None:
+        """Return one for a client that can be asked anything; None for any other."""
+        if not isinstance(can, Mapping):
             return None
-        return cls(ask, can)
+        client = cls(ask, can)
+        return None if client._elicitation is None and client._sampling is None else client
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Ask the person; a client that cannot show the question answers `cancel`."""
-        elicitation = self._can.elicitation
-        if elicitation is None:
+        if self._elicitation is None:
             return HumanAnswer(action="cancel")
-        params: types.ElicitRequestFormParams | types.ElicitRequestURLParams
+        question = _question(request)
+        params: JsonObject
         if request.url is not None:
-            if elicitation.url is None:
+            if self._elicitation.get("url") is None:
                 return HumanAnswer(action="cancel")
-            params = types.ElicitRequestURLParams(
-                message=_question(request), url=request.url, elicitation_id=str(id(request))
-            )
+            params = {
+                "mode": "url",
+                "message": question,
+                "url": request.url,
+                "elicitationId": str(id(request)),
+            }
         else:
             form = _WORDS if request.schema is None else request.schema
-            params = types.ElicitRequestFormParams(
-                message=_question(request), requested_schema=dict(form)
-            )
+            params = {"mode": "form", "message": question, "requestedSchema": form}
         try:
-            answer = await self._ask(types.ElicitRequest(params=params), types.ElicitResult)
-        except (MCPError, NoBackChannelError, ValidationError) as error:
-            log.warning("the client could not be asked: %s", error)
+            answer = await self._ask("elicitation/create", params)
+        except RemoteError as error:
+            log.warning("the client could not be asked: %s", error.message)
             return HumanAnswer(action="cancel")
-        content = dict(answer.content) if answer.content is not None else None
-        return HumanAnswer(action=answer.action, content=content)
+        action, content = answer.get("action"), answer.get("content")
+        if action not in _ACTIONS or not (content is None or isinstance(content, Mapping)):
+            log.warning("the client's answer to a question is malformed")
+            return HumanAnswer(action="cancel")
+        return HumanAnswer(
+            action=cast("Literal['accept', 'decline', 'cancel']", action),
+            content=None if content is None else dict(content),
+        )
 
     def offers_model(self, params: types.CreateMessageRequestParams) -> bool:
         """Whether its model can answer a sampling request."""
-        sampling = self._can.sampling
-        return sampling is not None and (not params.tools or sampling.tools is not None)
+        if self._sampling is None:
+            return False
+        return not params.tools or self._sampling.get("tools") is not None
 
     async def sample(
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
         """Have its model answer a sampling request."""
-        request = types.CreateMessageRequest(params=params)
+        import mcp_types as types  # here, since only who has a server that samples has it loaded
+        from pydantic import ValidationError
+
+        asked = params.model_dump(mode="json", by_alias=True, exclude_none=True)
         try:
+            answer = await self._ask("sampling/createMessage", asked)
             if params.tools:
-                return await self._ask(request, types.CreateMessageResultWithTools)
-            return await self._ask(request, types.CreateMessageResult)
-        except MCPError as error:
-            return error.error
+                return types.CreateMessageResultWithTools.model_validate(answer, by_name=False)
+            return types.CreateMessageResult.model_validate(answer, by_name=False)
+        except RemoteError as error:
+            code = types.INTERNAL_ERROR if error.code is None else error.code
+            return types.ErrorData(code=code, message=error.message, data=error.data)
         except ValidationError:
             return types.ErrorData(code=types.INTERNAL_ERROR, message="the answer is malformed")
 
 
-def through_session(session: ServerSession, request_id: types.RequestId | None) -> Ask:
-    """Ask over the stream of the request that is being answered, as handshake clients have it."""
-
-    async def ask(request: types.ServerRequest, result: type[_Result]) -> _Result:
-        about = ServerMessageMetadata(related_request_id=request_id)
-        return await session.send_request(request, result, metadata=about)
-
-    return ask
+def _declared(can: JsonObject, name: str) -> JsonObject | None:
+    value = can.get(name)
+    return value if isinstance(value, Mapping) else None
 
 
 def _question(request: HumanRequest) -> str:

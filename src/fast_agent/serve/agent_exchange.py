@@ -7,42 +7,40 @@ answers, and the turn, which waited meanwhile, goes on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import anyio
 
 from fast_agent.resources.problem import bad_params
+from fast_agent.rpc.encoding import NOTHING
+from fast_agent.rpc.message import RemoteError
+from fast_agent.serve.fair_share import FairShare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    import mcp_types as types
     from anyio.abc import TaskGroup
-    from pydantic import BaseModel
 
     from fast_agent.resources.provider import ToolAnswer
     from fast_agent.serve.agent_call import AgentCall
     from fast_agent.serve.agent_progress import Report
-    from fast_agent.text.json_value import JsonObject
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
 
-_Result = TypeVar("_Result", bound="BaseModel")
-
-MOST_WAITING = 100
-"""Most calls that wait for answers of their clients."""
+MAX_WAITING = 100
+"""Maximum number of calls that wait for answers of their clients."""
 
 ANSWER_SECONDS = 600.0
 """How long a call waits for them."""
-
-_INTERNAL_ERROR = -32603
 
 
 class _Question:
     """One question, until it has an answer."""
 
-    def __init__(self, request: types.ServerRequest) -> None:
-        self.request = request
-        self.answer: object = None
+    def __init__(self, method: str, params: JsonObject) -> None:
+        self.wire: JsonObject = {"method": method, "params": params}
+        self.answer: JsonValue = None
         self.answered = anyio.Event()
 
 
@@ -79,26 +77,24 @@ class Exchange:
             self.answer = await self.call.run(self._tell if self.report else None, human)
         self._moved.set()
 
-    async def ask(self, request: types.ServerRequest, result: type[_Result]) -> _Result:
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Ask the client at its next request; see `agent_client.Ask`.
 
         Raises:
-            MCPError: There was no answer in time.
+            RemoteError: There was no answer in time.
         """
-        from mcp.shared.exceptions import MCPError
-
         self._asked += 1
-        name, question = f"q{self._asked}", _Question(request)
+        name, question = f"q{self._asked}", _Question(method, params)
         self._questions[name] = question
         self._moved.set()
         with anyio.move_on_after(self._seconds):
             await question.answered.wait()
-            return result.model_validate(question.answer, by_name=False)
+            return question.answer if isinstance(question.answer, Mapping) else NOTHING
         self._questions.pop(name, None)
         self.cancel()
-        raise MCPError(_INTERNAL_ERROR, "the client gave no answer in time")
+        raise RemoteError("the client gave no answer in time")
 
-    def take(self, answers: Mapping[str, object]) -> None:
+    def take(self, answers: JsonObject) -> None:
         """Take the client's answers; a question without one is asked again."""
         for name, answer in answers.items():
             question = self._questions.pop(name, None)
@@ -106,7 +102,7 @@ class Exchange:
                 question.answer = answer
                 question.answered.set()
 
-    async def moved(self) -> dict[str, Any] | None:
+    async def moved(self) -> JsonObject | None:
         """Wait for the answer, or for questions.
 
         Returns:
@@ -117,10 +113,7 @@ class Exchange:
             await self._moved.wait()
         if self.ended:
             return None
-        return {
-            name: one.request.model_dump(by_alias=True, mode="json", exclude_none=True)
-            for name, one in self._questions.items()
-        }
+        return {name: one.wire for name, one in self._questions.items()}
 
     async def _tell(self, progress: float, message: str) -> None:
         if self.report is not None:
@@ -131,31 +124,43 @@ class Exchanges:
     """The calls that wait for their clients.
 
     Args:
-        new_id: Gives tokens that nobody can guess.
+        new_id: Returns tokens that nobody can guess.
     """
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._waiting: dict[str, Exchange] = {}
+        self._shares: FairShare[str] = FairShare(MAX_WAITING)
 
-    @property
-    def full(self) -> bool:
-        """Whether no more may wait."""
-        self._waiting = {name: one for name, one in self._waiting.items() if not one.ended}
-        return len(self._waiting) >= MOST_WAITING
-
-    async def begin(self, tasks: TaskGroup, exchange: Exchange, human: Human) -> JsonObject | None:
-        """Begin a call; the rest is as for `go_on`."""
+    async def begin(
+        self, tasks: TaskGroup, exchange: Exchange, human: Human, owner: str
+    ) -> JsonObject | None:
+        """Start a call; the rest is as for `go_on`."""
         tasks.start_soon(exchange.run, human)
-        return await self._wait(exchange)
+        return await self.go_on(exchange, owner)
 
-    async def go_on(self, exchange: Exchange) -> JsonObject | None:
+    async def go_on(self, exchange: Exchange, owner: str) -> JsonObject | None:
         """Wait until a call has its answer or needs one of the client.
 
+        Args:
+            exchange: The call.
+            owner: Its client.
+
         Returns:
-            What the client is to be given instead of an answer; None where there is the answer.
+            What the client is to be given instead of an answer; None if there is the answer.
         """
-        return await self._wait(exchange)
+        try:
+            questions = await exchange.moved()
+        except BaseException:
+            exchange.cancel()  # the client has gone, or cancelled the call
+            raise
+        if questions is None:
+            return None
+        self._make_room(owner)
+        token = self._new_id()
+        self._waiting[token] = exchange
+        self._shares.add(token, owner)
+        return {"resultType": "input_required", "inputRequests": questions, "requestState": token}
 
     def find(self, token: object, name: str) -> Exchange:
         """Find the call a request goes on with.
@@ -166,17 +171,19 @@ class Exchanges:
         found = self._waiting.get(token) if isinstance(token, str) else None
         if found is None or found.call.name != name or found.ended:
             raise bad_params("`requestState` is none that this server waits for; call anew")
-        del self._waiting[str(token)]
+        self._forget(str(token))
         return found
 
-    async def _wait(self, exchange: Exchange) -> JsonObject | None:
-        try:
-            questions = await exchange.moved()
-        except BaseException:
-            exchange.cancel()  # the client has gone, or called the call off
-            raise
-        if questions is None:
-            return None
-        token = self._new_id()
-        self._waiting[token] = exchange
-        return {"resultType": "input_required", "inputRequests": questions, "requestState": token}
+    def _make_room(self, owner: str) -> None:
+        """Cancel a call of the client with the most of them, if as many wait as may."""
+        for token in [name for name, one in self._waiting.items() if one.ended]:
+            self._forget(token)
+        while self._shares.full:
+            token = self._shares.to_end(owner, lambda _: True)
+            if token is None:
+                return
+            self._forget(token).cancel()
+
+    def _forget(self, token: str) -> Exchange:
+        self._shares.remove(token)
+        return self._waiting.pop(token)

@@ -13,6 +13,7 @@ from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import RequestRefused, bad_params
 from fast_agent.rpc.message import INTERNAL_ERROR
 from fast_agent.serve.agent_conversation import Conversation
+from fast_agent.serve.fair_share import FairShare
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator
@@ -83,13 +84,14 @@ class Scopes:
         self._in_use = 0
         self._taken = 0
         self._by_id: OrderedDict[str, Conversation] = OrderedDict()
+        self._shares: FairShare[str] = FairShare(self._limits.conversations)
         self._open: OrderedDict[Conversation, None] = OrderedDict()
         self._connected: set[Conversation] = set()
         self._calls: set[CancelScope] = set()
 
     @contextmanager
     def calling(self) -> Generator[None]:
-        """Hold a call, which ends here where `call_off` is asked for."""
+        """Hold a call, which ends here if `cancel_all` is called."""
         with CancelScope() as scope:
             self._calls.add(scope)
             try:
@@ -97,8 +99,8 @@ class Scopes:
             finally:
                 self._calls.discard(scope)
 
-    def call_off(self) -> None:
-        """Call off all calls that are under way."""
+    def cancel_all(self) -> None:
+        """Cancel all calls that are under way."""
         for scope in tuple(self._calls):
             scope.cancel()
 
@@ -169,11 +171,12 @@ class Scopes:
                 else:
                     await self._rest(conversation)
 
-    async def named(self, session_id: object) -> tuple[str, Conversation] | None:
+    async def named(self, session_id: object, owner: str) -> tuple[str, Conversation] | None:
         """Find the conversation a request without a connection names, or begin one.
 
         Args:
             session_id: What the request names; None where it names none.
+            owner: The client.
 
         Returns:
             Its id and the conversation; None where the scope knows no sessions.
@@ -185,10 +188,11 @@ class Scopes:
             return None
         await self._expire()
         if session_id is None:
-            await self._make_room()
+            await self._make_room(owner)
             name, conversation = self._new_id(), await self._new()
             conversation.used_at = self._clock()
             self._by_id[name] = conversation
+            self._shares.add(name, owner)
             return name, conversation
         found = self._by_id.get(session_id) if isinstance(session_id, str) else None
         if found is None:
@@ -197,6 +201,7 @@ class Scopes:
                 " begin another"
             )
         self._by_id.move_to_end(str(session_id))
+        self._shares.use(str(session_id))
         if not found.using:
             await _go_over(found, await self._generations.newest())
         return str(session_id), found
@@ -264,19 +269,25 @@ class Scopes:
             name, longest = next(iter(self._by_id.items()))  # they are in the order of their use
             if longest.using or longest.used_at >= end:
                 return
-            del self._by_id[name]
-            await self.disconnect(longest)
+            await self._end(name)
 
-    async def _make_room(self) -> None:
-        if len(self._by_id) < self._limits.conversations:
+    async def _make_room(self, owner: str) -> None:
+        """End a conversation of the client with the most of them, if there are as many as can be.
+
+        Raises:
+            RequestRefused: None can end.
+        """
+        if not self._shares.full:
             return
-        for name, one in self._by_id.items():
-            if not one.using:
-                del self._by_id[name]
-                await self.disconnect(one)
-                return
-        most = self._limits.conversations
-        raise RequestRefused(INTERNAL_ERROR, f"there are {most} conversations in use already")
+        name = self._shares.to_end(owner, lambda one: not self._by_id[one].using)
+        if name is None or self._by_id[name].using:
+            most = self._limits.conversations
+            raise RequestRefused(INTERNAL_ERROR, f"too many active conversations (limit: {most})")
+        await self._end(name)
+
+    async def _end(self, name: str) -> None:
+        self._shares.remove(name)
+        await self.disconnect(self._by_id.pop(name))
 
 
 async def _go_over(conversation: Conversation, generation: Generation) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
-from anyio import CancelScope, to_thread
+from anyio import to_thread
 
 from fast_agent.resources.answer import Answer
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.changes import Change
-from fast_agent.resources.era import MODERN_VERSIONS
 from fast_agent.resources.opening import CAPABILITIES
 from fast_agent.resources.paging import page
 from fast_agent.resources.problem import RequestRefused, bad_params, shown
@@ -20,31 +18,29 @@ from fast_agent.resources.provider import Addition
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
 from fast_agent.rpc.encoding import NOTHING, encode
 from fast_agent.rpc.message import INTERNAL_ERROR
-from fast_agent.serve.agent_call import AgentCall, Begun
-from fast_agent.serve.agent_departure import departure_of
+from fast_agent.serve.agent_call import AgentCall
+from fast_agent.serve.agent_client import ServedClient
 from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_exchange import Exchange, Exchanges
-from fast_agent.serve.agent_guests import Guests, is_askable
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
-from fast_agent.serve.resource_server import ResourceServer, came_late, connection_of
+from fast_agent.serve.resource_server import ResourceServer
 from fast_agent.text.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from anyio.abc import TaskGroup
-    from starlette.types import ASGIApp
 
     from fast_agent.resources.provider import ToolAnswer
     from fast_agent.resources.session import Session
+    from fast_agent.rpc.message import Request
     from fast_agent.serve.agent_admin import AdminTools
     from fast_agent.serve.agent_conversation import Conversation
     from fast_agent.serve.agent_generation import Generation, Generations
     from fast_agent.serve.agent_progress import Report
     from fast_agent.serve.agent_scopes import Scopes
-    from fast_agent.serve.plain_message import PlainMessage
-    from fast_agent.serve.resource_server import Context
-    from fast_agent.text.json_value import JsonObject
+    from fast_agent.serve.resource_server import Channel
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 SERVER_NAME = "fast-agent-mcp"
 SESSION_ID = "fast-agent/session"
@@ -70,8 +66,20 @@ class Served(NamedTuple):
     additions: Sequence[Addition] = ()
 
 
+class ConnectedClient(NamedTuple):
+    """A client that opened with a handshake.
+
+    Args:
+        own: The conversation of its connection; None if connections have none.
+        can: The capabilities it declared.
+    """
+
+    own: Conversation | None
+    can: JsonValue
+
+
 class AgentServer(ResourceServer):
-    """Serves agents with the SDK's transports, as long as `open_server` holds it open.
+    """Serves agents, as long as `open_server` holds it open.
 
     Args:
         tasks: Where calls wait that are answered over several requests.
@@ -82,12 +90,10 @@ class AgentServer(ResourceServer):
         beside: What is served besides.
         info: How the server calls itself.
         grace_seconds: How long calls may take to end once the server is asked to stop.
-
-    Attributes:
-        guests: The clients that opened with a handshake.
     """
 
     streams = True
+    own_methods = frozenset({_CALL, _PROMPT})
 
     def __init__(
         self,
@@ -112,15 +118,19 @@ class AgentServer(ResourceServer):
         self._tasks = tasks
         self._generations = generations
         self._admin = admin
-        self._drain = Drain(lambda: scopes.in_use + self._late > 0, scopes.call_off, grace_seconds)
+        self._drain = Drain(lambda: scopes.in_use > 0, scopes.cancel_all, grace_seconds)
         self._exchanges = Exchanges(new_id)
         self._loaded: Callable[[], None] = _nothing
-        self.guests = Guests(scopes)
+        self._clients: dict[Session, ConnectedClient] = {}
         self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
 
     def stop(self, then: Callable[[float], None]) -> None:
         """Take the word to stop: calls under way are answered, new ones are refused."""
         self._drain.begin(then)
+
+    def cancel_all(self) -> None:
+        """Cancel calls under way; see `ResourceServer.cancel_all`."""
+        self.scopes.cancel_all()
 
     def when_loaded(self, then: Callable[[], None]) -> None:
         """Have something done after a client loaded cards, such as watching them too."""
@@ -133,185 +143,90 @@ class AgentServer(ResourceServer):
         changed = Change(tools=True, prompts=True)
         newest = self._generations.current
         for session in self.service.following.sessions:
-            own = self.guests.own(session)
+            own = self._own(session)
             if own is None or own.generation is newest:
                 session.tell(changed)
 
-    def app(self, sdk: ASGIApp, path: str) -> ASGIApp:
-        """Put in front of the SDK's application what answers plain requests and calls."""
-        from fast_agent.serve.agent_requests import AgentRequests
+    async def open(self, session: Session, params: JsonObject) -> None:
+        """Begin the conversation of a new connection; see `ResourceServer.open`."""
+        own = await self.scopes.connect()
+        self._clients[session] = ConnectedClient(own, params.get("capabilities"))
 
-        return AgentRequests(sdk, self, path)
+    async def close(self, session: Session) -> None:
+        """Close a session and its conversation; see `ResourceServer.close`."""
+        client = self._clients.pop(session, None)
+        if client is not None and client.own is not None:
+            await self.scopes.disconnect(client.own)
+        await super().close(session)
 
-    def notice(self, session: Session | None, method: str, params: JsonObject) -> None:
-        """Take a notification: a call may be called off that never reached the SDK."""
-        if method == "notifications/cancelled" and session is not None:
-            self.guests.call_off(session, params)
-
-    async def answer(self, session: Session, ctx: Context, params: JsonObject) -> Answer | None:
+    async def answer(self, session: Session, request: Request, channel: Channel) -> Answer:
         """Answer a request; see `ResourceServer.answer`."""
-        if ctx.protocol_version not in MODERN_VERSIONS:
-            await self._connected(session, ctx, params)
-        if ctx.method in _OF_AGENTS and self.guests.own(session) is None:
+        method, params = request.method, request.params
+        if method in _OF_AGENTS and self._own(session) is None:
             await self._generations.newest()
-        if ctx.method not in {_CALL, _PROMPT}:
-            return await super().answer(session, ctx, params)
-        self.service.admit(session, ctx.method, params, served=True)
-        if ctx.method == _CALL:
-            return await self._called(session, ctx, params)
-        return await self._prompted(session, params)
+        if method == _CALL:
+            return await self._called(session, params, channel)
+        if method == _PROMPT:
+            return await self._prompted(session, params, channel)
+        return await super().answer(session, request, channel)
 
-    async def welcome(self, session: Session, params: JsonObject) -> None:
-        """Begin the conversation of a new connection; see `ResourceServer.welcome`."""
-        await self.guests.welcome(session, params.get("capabilities"))
+    def _own(self, session: Session) -> Conversation | None:
+        """Return the conversation of a client's connection; None if it has none."""
+        client = self._clients.get(session)
+        return None if client is None else client.own
 
-    async def farewell(self, session: Session) -> None:
-        """End a session and its conversation; see `ResourceServer.farewell`."""
-        if session in self.guests:
-            await self.guests.farewell(session)
-        await super().farewell(session)
-
-    async def list_plainly(self, session: Session, message: PlainMessage) -> Answer | None:
-        """Answer a list of what agents add.
-
-        Args:
-            session: The client.
-            message: The request.
-
-        Raises:
-            ResourceError: It cannot be answered.
-        """
-        if self.guests.own(session) is None:
-            await self._generations.newest()
-        ask = partial(self.service.answer, session, message.method, message.params, message.id)
-        return await to_thread.run_sync(ask)
-
-    async def begin_plainly(
-        self, session: Session, message: PlainMessage, *, modern: bool
-    ) -> Begun | None:
-        """Begin a call that is answered by one JSON body.
-
-        Args:
-            session: The client.
-            message: The call.
-            modern: Whether it speaks the newest protocol.
-
-        Returns:
-            The call; None where it wants more than that, or is none of an agent.
-
-        Raises:
-            ResourceError: It cannot be answered.
-        """
-        params = message.params
-        meta = params.get("_meta", NOTHING)
-        if not isinstance(meta, Mapping) or "progressToken" in meta or "requestState" in params:
-            return None
-        if modern:
-            if is_askable(meta.get(CAPABILITIES)):
-                return None
-            session.protocol = MODERN_VERSIONS[-1]
-        else:
-            guest = self.guests.find(session)
-            if guest is None or guest.askable:
-                return None
-        name, arguments = params.get("name"), params.get("arguments", NOTHING)
-        if not isinstance(name, str) or not isinstance(arguments, Mapping):
-            return None
-        own = self.guests.own(session)
-        if own is None:
-            await self._generations.newest()
-        if name not in self._doors_of(own) or name in self._admin.names:
-            return None
-        return await self._begun(session, params, name, arguments)
-
-    def sealed(self, answer: Answer, session: Session, begun: Begun) -> Answer:
-        """Add what the protocol wants on the answer of a call."""
-        kind = answer.data.get("resultType")
-        if begun.session_id is not None:
-            answer = answer.with_fields(Answer({"_meta": {SESSION_ID: begun.session_id}}))
-        answer = self.service.seal(answer, session)
-        return answer if kind is None else answer.with_fields(Answer({"resultType": kind}))
-
-    async def _connected(self, session: Session, ctx: Context, params: JsonObject) -> None:
-        """Begin the conversation of a new connection, and see what its client can be asked."""
-        if session not in self.guests:
-            can = params.get("capabilities") if ctx.method == "initialize" else None
-            await self.guests.welcome(session, can)
-            stack = connection_of(ctx.session).exit_stack
-            stack.push_async_callback(self.guests.farewell, session)
-
-    async def _called(self, session: Session, ctx: Context, params: JsonObject) -> Answer:
+    async def _called(self, session: Session, params: JsonObject, channel: Channel) -> Answer:
         name = text_of(params, "name")
         arguments = NOTHING if params.get("arguments") is None else object_of(params, "arguments")
         if name in self._admin.names:
-            return await self._administered(session, params, name, arguments)
-        late = came_late(ctx.request)
-        begun = await self._begun(session, params, name, arguments, late=late)
-        if begun is None:
+            return await self._administered(session, params, channel, name, arguments)
+        # Answers that calls under way wait for are still taken.
+        if self._drain.begun and "requestState" not in params:
+            raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
+        held = await self._held(session, params, channel)
+        own = self._own(session) if held is None else held[1]
+        doors = self._doors_of(own)
+        if name not in doors:
             if any(tool.name == name for tool in self.service.tools()):
                 return await to_thread.run_sync(self.service.call, session, _CALL, params)
             raise bad_params(f"there is no tool `{shown(name)}`")
-        report = _report_of(ctx)
-        if session.era == "modern":
-            answer = await self._exchanged(begun.call, ctx, params, report)
-        else:
-            answer = await self._streamed(begun.call, ctx, report)
-        return self.sealed(answer, session, begun)
-
-    async def _begun(
-        self,
-        session: Session,
-        params: JsonObject,
-        name: str,
-        arguments: JsonObject,
-        *,
-        late: bool = False,
-    ) -> Begun | None:
-        """Begin a call in its conversation; None where there is no agent of this name."""
-        # Those that came before, and answers that calls under way wait for, are taken still.
-        if self._drain.begun and not late and "requestState" not in params:
-            raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
-        held = await self._held(session, params)
-        own = self.guests.own(session) if held is None else held[1]
-        doors = self._doors_of(own)
-        if name not in doors:
-            return None
         call = AgentCall(self.scopes, own, name, doors[name], arguments)
-        return Begun(call, None if held is None else held[0])
+        report = _report_of(params, channel)
+        if session.era == "modern":
+            answer = await self._exchanged(call, params, channel, report)
+        else:
+            client = self._clients.get(session)
+            human = ServedClient.of(channel.request, None if client is None else client.can)
+            answer = Answer((await call.run(report, human)).data)
+        return self._sealed(answer, session, None if held is None else held[0])
 
-    async def _streamed(self, call: AgentCall, ctx: Context, report: Report | None) -> Answer:
-        """Answer a call of a client that can be asked while it waits."""
-        from fast_agent.serve.agent_client import ServedClient, through_session
-
-        ask = through_session(ctx.session, ctx.request_id)
-        human = ServedClient.of(ask, ctx.session.client_capabilities)
-        with CancelScope() as scope:
-            departure = departure_of(ctx.request)
-            if departure is not None:
-                departure.ends(scope)
-            return Answer((await call.run(report, human)).data)
-        raise RequestRefused(INTERNAL_ERROR, "the client has gone")
+    def _sealed(self, answer: Answer, session: Session, session_id: str | None) -> Answer:
+        """Add what the protocol wants on the answer of a call."""
+        kind = answer.data.get("resultType")
+        if session_id is not None:
+            answer = answer.with_fields(Answer({"_meta": {SESSION_ID: session_id}}))
+        answer = self.service.seal(answer, session)
+        return answer if kind is None else answer.with_fields(Answer({"resultType": kind}))
 
     async def _exchanged(
-        self, call: AgentCall, ctx: Context, params: JsonObject, report: Report | None
+        self, call: AgentCall, params: JsonObject, channel: Channel, report: Report | None
     ) -> Answer:
         """Answer a call of a client that cannot be asked while it waits."""
-        from fast_agent.serve.agent_client import ServedClient
-
         token = params.get("requestState")
         if token is not None:
             exchange = self._exchanges.find(token, call.name)
             exchange.report = report
             answers = params.get("inputResponses")
             exchange.take(answers if isinstance(answers, Mapping) else NOTHING)
-            questions = await self._exchanges.go_on(exchange)
+            questions = await self._exchanges.go_on(exchange, channel.owner)
         else:
             exchange = Exchange(call)
-            human = ServedClient.of(exchange.ask, ctx.session.client_capabilities)
-            if human is None or self._exchanges.full:
+            meta = cast("JsonObject", params["_meta"])  # it was admitted
+            human = ServedClient.of(exchange.ask, meta.get(CAPABILITIES))
+            if human is None:
                 return Answer((await call.run(report)).data)
             exchange.report = report
-            questions = await self._exchanges.begin(self._tasks, exchange, human)
+            questions = await self._exchanges.begin(self._tasks, exchange, human, channel.owner)
         if questions is not None:
             return Answer(questions)
         if exchange.answer is None:
@@ -319,20 +234,25 @@ class AgentServer(ResourceServer):
         return Answer(exchange.answer.data)
 
     async def _administered(
-        self, session: Session, params: JsonObject, name: str, arguments: JsonObject
+        self,
+        session: Session,
+        params: JsonObject,
+        channel: Channel,
+        name: str,
+        arguments: JsonObject,
     ) -> Answer:
-        held = await self._held(session, params, begin=False)
+        held = await self._held(session, params, channel, begin=False)
         answer: ToolAnswer = await self._admin.call(name, arguments)
         if not answer.is_error:
             self._loaded()
-            await self.scopes.renew(self.guests.own(session) if held is None else held[1])
+            await self.scopes.renew(self._own(session) if held is None else held[1])
             await self.cards_changed()
         return self.service.seal(Answer(answer.data), session)
 
-    async def _prompted(self, session: Session, params: JsonObject) -> Answer:
+    async def _prompted(self, session: Session, params: JsonObject, channel: Channel) -> Answer:
         name = text_of(params, "name")
-        held = await self._held(session, params, begin=False)
-        own = self.guests.own(session) if held is None else held[1]
+        held = await self._held(session, params, channel, begin=False)
+        own = self._own(session) if held is None else held[1]
         agent = self._doors_of(own).of_prompt(name)
         if agent is None:
             raise bad_params(f"there is no prompt `{shown(name)}`")
@@ -351,7 +271,7 @@ class AgentServer(ResourceServer):
         return self.service.seal(Answer(found), session)
 
     async def _held(
-        self, session: Session, params: JsonObject, *, begin: bool = True
+        self, session: Session, params: JsonObject, channel: Channel, *, begin: bool = True
     ) -> tuple[str, Conversation] | None:
         """Find the conversation that a request of the newest protocol names, or begin one."""
         if session.era != "modern":
@@ -360,7 +280,7 @@ class AgentServer(ResourceServer):
         named = meta.get(SESSION_ID) if isinstance(meta, Mapping) else None
         if named is None and not begin:
             return None
-        return await self.scopes.named(named)
+        return await self.scopes.named(named, channel.owner)
 
     def _doors_of(self, own: Conversation | None) -> AgentDoors:
         generation = self._generations.current if own is None else own.generation
@@ -372,14 +292,14 @@ class AgentServer(ResourceServer):
         return known
 
     def _list_tools(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self.guests.own(session)).doors
+        doors = self._doors_of(self._own(session)).doors
         found = {name: door.tool for name, door in doors.items()}
         for tool in (*self._admin.tools(), *self.service.tools()):
             found[tool.name] = encode(tool.data)
         return _listed("tools/list", "tools", found, params)
 
     def _list_prompts(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self.guests.own(session)).doors
+        doors = self._doors_of(self._own(session)).doors
         found = {name: door.prompt for name, door in doors.items()}
         return _listed("prompts/list", "prompts", found, params)
 
@@ -394,13 +314,15 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def _report_of(ctx: Context) -> Report | None:
-    """The way to tell a client of progress, where it asked for that."""
-    meta = (ctx.params or {}).get("_meta")
-    if not isinstance(meta, Mapping) or cast("JsonObject", meta).get("progressToken") is None:
+def _report_of(params: JsonObject, channel: Channel) -> Report | None:
+    """Return the way to tell a client of progress; None if it did not ask for that."""
+    meta = params.get("_meta")
+    token = meta.get("progressToken") if isinstance(meta, Mapping) else None
+    if not isinstance(token, (str, int)) or isinstance(token, bool):
         return None
 
     async def report(steps: float, message: str) -> None:
-        await ctx.session.report_progress(steps, None, message)
+        progress: JsonObject = {"progressToken": token, "progress": steps, "message": message}
+        await channel.notify("notifications/progress", progress)
 
     return report

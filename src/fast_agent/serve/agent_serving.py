@@ -64,7 +64,7 @@ class ServeOptions:
 
     transport: Literal["http", "stdio"] = "http"
     http: HttpSettings = field(default_factory=HttpSettings)
-    scope: InstanceScope = "shared"
+    scope: InstanceScope = "connection"
     description: str | None = None
     watch: bool = False
     reload: bool = False

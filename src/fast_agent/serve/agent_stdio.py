@@ -1,115 +1,144 @@
-"""Agents over stdio: JSON-RPC messages, one a line, over a pair of descriptors."""
+"""A server over stdio: one client, whose messages are lines."""
 
 from __future__ import annotations
 
 import os
 import signal
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import anyio
-from anyio.lowlevel import checkpoint
 
-from fast_agent.rpc.encoding import encode
-from fast_agent.rpc.lines import MAX_LINE_BYTES, Lines
-from fast_agent.rpc.message import INVALID_REQUEST
+from fast_agent.errors import FastAgentError, ResourceError
+from fast_agent.rpc.lines import take_stdio
+from fast_agent.rpc.message import INTERNAL_ERROR, RpcError, notification_message
+from fast_agent.rpc.peer import Peer
 from fast_agent.serve.agent_drain import LAST_SECONDS
-from fast_agent.serve.open_requests import OpenRequests
-from fast_agent.serve.plain_lines import PlainLines
-from fast_agent.serve.sdk_lines import SdkLines
+from fast_agent.serve.mailbox import Mailbox
+from fast_agent.serve.resource_server import INITIALIZE, rpc_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+    from collections.abc import AsyncGenerator, Generator
 
-    from fast_agent.serve.agent_server import AgentServer
+    from fast_agent.rpc.message import Request
+    from fast_agent.rpc.peer import Work
+    from fast_agent.serve.resource_server import ResourceServer
     from fast_agent.text.json_value import JsonObject
 
-_CHUNK = 1 << 16
-_PIECE = 4096
-"""What a pipe that takes anything takes without a wait."""
+_OWNER = "stdio"
 
 
 class StdioEdge:
     """One client over two descriptors.
 
     Args:
-        input_fd: Where messages come from; read blocking.
-        output_fd: Where they go; written blocking.
+        input_fd: Where messages are read.
+        output_fd: Where messages are written.
     """
 
     def __init__(self, input_fd: int, output_fd: int) -> None:
-        self._input = input_fd
-        self._output = output_fd
-        self._writing = anyio.Lock()
-        self._reading = anyio.CancelScope()
-        self._requests = OpenRequests()
+        self._peer = Peer(
+            input_fd,
+            output_fd,
+            cancel_method="notifications/cancelled",
+            announces=True,
+            waits=True,
+        )
 
-    async def serve(self, server: AgentServer) -> None:
+    async def serve(self, server: ResourceServer) -> None:
         """Answer until the input ends or `stop`; calls then have `grace_seconds` to end."""
+        mailbox = Mailbox()
+        client = StdioClient(server, self._peer, mailbox)
         async with anyio.create_task_group() as tasks:
-            sdk = SdkLines(server, tasks, self._requests, self._send, self._refuse)
-            plain = PlainLines(server, tasks, self._requests, self._send, sdk)
+            tasks.start_soon(server.stream, mailbox, client)
             try:
-                with self._reading:
-                    await self._read_all(plain)
-                with anyio.move_on_after(server.grace_seconds):
-                    await self._requests.none()
-                server.scopes.call_off()
-                with anyio.move_on_after(LAST_SECONDS):
-                    await self._requests.none()
-                with anyio.move_on_after(LAST_SECONDS):
-                    await sdk.end()
+                await self._peer.serve(client, partial(self._drain, server))
             finally:
-                await plain.close()
+                with anyio.CancelScope(shield=True):
+                    await client.close()
             tasks.cancel_scope.cancel()
 
     def stop(self) -> None:
         """Read no more."""
-        self._reading.cancel()
+        self._peer.stop()
 
-    async def _read_all(self, plain: PlainLines) -> None:
-        lines = Lines()
-        while chunk := await self._chunk():
-            for line in lines.feed(chunk):
-                await self._take(line, plain)
-        for line in lines.end():
-            await self._take(line, plain)
+    async def _drain(self, server: ResourceServer) -> None:
+        server.end_streams()
+        with anyio.move_on_after(server.grace_seconds):
+            await self._peer.calls.idle()
+        if self._peer.calls:
+            server.cancel_all()
+        with anyio.move_on_after(LAST_SECONDS):
+            await self._peer.calls.idle()
 
-    async def _chunk(self) -> bytes:
+
+class StdioClient:
+    """What answers the client: the side of its peer, and the channel of its requests.
+
+    Args:
+        server: Answers.
+        peer: The client.
+        mailbox: Collects notifications that belong to no request.
+    """
+
+    owner = _OWNER
+
+    def __init__(self, server: ResourceServer, peer: Peer, mailbox: Mailbox) -> None:
+        self._server = server
+        self._peer = peer
+        self._session = server.service.open(mailbox.put)
+        self._opened = anyio.Event()
+
+    def accept(self, request: Request, scope: anyio.CancelScope) -> Work:  # noqa: ARG002
+        """Accept a request; see `Side.accept`."""
+        self._server.admit(self._session, request)
+        if request.method == INITIALIZE:
+            return self._handshake(request)
+        return partial(self._answer, request)
+
+    def cancelled(self, request: Request) -> None:
+        """Leave a request that was cancelled without an answer, as the protocol has it."""
+
+    def notice(self, method: str, params: JsonObject) -> None:
+        """Handle a notification: those of the protocol ask nothing of a server."""
+
+    async def notify(self, method: str, params: JsonObject) -> None:
+        """Send a notification; see `Channel.notify`."""
+        self._peer.send_raw(notification_message(method, params))
+        await self._peer.room()
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request; see `Channel.request`."""
+        return await self._peer.request(method, params)
+
+    async def close(self) -> None:
+        """Close the client's session."""
+        await self._server.close(self._session)
+
+    def _handshake(self, request: Request) -> Work:
+        """Answer at once, since what is pipelined behind it may not come before it."""
         try:
-            await _ready(anyio.wait_readable, self._input)
-            return os.read(self._input, _CHUNK)
-        except OSError:
-            return b""
+            answer = self._server.service.call(self._session, request.method, request.params)
+        except ResourceError as problem:
+            raise rpc_error(problem, self._session) from None
 
-    async def _take(self, line: bytes | None, plain: PlainLines) -> None:
-        if line is None:
-            await self._refuse(INVALID_REQUEST, f"a message is longer than {MAX_LINE_BYTES} bytes")
-        else:
-            await plain.take(line)
-
-    async def _refuse(self, code: int, message: str) -> None:
-        error: JsonObject = {"code": code, "message": message}
-        await self._send(encode({"jsonrpc": "2.0", "id": None, "error": error}))
-
-    async def _send(self, message: bytes) -> None:
-        async with self._writing:
-            view = memoryview(message + b"\n")
+        async def work() -> bytes:
             try:
-                while view:
-                    await _ready(anyio.wait_writable, self._output)
-                    view = view[os.write(self._output, view[:_PIECE]) :]
-            except OSError:
-                self.stop()  # the client has gone
+                await self._server.open(self._session, request.params)
+            except FastAgentError as problem:
+                raise RpcError(INTERNAL_ERROR, problem.message) from None
+            finally:
+                self._opened.set()
+            return answer.json
 
+        return work
 
-async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
-    """Wait until a descriptor can be used; a file can be at any time."""
-    try:
-        await wait(descriptor)
-    except PermissionError:
-        await checkpoint()
+    async def _answer(self, request: Request) -> bytes:
+        if self._session.era == "handshake" and self._session.protocol is not None:
+            await self._opened.wait()
+        return await self._server.serve(self._session, request, self)
 
 
 @contextmanager
@@ -118,11 +147,7 @@ def own_stdio() -> Generator[StdioEdge]:
 
     What anything else prints meanwhile goes to standard error, and what it reads is empty.
     """
-    own_input, own_output = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
+    own_input, own_output = take_stdio()
     yield StdioEdge(own_input, own_output)
     os.dup2(own_output, 1)
     os.close(own_output)

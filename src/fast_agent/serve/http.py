@@ -130,9 +130,9 @@ def _reason(error: OSError | OverflowError) -> str:
 
 def http_app(server: ResourceServer) -> ASGIApp:
     """Return the application that answers at `MCP_PATH`; access is checked in front of it."""
-    from fast_agent.serve.sdk_app import SdkApp
+    from fast_agent.serve.http_app import HttpApp
 
-    return server.app(SdkApp(server, MCP_PATH, server.plain.look_after), MCP_PATH)
+    return HttpApp(server, MCP_PATH)
 
 
 async def serve_http(

@@ -1,13 +1,13 @@
-"""Plain lines over stdio: what is answered before the SDK is there, and what goes on with it."""
+"""Lines over stdio, as hosts and rude clients write them; the SDK is never needed."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.patience import wait_until
-from tests.serve.served import META
+from tests.serve.served import HELLO, META
 from tests.serve.stdio_client import StdioClient
 from tests.whole_file import write_whole
 
@@ -37,68 +37,41 @@ def waiting(directory: Path) -> str:
     return f"""***CALL_TOOL execute {{"command": "touch '{directory / "begun"}'; sleep 600"}}"""
 
 
-def history(client: StdioClient) -> str:
-    """What the agent remembers, which only the SDK's way tells."""
-    return json.dumps(client.ask("prompts/get", name="ann_history")["result"]["messages"])
-
-
 @pytest.mark.spec("SERVE-16")
-def test_a_plain_client_is_answered_without_the_sdk(directory: Path) -> None:
+@pytest.mark.parametrize("capabilities", [{}, {"elicitation": {}, "sampling": {}}])
+def test_a_client_with_a_handshake_needs_no_sdk(
+    directory: Path, capabilities: dict[str, Any]
+) -> None:
     with StdioClient(directory) as client:
-        assert client.open()["protocolVersion"] == "2025-11-25"
+        assert client.open(**capabilities)["protocolVersion"] == "2025-11-25"
         assert client.ask("ping")["result"] == {}
         names = [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]]
         assert {"ann", "busy"} <= set(names)
         assert client.call("ann", "hello") == "hello"
+        assert client.call("ann", "told", progressToken="mine") == "told"
+        assert {one["method"] for one in client.heard} == {"notifications/progress"}
+        assert "told" in json.dumps(client.ask("prompts/get", name="ann_history"))
         assert client.call("ann", MODULES) == "False"
         assert client.end() == ""
 
 
 @pytest.mark.spec("SERVE-16")
-def test_a_modern_client_is_answered_without_the_sdk(directory: Path) -> None:
+def test_a_modern_client_needs_no_sdk(directory: Path) -> None:
     with StdioClient(directory, "--instance-scope", "request") as client:
         assert "2026-07-28" in client.modern("server/discover")["result"]["supportedVersions"]
         assert client.modern("tools/list")["result"]["tools"]
-        arguments = {"message": MODULES}
-        for _ in range(2):
-            answer = client.modern("tools/call", name="ann", arguments=arguments)["result"]
-            assert answer["content"][0]["text"] == "False"
         assert client.modern("prompts/get", name="nothing")["error"]["code"] == -32602
+        arguments = {"message": MODULES}
         answer = client.modern("tools/call", name="ann", arguments=arguments)["result"]
-        assert answer["content"][0]["text"] == "True"
+        assert answer["content"][0]["text"] == "False"
         assert "error" in client.ask("initialize", protocolVersion="2025-11-25")
         assert "Traceback" not in client.end()
 
 
-def test_a_conversation_goes_on_when_the_sdk_comes(directory: Path) -> None:
-    with StdioClient(directory, "--instance-scope", "connection") as client:
-        client.open()
-        assert client.call("ann", "before") == "before"
-        assert "before" in history(client)
-        assert client.call("ann", MODULES) == "True"
-        assert client.call("ann", "meanwhile", progressToken="mine") == "meanwhile"
-        assert {one["method"] for one in client.heard} == {"notifications/progress"}
-        assert client.call("ann", "after") == "after"
-        said = history(client)
-        assert [said.count(word) for word in ("before", "meanwhile", "after")] == [2, 2, 2]
-        assert client.ask("initialize", protocolVersion="2025-11-25")["error"]
-        assert "Traceback" not in client.end()
-
-
-def test_a_client_that_can_be_asked_has_the_sdk(directory: Path) -> None:
-    with StdioClient(directory) as client:
-        client.open(elicitation={})
-        assert client.call("ann", MODULES) == "True"
-        assert client.end() == ""
-
-
 @pytest.mark.spec("SERVE-16")
-@pytest.mark.parametrize("sdk", [False, True])
-def test_a_plain_call_is_called_off(directory: Path, *, sdk: bool) -> None:
+def test_a_call_is_cancelled(directory: Path) -> None:
     with StdioClient(directory) as client:
         client.open()
-        if sdk:
-            client.ask("prompts/get", name="nothing")
         text = waiting(directory)
         number = client.begin("tools/call", name="busy", arguments={"message": text})
         wait_until((directory / "begun").exists)
@@ -108,7 +81,7 @@ def test_a_plain_call_is_called_off(directory: Path, *, sdk: bool) -> None:
         assert "Traceback" not in client.end()
 
 
-def test_a_plain_modern_call_is_called_off(directory: Path) -> None:
+def test_a_modern_call_is_cancelled(directory: Path) -> None:
     with StdioClient(directory) as client:
         client.modern("tools/list")
         arguments = {"message": waiting(directory)}
@@ -121,13 +94,10 @@ def test_a_plain_modern_call_is_called_off(directory: Path) -> None:
         assert client.end() == ""
 
 
-@pytest.mark.parametrize("sdk", [False, True])
-def test_changed_cards_are_told_of(directory: Path, *, sdk: bool) -> None:
-    with StdioClient(directory, "--watch") as client:
+def test_changed_cards_are_told_of(directory: Path) -> None:
+    with StdioClient(directory, "--watch", "--instance-scope", "shared") as client:
         client.open()
         client.ask("tools/list")
-        if sdk:
-            client.ask("prompts/get", name="nothing")
         write_whole(directory / "cards" / "new.md", "---\nmodel: passthrough\n---\nHi.\n")
         while (heard := client.read())["method"] != "notifications/tools/list_changed":
             assert "id" not in heard
@@ -142,6 +112,30 @@ BAD = (
     b'{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":1}}',
     b'{"jsonrpc":"2.0","id":9,"method":"ping","params":' + b"[" * 10_000 + b"}",
 )
+
+
+@pytest.mark.spec("SERVE-6")
+def test_a_cancellation_right_behind_its_call_is_not_lost(directory: Path) -> None:
+    with StdioClient(directory) as client:
+        client.open()
+        asked = {"name": "busy", "arguments": {"message": waiting(directory)}}
+        both: list[dict[str, Any]] = [
+            {"id": 50, "method": "tools/call", "params": asked},
+            {"method": "notifications/cancelled", "params": {"requestId": 50}},
+        ]
+        client.write(b"\n".join(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in both))
+        assert client.call("busy", "and now") == "and now"
+        assert not [one for one in client.heard if one.get("id") == 50]
+        assert client.end() == ""
+
+
+@pytest.mark.spec("SERVE-13")
+def test_a_second_handshake_is_refused(directory: Path) -> None:
+    with StdioClient(directory) as client:
+        client.open()
+        again = client.ask("initialize", **{**HELLO, "protocolVersion": "2025-06-18"})
+        assert again["error"]["message"] == "the session is initialized already"
+        assert client.call("ann", "hello") == "hello"
 
 
 @pytest.mark.spec("SERVE-13")

@@ -1,0 +1,439 @@
+"""The application that answers MCP over HTTP, for both eras of the protocol."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from fast_agent.errors import FastAgentError
+from fast_agent.resources.era import HANDSHAKE_VERSIONS, MODERN_VERSIONS
+from fast_agent.resources.opening import CAPABILITIES, VERSION, unknown_method, unsupported
+from fast_agent.resources.session import Session
+from fast_agent.rpc.message import (
+    CANCELLED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    InvalidMessageError,
+    Request,
+    Response,
+    RpcError,
+    error_message,
+    read_message,
+    result_message,
+)
+from fast_agent.serve import http_answer
+from fast_agent.serve.fair_share import owner_of
+from fast_agent.serve.http_answer import EVENTS, JSON, HttpAnswer, accepts
+from fast_agent.serve.http_sessions import SESSION_ID, HttpSessions
+from fast_agent.serve.resource_server import INITIALIZE, LISTEN, QUICK, rpc_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import Receive, Scope, Send
+
+    from fast_agent.rpc.message import Message
+    from fast_agent.serve.http_sessions import HttpSession
+    from fast_agent.serve.resource_server import ResourceServer
+
+HEADER_MISMATCH: Final = -32020
+
+_VERSION: Final = b"mcp-protocol-version"
+_METHOD: Final = b"mcp-method"
+_NAME: Final = b"mcp-name"
+_NAMES: Final = {"resources/read": "uri", "tools/call": "name", "prompts/get": "name"}
+"""Requests whose `Mcp-Name` header repeats one of their parameters."""
+_HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
+_STATUSES: Final = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    METHOD_NOT_FOUND: 404,
+    HEADER_MISMATCH: 400,
+    -32022: 400,
+}
+"""The HTTP status of an error, in the newest protocol; 200 for any other code."""
+_BASE64: Final = ("=?base64?", "?=")
+
+
+class HttpApp:
+    """An ASGI application.
+
+    Args:
+        server: Answers.
+        path: Where MCP is served.
+    """
+
+    def __init__(self, server: ResourceServer, path: str) -> None:
+        self._server = server
+        self._path = path
+        self._paths = frozenset({path, f"{path}/"})
+        self.sessions = HttpSessions(server)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        exchange = _Exchange(self._server, self.sessions, scope, receive, send)
+        if scope["path"] not in self._paths:
+            text = f"nothing is served at this path; try `{self._path}`"
+            await exchange.refuse(_Refused(404, RpcError(INVALID_REQUEST, text)))
+        else:
+            await exchange.answer()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.sessions.look_after)
+            await receive()
+            tasks.cancel_scope.cancel()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class _Refused(Exception):  # noqa: N818 (it is said of a request)
+    """A request that gets no further.
+
+    Args:
+        status: The HTTP status.
+        problem: Why.
+        headers: More headers of the answer.
+    """
+
+    def __init__(
+        self, status: int, problem: RpcError, headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        super().__init__(problem.message)
+        self.status = status
+        self.problem = problem
+        self.headers = headers
+
+
+class _Exchange:
+    """One request over HTTP."""
+
+    __slots__ = ("_headers", "_method", "_receive", "_scope", "_send", "_server", "_sessions")
+
+    def __init__(
+        self,
+        server: ResourceServer,
+        sessions: HttpSessions,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        self._server = server
+        self._sessions = sessions
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._method: str = scope["method"]
+        self._headers: dict[bytes, bytes] = dict(scope["headers"])
+
+    @property
+    def _owner(self) -> str:
+        client = self._scope.get("client")
+        return owner_of(client[0]) if client else ""
+
+    async def answer(self) -> None:
+        """Answer it, as its headers say: in the newest protocol, or in a session."""
+        version = self._headers.get(_VERSION)
+        try:
+            if version is not None and version not in _HANDSHAKE:
+                await self._answer_modern(version)
+            else:
+                await self._answer_handshake()
+        except _Refused as refused:
+            await self.refuse(refused)
+
+    async def refuse(self, refused: _Refused, opened: HttpSession | None = None) -> None:
+        """Refuse it."""
+        problem = refused.problem
+        number = problem.request_id if isinstance(problem, InvalidMessageError) else None
+        message = error_message(number, problem.wire)
+        await self._to(opened).finish(message, refused.status, refused.headers)
+
+    def _to(self, opened: HttpSession | None, *, streams: bool = False) -> HttpAnswer:
+        return HttpAnswer(self._send, self._owner, opened, streams=streams)
+
+    # Sessions.
+
+    async def _answer_handshake(self) -> None:
+        name = self._headers.get(SESSION_ID)
+        opened = None if name is None else self._sessions.find(name)
+        if name is not None and opened is None:
+            raise _Refused(404, RpcError(INVALID_REQUEST, "Session not found"))
+        try:
+            with nullcontext() if opened is None else self._sessions.used(opened):
+                await self._answer_in(opened)
+        except _Refused as refused:
+            await self.refuse(refused, opened)
+
+    async def _answer_in(self, opened: HttpSession | None) -> None:
+        if self._method == "POST":
+            await self._post(opened)
+            return
+        if self._method not in {"GET", "DELETE"}:
+            raise _not_allowed("GET, POST, DELETE")
+        if self._method == "GET" and not accepts(self._headers, EVENTS):
+            raise _not_acceptable("text/event-stream")
+        if opened is None:
+            raise _no_session()
+        if self._method == "DELETE":
+            await self._sessions.close(opened)
+            await self._to(opened).send_nothing(200)
+        else:
+            await self._follow(opened)
+
+    async def _post(self, opened: HttpSession | None) -> None:
+        self._check_types()
+        message = await self._message()
+        if isinstance(message, Request) and message.method == INITIALIZE and opened is None:
+            await self._open(message)
+            return
+        if opened is None:
+            raise _no_session()
+        if isinstance(message, Request):
+            await self._call(opened, message)
+            return
+        if isinstance(message, Response):
+            opened.pending.take(message)
+        elif message.method == "notifications/cancelled":
+            opened.calls.cancel(message.params.get("requestId"))
+        await self._to(opened).send_nothing(202)
+
+    async def _open(self, request: Request) -> None:
+        """Answer a handshake."""
+        owner = self._owner
+        opened = await self._sessions.new(owner)
+        if opened is None:
+            problem = RpcError(INTERNAL_ERROR, "too many sessions are open; try again later")
+            raise _Refused(503, problem)
+        result: bytes | None = None
+        with self._sessions.used(opened):
+            try:
+                self._server.admit(opened.session, request)
+                answer = await self._server.serve(opened.session, request, self._to(opened))
+                await self._server.open(opened.session, request.params)
+                result = result_message(request.id, answer)
+            except RpcError as problem:
+                await self._to(None).finish(error_message(request.id, problem.wire))
+            except FastAgentError as error:
+                problem = RpcError(INTERNAL_ERROR, error.message)
+                await self._to(None).finish(error_message(request.id, problem.wire))
+            finally:
+                if result is None:
+                    await self._sessions.close(opened)
+            if result is not None:
+                await self._to(opened).finish(result)
+
+    async def _call(self, opened: HttpSession, request: Request) -> None:
+        to = self._to(opened, streams=self._server.streams)
+        message: bytes | None = None
+        try:
+            scope = opened.calls.start(request.id)
+        except RpcError as problem:
+            await to.finish(error_message(request.id, problem.wire))
+            return
+        try:
+            with scope:
+                self._server.admit(opened.session, request)
+                message = await self._result(opened.session, request, to)
+            if scope.cancelled_caught:
+                problem = RpcError(CANCELLED, "the request was cancelled")
+                message = error_message(request.id, problem.wire)
+        except RpcError as problem:
+            message = error_message(request.id, problem.wire)
+        finally:
+            opened.calls.end(request.id)
+        if message is not None:
+            await to.finish(message)
+
+    async def _follow(self, opened: HttpSession) -> None:
+        """Send notifications of a session until its client leaves."""
+        if opened.stream is not None:
+            # A client that lost its stream comes back before the loss is noticed here.
+            if b"last-event-id" not in self._headers:
+                problem = RpcError(
+                    INVALID_REQUEST, "Conflict: Only one SSE stream is allowed per session"
+                )
+                raise _Refused(409, problem)
+            opened.stream.cancel()
+        to = self._to(opened, streams=True)
+        async with anyio.create_task_group() as tasks:
+            opened.stream = own = tasks.cancel_scope
+            tasks.start_soon(self._watch, tasks.cancel_scope, to)
+            try:
+                await to.stream()
+                await self._server.stream(opened.mailbox, to)
+            finally:
+                if opened.stream is own:
+                    opened.stream = None
+            tasks.cancel_scope.cancel()
+        await to.end()
+
+    # The newest protocol.
+
+    async def _answer_modern(self, version: bytes) -> None:
+        if self._method != "POST":
+            raise _not_allowed("POST")
+        self._check_types()
+        message = await self._message()
+        if isinstance(message, Response):
+            problem = RpcError(INVALID_REQUEST, "the newest protocol takes no answers")
+            raise _Refused(400, problem)
+        if not isinstance(message, Request):
+            if version not in {one.encode() for one in MODERN_VERSIONS}:
+                problem = rpc_error(unsupported(version.decode("latin-1")), _modern_session())
+                raise _Refused(400, problem)
+            await self._to(None).send_nothing(202)
+            return
+        streams = accepts(self._headers, EVENTS)
+        if message.method == LISTEN and not streams:
+            raise _not_acceptable("text/event-stream")
+        streams = streams and (self._server.streams or message.method == LISTEN)
+        to = self._to(None, streams=streams)
+        session = _modern_session()
+        try:
+            self._check_headers(message)
+            if message.method == INITIALIZE:
+                raise rpc_error(unknown_method(INITIALIZE), session)
+            self._server.admit(session, message)
+            answer = await self._result(session, message, to)
+        except RpcError as problem:
+            status = _STATUSES.get(problem.code, 200)
+            await to.finish(error_message(message.id, problem.wire), status)
+            return
+        if answer is not None:
+            await to.finish(answer)
+
+    def _check_headers(self, request: Request) -> None:
+        """Check that a request of the newest protocol is the one that its headers announce.
+
+        Raises:
+            RpcError: It is another one.
+        """
+        meta = request.params.get("_meta")
+        if not isinstance(meta, Mapping) or VERSION not in meta or CAPABILITIES not in meta:
+            return  # which is refused in its turn
+        if meta[VERSION] != self._header(_VERSION):
+            raise _mismatch("MCP-Protocol-Version", "the version in `params._meta`")
+        if request.method != self._header(_METHOD):
+            raise _mismatch("Mcp-Method", "the method of the request")
+        key = _NAMES.get(request.method)
+        value = None if key is None else request.params.get(key)
+        if value is not None and value != _decoded(self._header(_NAME)):
+            raise _mismatch("Mcp-Name", f"`{key}` of the request")
+
+    def _header(self, name: bytes) -> str | None:
+        value = self._headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    # Both.
+
+    def _check_types(self) -> None:
+        kind = self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != JSON:
+            problem = RpcError(INVALID_REQUEST, "`Content-Type` must be application/json")
+            raise _Refused(400, problem)
+        if not accepts(self._headers, JSON):
+            raise _not_acceptable("application/json")
+        modern = self._headers.get(_VERSION, b"") in _MODERN
+        if self._server.streams and not modern and not accepts(self._headers, EVENTS):
+            raise _not_acceptable("both application/json and text/event-stream")
+
+    async def _message(self) -> Message:
+        try:
+            return read_message(await self._body())
+        except InvalidMessageError as problem:
+            raise _Refused(400, problem) from None
+
+    async def _body(self) -> bytes:
+        parts: list[bytes] = []
+        while True:
+            part = await self._receive()
+            parts.append(part.get("body", b""))
+            if not part.get("more_body"):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _result(self, session: Session, request: Request, to: HttpAnswer) -> bytes | None:
+        """Return the message with the result; None if the client has left.
+
+        Raises:
+            RpcError: There is none.
+        """
+        if request.method in QUICK:
+            return result_message(request.id, await self._server.serve(session, request, to))
+        message: bytes | None = None
+        problem: RpcError | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch, tasks.cancel_scope, to)
+            try:
+                result = await self._server.serve(session, request, to)
+                message = result_message(request.id, result)
+            except RpcError as error:  # what leaves a task group is a group
+                problem = error
+            tasks.cancel_scope.cancel()
+        if problem is not None:
+            raise problem
+        return message
+
+    async def _watch(self, scope: anyio.CancelScope, to: HttpAnswer) -> None:
+        """Cancel a scope when the client leaves; until then, break each long silence."""
+        while True:
+            with anyio.move_on_after(http_answer.PING_SECONDS) as silence:
+                if (await self._receive())["type"] == "http.disconnect":
+                    scope.cancel()
+                    return
+            if silence.cancelled_caught:
+                await to.comment()
+
+
+_MODERN: Final = frozenset(version.encode() for version in MODERN_VERSIONS)
+
+
+def _modern_session() -> Session:
+    session = Session(_no_send)
+    session.opened = "modern"
+    return session
+
+
+def _no_send(method: str, params: object) -> None:
+    """Drop a notification to a client that opened no stream."""
+
+
+def _decoded(value: str | None) -> str | None:
+    """Return what a header says that may be in Base64; None if it is malformed."""
+    start, end = _BASE64
+    if value is None or not (value.startswith(start) and value.endswith(end)):
+        return value
+    try:
+        return b64decode(value[len(start) : -len(end)], validate=True).decode()
+    except (Error, UnicodeDecodeError):
+        return None
+
+
+def _mismatch(header: str, what: str) -> RpcError:
+    return RpcError(HEADER_MISMATCH, f"the `{header}` header is not {what}")
+
+
+def _no_session() -> _Refused:
+    return _Refused(400, RpcError(INVALID_REQUEST, "Bad Request: Missing session ID"))
+
+
+def _not_acceptable(kinds: str) -> _Refused:
+    return _Refused(406, RpcError(INVALID_REQUEST, f"Not Acceptable: Client must accept {kinds}"))
+
+
+def _not_allowed(methods: str) -> _Refused:
+    problem = RpcError(INVALID_REQUEST, "Method Not Allowed")
+    return _Refused(405, problem, [(b"allow", methods.encode())])
