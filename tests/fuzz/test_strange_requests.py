@@ -299,7 +299,7 @@ def test_no_request_over_http_is_answered_with_an_exception(door: Door) -> None:
     assert not FAILED.search(log), f"seed {SEED}: {log[-5_000:]}"
 
 
-@pytest.mark.xfail(strict=True, reason="the SDK reads bodies over HTTP, another reader lines")
+@pytest.mark.spec("TR-N3.2")
 @pytest.mark.timeout(3600)
 def test_a_message_is_answered_alike_over_http_and_over_stdio(door: Door, lines: Lines) -> None:
     strange = Strange(Random(SEED))
