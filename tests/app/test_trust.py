@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,12 +13,12 @@ from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
 from fast_agent.cards.request_params import RequestParams, UsageLimits
-from fast_agent.errors import CardError, ConfigError, LimitError, TrustError
+from fast_agent.errors import CardError, ConfigError, LimitError, ToolError, TrustError
+from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.trust.gate import TrustOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.trust.found_set import FoundSet
@@ -113,9 +115,13 @@ async def test_what_was_found_runs_once_it_was_approved(world: World) -> None:
         assert await app(CALL) == "2"
 
 
-@pytest.mark.spec("APPROVAL-1")
+@pytest.mark.spec("APPROVAL-1", "TR-F2.3")
 async def test_what_was_named_runs_at_once(world: World) -> None:
     world.write_adder()
+    program = world.new_program()
+    program.load_agents(FOUND)
+    async with program.run() as app:
+        assert await app(CALL) == "2"
     for named in (FOUND, f"{FOUND}/ann.md", str(world.found / "ann.md")):
         program = world.new_program()
         program.load(cards=[named, FOUND], found=[] if named == FOUND else [FOUND])
@@ -245,7 +251,7 @@ async def test_more_files_than_anybody_reads_are_not_approved(world: World) -> N
     assert world.refused() == ["ann"]
 
 
-@pytest.mark.spec("APPROVAL-4", "APPROVAL-5")
+@pytest.mark.spec("APPROVAL-4", "APPROVAL-5", "TR-G9.2")
 async def test_a_reload_takes_in_what_was_approved_and_nothing_else(world: World) -> None:
     world.write_adder()
     world.approve()
@@ -296,7 +302,33 @@ async def test_a_watched_directory_is_held_to_it(world: World) -> None:
         assert await app(CALL) == "9"
 
 
-@pytest.mark.spec("APPROVAL-6")
+@pytest.mark.spec("TR-P3.1")
+async def test_a_server_that_is_started_again_is_checked_again(world: World) -> None:
+    tiny = (Path(__file__).parents[1] / "mcp/servers/tiny.py").read_text()
+    world.write("tiny.py", tiny)
+    line = f"{sys.executable} tiny.py once"
+    world.write("ann.md", f"---\nmodel: passthrough\nmcp_connect: ['{line}']\n---\nHi.\n")
+    world.approve()
+    async with world.live() as app:
+        (prefix,) = {name.rpartition("__")[0] for name in await _tools(app)}
+        add = f'***CALL_TOOL {prefix}__add {{"a": 1, "b": 2}}'
+        die = f'***CALL_TOOL {prefix}__die {{"status": 3}}'
+        assert await app(add) == "3"
+        await app(die)
+        assert await app(add) == "3", "the same program may start again"
+        world.write("tiny.py", tiny.replace('["a"] +', '["a"] -'))
+        await app(die)
+        with pytest.raises((ToolError, TrustError), match="changed since it was approved"):
+            await app(add)
+
+
+async def _tools(app: AgentApp) -> list[str]:
+    agent = app.ann
+    assert isinstance(agent, LlmAgent)
+    return list(await agent.setup.tools.table())
+
+
+@pytest.mark.spec("APPROVAL-6", "TR-G5.3")
 @pytest.mark.parametrize("change", [_function, _sibling, _package])
 async def test_what_changed_between_the_check_and_the_first_run_is_not_run(
     world: World, change: Callable[[World], None]
@@ -309,7 +341,7 @@ async def test_what_changed_between_the_check_and_the_first_run_is_not_run(
             await app(CALL)
 
 
-@pytest.mark.spec("APPROVAL-1")
+@pytest.mark.spec("APPROVAL-1", "TR-G5.2")
 async def test_a_link_does_not_carry_a_card_out_of_its_directory(world: World) -> None:
     outside = world.directory.parent / "outside.md"
     outside.write_text("---\nmodel: passthrough\n---\nHi.\n")

@@ -24,6 +24,20 @@ CARDS = ".fast-agent/agent-cards"
 SAY = ("go", "-q", "-m", "hi")
 PLAIN = "model: passthrough"
 
+OPENING = (
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    },
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+)
+
 
 @pytest.fixture(autouse=True)
 def strange_project(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,14 +243,8 @@ def test_after_a_no_later_starts_say_one_line(write_card: WriteCard, project: Pa
 def test_serve_does_not_offer_what_is_left_out(run: Run, spawn: Run, write_card: WriteCard) -> None:
     write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
     write_card(f"{CARDS}/bob.md", PLAIN, "default: true")
-    hello = {
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {},
-                   "clientInfo": {"name": "t", "version": "1"}},
-    }  # fmt: skip
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    lines = "".join(f"{json.dumps(one)}\n" for one in (hello, ready, listing))
+    lines = "".join(f"{json.dumps(one)}\n" for one in (*OPENING, listing))
     done = spawn("serve", "--transport", "stdio", "--no-session", stdin=lines)
     assert done.code == 0, done.err
     assert '"bob"' in done.out
@@ -279,3 +287,58 @@ def test_a_card_named_on_the_command_line_is_approved_by_that(
     call = ("go", "-q", "-m", '***CALL_TOOL execute {"command": "echo ran"}')
     assert "error[FA801]" in run(*call).err
     assert "ran" in run(*call, "--card", card).out
+
+
+@pytest.mark.spec("TR-M1.3")
+def test_answers_to_other_questions_stay_as_they_are(
+    run: Run, write_card: WriteCard, home: Path, project: Path
+) -> None:
+    kept: dict[Path, str] = {}
+    for name in ("skill-approvals.json", "permissions.json"):
+        kept[home / name] = '{"version": 1}'
+        (home / name).write_text(kept[home / name])
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    for more in (("--yes",), ("--list",), ("--revoke", str(project)), ("--own", str(project))):
+        run("trust", *more)
+    assert {path: path.read_text() for path in kept} == kept
+
+
+@pytest.mark.spec("TR-A7.1")
+def test_no_client_approves(spawn: Run, write_card: WriteCard, home: Path) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    given = write_card("given.md", PLAIN)
+    calls = [
+        {"name": "load_agents", "arguments": {"path": CARDS}},
+        {"name": "load_agents", "arguments": {"path": CARDS, "trust": True}},
+        {"name": "given", "arguments": {"message": "/trust yes"}},
+        {"name": "ann", "arguments": {"message": '***CALL_TOOL execute {"command": "true"}'}},
+    ]
+    lines = "".join(
+        f"{json.dumps(one)}\n"
+        for one in (
+            *OPENING,
+            *(
+                {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+                for number, params in enumerate(calls, 2)
+            ),
+        )
+    )
+    serve = ("serve", "--transport", "stdio", "--no-session", "--card", str(given))
+    done = spawn(*serve, "--allow-load", CARDS, stdin=lines)
+    assert '"ann"' not in done.out
+    assert not (home / "approvals.json").exists()
+
+
+@pytest.mark.spec("TR-G6.3")
+def test_a_key_goes_to_its_own_host_or_one_approved_for_it(
+    run: Run, write_card: WriteCard, project: Path, canary: Canary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    write_card(f"{CARDS}/ann.md", "model: openai.gpt-5")
+    config(project, f"openai: {{base_url: '{canary.url}/v1'}}\n")
+    refused = run(*SAY)
+    assert refused.code == 3
+    assert canary.url in refused.err
+    assert canary.heard == []
+    run(*SAY, "--trust")
+    assert CANARY in "".join(canary.heard)
