@@ -498,6 +498,7 @@ class FastAgent:
             human=human,
             listener=listener,
             trust_cards=trust_cards,
+            admit=self.admission.reached,
             tape=tape,
             journal=journal,
             redact=self.redact,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import pytest
 from tests.mcp.served_everything import served_everything
+from tests.own_home import own_home
 from tests.patience import pass_seconds
 
 from fast_agent import FastAgent
@@ -50,6 +51,8 @@ class Desk:
         self.directory = directory / "work"
         self.directory.mkdir(exist_ok=True)
         self.home = directory / "home"
+        # The cards are the person's own: what strange ones may do is told in `test_smart_cards.py`.
+        own_home(self.directory, self.home)
         self.environ = {
             "HOME": str(directory),
             "FAST_AGENT_HOME": str(self.home),

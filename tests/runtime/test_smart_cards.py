@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.own_home import own_home
 
 from fast_agent import FastAgent
 from fast_agent.cards.load import load_cards
+from fast_agent.errors import TrustError
 from fast_agent.tools.human import HumanAnswer
+from fast_agent.trust.gate import TrustOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from fast_agent.messages.message import ToolResult
     from fast_agent.tools.human import HumanRequest
@@ -371,3 +375,97 @@ async def test_a_card_is_written_only_where_a_person_allowed_this_one(room: Room
     room.human = None
     assert not (await room.call_trusting("create_agent_card", card)).is_error
     assert room.cards() == ["made.md"]
+
+
+SERVER = "mcp: {{servers: {{who: {{command: '{python}', args: ['{script}', someone]}}}}}}\n"
+
+
+@pytest.mark.spec("TR-F2.2")
+@pytest.mark.parametrize(
+    ("files", "refused"),
+    [
+        (
+            {"card.md": "---\nmodel: passthrough\nservers: [who]\n---\nHi."},
+            "it would use server `who` serves agent `card` (card.md:3)",
+        ),
+        (
+            {"card.md": "---\ntype: smart\nmodel: passthrough\n---\nHi."},
+            "it would write .fast-agent/agent-cards/ (card.md:2)",
+        ),
+        (
+            {
+                "card.md": "---\nmodel: passthrough\nagents: [kid]\ndefault: true\n"
+                "child_history: {kid: {merge_target: messages}}\n---\nHi.",
+                "kid.md": "---\nmodel: passthrough\nmessages: [kept.md]\n---\nHi.",
+                "kept.md": "---USER\nHello.\n",
+            },
+            "it would write kept.md",
+        ),
+    ],
+)
+async def test_a_card_a_model_named_acts_as_a_found_one(
+    room: Room, files: Mapping[str, str], refused: str
+) -> None:
+    own_home(room.work, room.home)
+    config = room.home / "fastagent.config.yaml"
+    own = config.read_text()
+    script = Path(__file__).parents[1] / "app" / "who_server.py"
+    server = SERVER.format(python=sys.executable, script=script)
+    config.write_text(server)
+    for name, text in files.items():
+        room.write(f"cards/{name}", text)
+    call = {"agent_card_path": "cards", "agent": "card", "message": "***CALL_TOOL who__who {}"}
+    done = await room.call("smart", **call)
+    assert done.is_error
+    assert f"`card` was not named by a person: {refused}" in done.text
+    assert "FA811" in done.text
+    config.write_text(own + server)
+    room.home.chmod(0o700)
+    done = await room.call("smart", **call)
+    assert not done.is_error, done.text
+
+
+@pytest.mark.spec("TR-F2.2")
+async def test_a_card_a_model_named_weakens_no_bound(room: Room) -> None:
+    room.write("card.md", "---\nmodel: passthrough\nhuman_input: true\n---\nHi.")
+    asked = '***CALL_TOOL request_human_input {"message": "Your key?"}'
+    done = await room.call("smart", agent_card_path="card.md", message=asked)
+    assert "there is no tool `request_human_input`" in done.text
+    assert room.human is not None
+    assert room.human.asked == []
+
+
+@pytest.mark.spec("TR-A7.3", "TR-F2.2")
+async def test_a_smart_agent_of_a_project_writes_where_its_approval_says(room: Room) -> None:
+    room.write(
+        ".fast-agent/agent-cards/desk.md",
+        "---\ntype: smart\nmodel: passthrough\n---\nWrite cards.",
+    )
+    given = {"name": "echo", "instruction": "Hi.", "fields": {"model": "passthrough"}}
+    found = Path(".fast-agent/agent-cards")
+    said = f"***CALL_TOOL create_agent_card {json.dumps(given)}"
+
+    def program() -> FastAgent:
+        made = FastAgent(cwd=room.work, environ=room.environ, trust=TrustOptions())
+        made.load(cards=[found], found=[found])
+        return made
+
+    refused = program()
+    with pytest.raises(TrustError):
+        refused.admission.require("desk")
+    (effect,) = refused.admission.found_sets()[0].effects
+    assert (effect.kind, effect.subject) == ("write", f"{found}/")
+    refused.gate.approvals.approve(refused.admission.found_sets()[0])
+    approved = program()
+    async with approved.run(human=room.human) as app:
+        await app.desk.send(said)
+    assert room.human is not None
+    assert len(room.human.asked) == 1
+    assert room.cards() == []
+    assert (room.work / found / "echo.md").is_file()
+    (room.work / found / "echo.md").unlink()
+    (room.work / found).rename(room.outside / "cards")
+    (room.work / found).symlink_to(room.outside / "cards")
+    async with approved.run(human=room.human) as app:
+        await app.desk.send(said)
+    assert sorted(one.name for one in (room.outside / "cards").iterdir()) == ["desk.md"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.card_load import CardLoad
 from fast_agent.cards.load import with_variables
@@ -14,6 +14,7 @@ from fast_agent.cards.references import referred_names
 from fast_agent.config.load import FoundPart
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.reached_rules import REACHED_CODE
 from fast_agent.diagnostics.trust_rules import CHANGED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
 from fast_agent.text.environment import VariableNames
@@ -222,6 +223,55 @@ class Admission:
             one.name: one for one in configs if one.name in left_out and not one.tool_only
         }
         return {key: self._filtered(loads[key], self._roots[key]) for key in roots}
+
+    def reached(self, path: Path, load: CardLoad) -> CardLoad:
+        """Return cards that a model named, as they may act: they count as found, also here.
+
+        Args:
+            path: Where they are, absolute and without links.
+            load: The cards.
+
+        Raises:
+            CardError: They would do something that nobody approved; holds every problem.
+        """
+        from fast_agent.trust.easing import without_easing
+        from fast_agent.trust.origin import root_of
+        from fast_agent.trust.survey import Surveyed, survey
+
+        root, given = root_of(path), {card.config.source for card in self._given_cards()}
+        cards = tuple([card for card in load.cards if card.config.source not in given])
+        if not cards or self._gate.owns(root):
+            return load
+        layers = tuple(self._layers.get(root, ()))
+        found = survey(Surveyed(root=root, given=self._all_given(), cards=cards, layers=layers))
+        grant = self._gate.grant(found)
+        closed: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
+        eased: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
+        for effect in found.effects:
+            if effect.holder.kind == "card" and not grant.allows(effect):
+                (eased if effect.kind == "ease" else closed)[effect.holder.name].append(effect)
+        strange = found.effects if self._gate.is_strange(found) else ()
+        problems = [
+            Diagnostic(
+                REACHED_CODE.code,
+                f"`{card.config.name}` was not named by a person: {_acts(effects)}",
+                card.path,
+                hint=_REACHED_HINT,
+            )
+            for card in cards
+            if (effects := closed[card.config.name] or strange)
+        ]
+        if problems:
+            raise CardError(problems[0].message, hint=problems[0].hint, diagnostics=problems)
+
+        def admitted(card: Card) -> Card:
+            if card not in cards:
+                return card
+            config = without_easing(card.config, eased[card.config.name])
+            return replace(card, config=replace(config, grant=grant))
+
+        files = [replace(file, cards=tuple(map(admitted, file.cards))) for file in load.files]
+        return CardLoad.of(files)
 
     def provenance(self) -> Provenance:
         """Return which found sets take part in this run, and what they may do now."""
@@ -652,6 +702,12 @@ def _acts(effects: Sequence[Effect]) -> str:
     if first.refusal is not None:
         return f"{first.refusal} ({first.place})"
     return f"it would {first.kind} {first.subject}{more} ({first.place}), which is not approved"
+
+
+_REACHED_HINT: Final = (
+    "a person lets it act: by `--card`, `fast-agent trust`, or `fast-agent trust --own` for their "
+    "own directory"
+)
 
 
 def _refuse_new(left_out: Mapping[str, LeftOut], loads: Mapping[str, CardLoad]) -> None:

@@ -150,14 +150,9 @@ class CardReach:
         refused = (*self._refused_files(load.cards), *self.refusals(load.cards))
         if refused:
             raise CardError(refused[0].message, hint=refused[0].hint, diagnostics=refused)
-        registry = Registry(self._servers, self._probes)
-        try:
-            registry.load({str(path): load})
-        except CardError as error:
-            if any(found.code == UNSET_VARIABLE for found in error.diagnostics):
-                hint = "cards that a model reaches see no environment variables"
-                raise CardError(error.message, hint=hint, diagnostics=error.diagnostics) from error
-            raise
+        registry = self._registry_of(path, load)
+        if around.admit is not None and not around.trust_cards:
+            registry = self._registry_of(path, around.admit(path, load))
         inside = replace(
             around,
             shell=around.shell and around.trust_cards,
@@ -167,6 +162,17 @@ class CardReach:
         load_set = registry.snapshot.load_set
         async with self._inner(load_set, self._settings, inside, scope=scope) as runtime:
             yield runtime
+
+    def _registry_of(self, path: Path, load: CardLoad) -> Registry:
+        registry = Registry(self._servers, self._probes)
+        try:
+            registry.load({str(path): load})
+        except CardError as error:
+            if any(found.code == UNSET_VARIABLE for found in error.diagnostics):
+                hint = "cards that a model reaches see no environment variables"
+                raise CardError(error.message, hint=hint, diagnostics=error.diagnostics) from error
+            raise
+        return registry
 
     def _load(self, path: Path, environ: Mapping[str, str]) -> CardLoad:
         shown = self.shown(path)

@@ -1,4 +1,4 @@
-"""`create_agent_card`: a tool that writes a card among those of the home directory."""
+"""`create_agent_card`: a tool that writes a card among those of the home, or of its project."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.card import Card
     from fast_agent.cards.document import Reading
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.messages.message import ToolCall
     from fast_agent.runtime.card_reach import CardReach
     from fast_agent.text.json_value import JsonValue
@@ -56,15 +57,18 @@ class CardWriter(RuntimeTool):
     """The tool.
 
     Args:
-        reach: What its agent can reach; cards are written to the home directory's.
+        reach: What its agent can reach.
+        grant: What the project of the agent may do, which writes cards among its own, as its
+            approval says; None, for an agent of the person, writes to those of the home directory.
     """
 
-    __slots__ = ("_directory", "_home", "_reach")
+    __slots__ = ("_directory", "_grant", "_reach")
 
-    def __init__(self, reach: CardReach) -> None:
+    def __init__(self, reach: CardReach, grant: CardGrant | None = None) -> None:
         self._reach = reach
-        self._home = reach.home
-        self._directory = reach.home / AGENT_CARDS
+        self._grant = grant
+        own = reach.home if grant is None else grant.root / ".fast-agent"
+        self._directory = own / AGENT_CARDS
 
     @property
     def spec(self) -> ToolSpec:
@@ -91,6 +95,8 @@ class CardWriter(RuntimeTool):
             raise ToolError(f"`{name[:80]}` is no name of a card", hint=_SPEC_NAME)
         file = self._directory / f"{name}.md"
         exists = self._look(file)
+        if self._grant is not None:
+            self._grant.check_write(file)
         if exists and not args.flag("overwrite"):
             raise ToolError(
                 f"there is a card `{name}` already", hint="set `overwrite` to true to replace it"
@@ -159,9 +165,12 @@ class CardWriter(RuntimeTool):
         return [one for one in cards if one.config.source != file and one.path != card.path]
 
     def _look(self, file: Path) -> bool:
-        """Say whether the card is there; see that nothing leads out of the home directory."""
+        """Say whether the card is there; see that nothing leads out of its directory."""
         if self._directory.is_symlink() or file.is_symlink():
-            raise ToolError("the home directory's cards are a link, which is not written through")
+            raise ToolError(
+                f"`{self._reach.shown(self._directory)}` or the card is a link, which is not "
+                "written through"
+            )
         if file.exists() and not file.is_file():
             raise ToolError(f"`{self._reach.shown(file)}` is no file")
         return file.exists()

@@ -38,7 +38,7 @@ def smart_blueprint(card: Card, workshop: Workshop) -> Blueprint:
     return LlmBlueprint(
         replace(card, config=replace(config, resource_tools=True)),
         workshop,
-        tools=(*SmartTools(reach, crew).tools, CardWriter(reach)),
+        tools=(*SmartTools(reach, crew).tools, CardWriter(reach, config.grant)),
         instruction=smart_instruction(config.instruction or ""),
     )
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+    from fast_agent.cards.card_load import CardLoad
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.tape import Tape
@@ -63,6 +64,8 @@ class Surroundings:
         max_depth: Deepest nesting of agents as tools.
         providers: Resources that the resource tools offer besides the packaged documents.
         trust_cards: Whether cards that a smart agent reaches by their path may run code.
+        admit: Returns the cards of a path that a model named, as they may act; raises CardError
+            where they may not. None leaves it to the rules of reached cards alone.
         child_history: What called agents start with and where their messages go, over cards.
         transcript: Where turns are written when they end; None makes a new one.
         journal: Where turns and histories are written down as they go, and where histories of
@@ -97,6 +100,7 @@ class Surroundings:
     max_depth: int = MAX_DEPTH
     providers: tuple[Provider, ...] = ()
     trust_cards: bool = False
+    admit: Callable[[Path, CardLoad], CardLoad] | None = field(default=None, repr=False)
     child_history: ChildHistory = NOTHING_WANTED
     transcript: CumulativeTranscript | None = field(default=None, repr=False)
     journal: Journal | None = field(default=None, repr=False)

@@ -133,18 +133,30 @@ class Gate:
             workspace: The directory the program works in.
         """
         from fast_agent.text.source import signature_at
-        from fast_agent.trust.grant import Grant
 
         self._seen = signature_at(str(self.approvals.path))
         if cards and workspace is not None and self._earlier:
             self._covered[found.digest] = self._earlier.covered(found.effects, cards, workspace)
         allowed = self.allowed(found)
         missing = [one for one in needed if one not in allowed and not self._is_closed(one)]
-        if missing and may_ask and self._ask(found, self.approvals.standing(found)):
-            allowed = self.allowed(found)
+        if missing and may_ask:
+            self._ask(found, self.approvals.standing(found))
+        return self.grant(found, examine)
+
+    def grant(
+        self, found: FoundSet, examine: Callable[[Holder], Iterable[Effect]] | None = None
+    ) -> Grant:
+        """Return what a set may do as it was decided; nobody is asked.
+
+        Args:
+            found: The set.
+            examine: Works out the effects of a holder again, for checks at each start.
+        """
+        from fast_agent.trust.grant import Grant
+
         return Grant(
             found.root,
-            allowed,
+            self.allowed(found),
             everything=self._policy_for(found).everything,
             examine=examine,
             current=lambda: self.allowed(found),
