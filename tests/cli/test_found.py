@@ -342,3 +342,19 @@ def test_a_key_goes_to_its_own_host_or_one_approved_for_it(
     assert canary.heard == []
     run(*SAY, "--trust")
     assert CANARY in "".join(canary.heard)
+
+
+@pytest.mark.spec("TR-G4.3")
+def test_a_replay_asks_only_for_what_a_replay_does(
+    run: Run, write_card: WriteCard, project: Path
+) -> None:
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
+    call = ("go", "-q", "-m", '***CALL_TOOL execute {"command": "echo ran >> ran.txt; echo ran"}')
+    kept = project.parent / "kept.jsonl"
+    assert "ran" in run(*call, "--trust", "--record", kept).out
+    replayed = run(*call, "--replay", kept)
+    assert (replayed.code, replayed.out) == (0, "ran\n[exit code 0]\n"), replayed.err
+    assert (project / "ran.txt").read_text() == "ran\n"
+    write_card(f"{CARDS}/ann.md", PLAIN, "shell: true", "function_tools: [tools.py:one]")
+    (project / CARDS / "tools.py").write_text("def one() -> int:\n    return 1\n")
+    assert run(*call, "--replay", kept).code == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.tools.human import Human
+    from fast_agent.trust.gate import TrustOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,10 @@ class OneShot(CardOptions):
     def receiver(self) -> str | None:
         """Return the agent that is asked."""
         return self.agent
+
+    def trust_options(self) -> TrustOptions:
+        """Return how found agents are treated: a replay starts nothing of theirs."""
+        return replace(CardOptions.trust_options(self), replays=self.replay is not None)
 
     def reaching(self) -> tuple[str, ...]:
         """Return `--stdio` and `--url`, with the names their servers get."""

@@ -33,6 +33,7 @@ class TrustOptions:
         everything: Whether all of it may act in this run: `--trust`.
         without_found: Whether nothing found is loaded: `--no-found`.
         passive: Whether the program only looks: nothing is decided, nothing interpolated.
+        replays: Whether the run replays a recording, which starts no server and no command.
         fetches: Whether a program that only looks fetches the addresses it is given.
         asker: Asks the person; None where nobody can be asked.
     """
@@ -40,6 +41,7 @@ class TrustOptions:
     everything: bool = False
     without_found: bool = False
     passive: bool = False
+    replays: bool = False
     fetches: bool = False
     asker: Callable[[Approvals], Asker | None] | None = None
 
@@ -177,8 +179,18 @@ class Gate:
         return frozenset(
             one
             for one in found.effects
-            if not self._is_closed(one) and (one in standing or policy.allows(one))
+            if not self._is_closed(one)
+            and (one in standing or policy.allows(one) or self._is_only_replayed(one))
         )
+
+    def _is_only_replayed(self, effect: Effect) -> bool:
+        """Return whether the run takes from its recording what an effect would bring about."""
+        if not self.options.replays:
+            return False
+        from fast_agent.trust.effect import ANY_COMMAND
+
+        of_server = effect.holder.kind == "server" or effect.keys[:1] == ("mcp_connect",)
+        return of_server or effect.subject == ANY_COMMAND
 
     def is_approved(self, found: FoundSet) -> bool:
         """Return whether a person approved a set as it is; what a policy allows does not count."""
