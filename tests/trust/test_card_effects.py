@@ -11,8 +11,9 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import ProviderSettings, Settings
 from fast_agent.trust.card_effects import FIXED
+from fast_agent.trust.digest import ABSENT
 from fast_agent.trust.effect import ANY_COMMAND
-from fast_agent.trust.programs import ABSENT, DOWNLOADS
+from fast_agent.trust.programs import DOWNLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.trust import programs
+from fast_agent.trust.digest import ABSENT
 from fast_agent.trust.launchers import downloaded, is_launcher_file
 from fast_agent.trust.programs import (
-    ABSENT,
     DOWNLOADS,
     ONLY_LINE,
     Program,
-    changed_files,
     command_line,
     examine_program,
     find_program,
@@ -53,6 +52,11 @@ def plant(file: Path, text: str = "#!/bin/sh\n") -> Path:
 def examine(root: Path, path: str, *words: str, env: Mapping[str, str] | None = None) -> Program:
     command, *args = words
     return examine_program(command, args, cwd=root, root=root, env=env or {}, path=path)
+
+
+def changed(before: Program, now: Program) -> list[str]:
+    """The files an approval would name as different."""
+    return [name for name, digest in before.files.items() if now.files.get(name) != digest]
 
 
 @pytest.mark.spec("TR-P5.1")
@@ -169,14 +173,12 @@ def test_digests_cover_what_the_command_line_would_load(
         held = program.files[name]
         assert (held == ABSENT) == (not (root / name).exists())
         plant(root / name, "changed\n")
-        assert changed_files(program.files, root) == [name]
-        again = examine(root, str(tools), *words)
-        assert again.files != program.files
+        assert changed(program, examine(root, str(tools), *words)) == [name]
         if held == ABSENT:
             (root / name).unlink()
         else:
             plant(root / name)
-        assert changed_files(program.files, root) == []
+        assert changed(program, examine(root, str(tools), *words)) == []
 
 
 @pytest.mark.spec("TR-P2.2")
@@ -184,7 +186,8 @@ def test_a_missing_launcher_file_counts_as_absent(root: Path, tools: Path) -> No
     program = examine(root, str(tools), "npx", "-y", "@acme/tickets@1.0.0")
     assert program.files["package.json"] == ABSENT
     (root / "package.json").write_text("{}")
-    assert changed_files(program.files, root) == ["package.json"]
+    again = examine(root, str(tools), "npx", "-y", "@acme/tickets@1.0.0")
+    assert changed(program, again) == ["package.json"]
 
 
 @pytest.mark.spec("TR-P2.3")
@@ -194,10 +197,10 @@ def test_contents_count_never_size_and_time(root: Path, tools: Path) -> None:
     before = file.stat()
     file.write_text("two\n")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert changed_files(program.files, root) == ["run.sh"]
+    assert changed(program, examine(root, str(tools), "./run.sh")) == ["run.sh"]
     file.write_text("one\n")
     os.utime(file, (1, 1))
-    assert changed_files(program.files, root) == []
+    assert changed(program, examine(root, str(tools), "./run.sh")) == []
 
 
 @pytest.mark.spec("TR-P2.3")

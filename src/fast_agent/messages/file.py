@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
     Check = Callable[[Path], Path]
 
-__all__ = ["MAX_BYTES", "Transcript", "check_history_file", "read_history", "write_history"]
+__all__ = [
+    "MAX_BYTES",
+    "Transcript",
+    "change_history",
+    "check_history_file",
+    "read_history",
+    "write_history",
+]
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest history file, and largest file a resource section may name, in bytes."""
@@ -67,6 +74,31 @@ def write_history(path: Path, transcript: Transcript) -> None:
             cannot be written; the old file is as it was.
     """
     _check_replaceable(path)
+    _write(path, transcript)
+
+
+def change_history(path: Path, change: Callable[[Transcript], Transcript]) -> None:
+    """Read a history file and write it changed; the old text is read and parsed once.
+
+    Args:
+        path: The file; one that is missing or empty is read as an empty history.
+        change: Returns what to write.
+
+    Raises:
+        HistoryError: The file is not a history, something in it is wrong, or it cannot be written;
+            it is then as it was.
+    """
+    if not path.exists():
+        _write(path, change(Transcript()))
+        return
+    source = _read(path, MAX_BYTES)
+    before = _parse(path, source) if source.text.strip() else Transcript()
+    if source.text.strip() and not _is_json(path) and not _has_delimiter(source):
+        raise _no_history(path)
+    _write(path, change(before))
+
+
+def _write(path: Path, transcript: Transcript) -> None:
     whole = write_json_history if _is_json(path) else write_delimited_history
     text = whole(transcript)
     try:
@@ -121,18 +153,25 @@ def _check_replaceable(path: Path) -> None:
         return
     try:
         source = read_source(path, limit=MAX_BYTES)
-        # Any text is one message to a reader; what was written as a history has delimiters.
-        is_history = not source.text.strip() or source.text.lstrip().startswith(DELIMITERS)
+        is_history = not source.text.strip() or _is_json(path) or _has_delimiter(source)
         if _is_json(path) and source.text.strip():
             read_json_history(source)
-            is_history = True
     except (SourceError, HistoryError):
         is_history = False
     if not is_history:
-        raise HistoryError(
-            f"`{path}` is not a history and was not replaced",
-            hint="name another file, or move this one away",
-        )
+        raise _no_history(path)
+
+
+def _has_delimiter(source: Source) -> bool:
+    """Return whether a text was written as a history; to a reader any text is one message."""
+    return source.text.lstrip().startswith(DELIMITERS)
+
+
+def _no_history(path: Path) -> HistoryError:
+    return HistoryError(
+        f"`{path}` is not a history and was not replaced",
+        hint="name another file, or move this one away",
+    )
 
 
 def _is_json(path: Path) -> bool:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import HistoryError
 from fast_agent.messages.call_ids import CallIds
-from fast_agent.messages.file import read_history, write_history
-from fast_agent.messages.transcript import Transcript
+from fast_agent.messages.file import change_history
 from fast_agent.text.file_lock import FileLock
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.messages.message import Message
+    from fast_agent.messages.transcript import Transcript
 
 WAIT = 30.0
 """How long to wait for another process that merges into the same file, in seconds."""
@@ -48,10 +48,12 @@ def merge_into(path: Path, messages: Iterable[Message], *, wait: float = WAIT) -
             hint="end that process, or give the card a file of its own",
         )
     try:
-        before = read_history(target) if target.exists() else Transcript()
-        ids = CallIds()
-        ids.note(before.messages)
-        added = ids.own_block(messages)
-        write_history(target, replace(before, messages=(*before.messages, *added)))
+        change_history(target, lambda before: _with(before, messages))
     finally:
         lock.release()
+
+
+def _with(before: Transcript, messages: Iterable[Message]) -> Transcript:
+    ids = CallIds()
+    ids.note(before.messages)
+    return replace(before, messages=(*before.messages, *ids.own_block(messages)))

@@ -16,11 +16,10 @@ from fast_agent.errors import CardError, ConfigError
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.trust.address import address_of, shown_address
-from fast_agent.trust.digest import source_digest
+from fast_agent.trust.digest import ABSENT, source_digest
 from fast_agent.trust.effect import ANY_COMMAND, Holder
 from fast_agent.trust.free_models import destination
 from fast_agent.trust.function_path import find_function_file, parse_function_path
-from fast_agent.trust.programs import ABSENT
 from fast_agent.trust.site import CODE_IN_VARIABLE, TARGET_IN_VARIABLE, TOO_MANY, Site
 
 if TYPE_CHECKING:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 import stat
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.text.source import SourceError, read_source
-from fast_agent.trust.programs import ABSENT, MAX_BYTES, MAX_FILES, python_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from fast_agent.trust.origin import Root
 
-_BLOCK = 1 << 20
+MAX_FILES: Final = 1_000
+"""Maximum number of files one effect may cover: nobody has read more."""
+
+MAX_BYTES: Final = 64 << 20
+"""Maximum size of all files one effect covers, in bytes."""
+
+ABSENT: Final = "absent"
+"""Digest of a file that is not there: creating it later changes what is done."""
+
+_BLOCK: Final = 1 << 20
 
 
 def text_digest(text: str) -> str:
@@ -56,8 +64,11 @@ def file_digest(file: Path, limit: int = MAX_BYTES) -> str | None:
         if found.st_size > limit:
             return None
         whole = sha256()
-        while block := opened.read(_BLOCK):
-            whole.update(block)
+        try:
+            while block := opened.read(_BLOCK):
+                whole.update(block)
+        except OSError as error:
+            return f"unreadable: {error.strerror}"
     return f"sha256:{whole.hexdigest()}"
 
 
@@ -71,21 +82,7 @@ def code_digests(folder: Path, root: Root) -> Mapping[str, str] | None:
     Returns:
         By path as approvals name it; None where there are more than a person could have read.
     """
-    digests: dict[str, str] = {}
-    left = MAX_BYTES
-    for file in python_files(folder):
-        if len(digests) >= MAX_FILES:
-            return None
-        try:
-            text = read_source(file).text
-        except SourceError as error:
-            digests[root.name(file)] = f"unreadable: {error.message}"
-            continue
-        left -= len(text)
-        if left < 0:
-            return None
-        digests[root.name(file)] = text_digest(text)
-    return digests
+    return _bounded(python_files(folder), root, _source_of)
 
 
 def tree_digests(folder: Path, root: Root) -> Mapping[str, str] | None:
@@ -98,19 +95,64 @@ def tree_digests(folder: Path, root: Root) -> Mapping[str, str] | None:
     Returns:
         By path as approvals name it; None where there are more than a person could have read.
     """
+    return _bounded(_files_below(folder), root, _bytes_of)
+
+
+def python_files(folder: Path) -> Iterator[Path]:
+    """Yield the Python files a script in `folder` may import: its own, and those of packages."""
+    waiting = [folder]
+    while waiting:
+        try:
+            entries = sorted(waiting.pop().iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.suffix == ".py":
+                yield entry
+            elif (entry / "__init__.py").is_file():
+                waiting.append(entry)
+
+
+def _bounded(
+    files: Iterable[Path], root: Root, digest_of: Callable[[Path, int], tuple[str, int] | None]
+) -> Mapping[str, str] | None:
+    """Digest files until there are more, or larger ones, than a person could have read.
+
+    Args:
+        files: The files.
+        root: Names them.
+        digest_of: Returns the digest and the size of one, given how much is left; None where it is
+            larger.
+    """
     digests: dict[str, str] = {}
     left = MAX_BYTES
+    for file in files:
+        found = None if len(digests) >= MAX_FILES else digest_of(file, left)
+        if found is None:
+            return None
+        digests[root.name(file)] = found[0]
+        left -= found[1]
+    return digests
+
+
+def _source_of(file: Path, left: int) -> tuple[str, int] | None:
+    try:
+        text = read_source(file).text
+    except SourceError as error:
+        return f"unreadable: {error.message}", 0
+    return (text_digest(text), len(text)) if len(text) <= left else None
+
+
+def _bytes_of(file: Path, left: int) -> tuple[str, int] | None:
+    digest = file_digest(file, left)
+    try:
+        size = file.stat().st_size
+    except OSError:
+        size = 0
+    return None if digest is None else (digest, size)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders.sort()
-        for name in sorted(names):
-            file = folder.__class__(place, name)
-            try:
-                size = file.lstat().st_size
-            except OSError:
-                continue
-            left -= size
-            digest = None if left < 0 or len(digests) >= MAX_FILES else file_digest(file)
-            if digest is None:
-                return None
-            digests[root.name(file)] = digest
-    return digests
+        yield from (folder.__class__(place, name) for name in sorted(names))

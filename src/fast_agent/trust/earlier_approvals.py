@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, cast
 from fast_agent.config.server import is_url, split_command
 from fast_agent.errors import CardError, ConfigError, FastAgentError
 from fast_agent.text.source import MAX_BYTES, SourceError, read_source
+from fast_agent.trust.digest import python_files
 from fast_agent.trust.function_path import find_function_file, parse_function_path
-from fast_agent.trust.programs import python_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -5,25 +5,16 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.trust.digest import ABSENT, MAX_BYTES, MAX_FILES, file_digest, python_files
 from fast_agent.trust.effect import no_files
 from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloaded, launches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-MAX_FILES: Final = 1_000
-"""Maximum number of files one program may cover: nobody has read more."""
-
-MAX_BYTES: Final = 64 << 20
-"""Maximum size of all files one program covers, in bytes."""
-
-ABSENT: Final = "absent"
-"""Digest of a file that is not there: creating it later changes what the program does."""
 
 ONLY_LINE: Final = "only this command line is approved"
 DOWNLOADS: Final = "downloads and runs whatever is newest at every start"
@@ -36,7 +27,6 @@ FIRST_VARIABLES: Final = re.compile(
 _SCRIPTS: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"})
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?\Z")
 _MODULE: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*m(.*)")
-_BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,34 +143,6 @@ def command_line(
     return " ".join((*variables, *words)) + where
 
 
-def changed_files(files: Mapping[str, str], root: Path) -> list[str]:
-    """Compare files with the digests of an approval.
-
-    Args:
-        files: Digests by path, as `Program.files` holds them.
-        root: Where relative paths start.
-
-    Returns:
-        The paths whose file is different now, in the order given.
-    """
-    return [name for name, digest in files.items() if digest_of(root / name) != digest]
-
-
-def python_files(folder: Path) -> Iterator[Path]:
-    """Yield the Python files a script in `folder` may import: its own, and those of packages."""
-    waiting = [folder]
-    while waiting:
-        try:
-            entries = sorted(waiting.pop().iterdir())
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.suffix == ".py":
-                yield entry
-            elif (entry / "__init__.py").is_file():
-                waiting.append(entry)
-
-
 class _Cover:
     """Collects digests, bounded in number and size.
 
@@ -202,13 +164,15 @@ class _Cover:
         if len(self.files) >= MAX_FILES:
             raise _TooMuch
         try:
-            self._left -= file.stat().st_size
+            size = file.stat().st_size
         except OSError:
             self.files[name] = ABSENT
             return
-        if self._left < 0:
+        digest = file_digest(file, self._left)
+        if digest is None:
             raise _TooMuch
-        self.files[name] = digest_of(file)
+        self._left -= size
+        self.files[name] = digest
 
     def add_all(self, files: Iterable[Path]) -> None:
         """Cover several files."""
@@ -389,21 +353,3 @@ def _is_inside(path: Path, root: Path) -> bool:
 def _shown_directory(cwd: Path, root: Path) -> str:
     place = Path(os.path.realpath(cwd))
     return f"./{place.relative_to(root).as_posix()}" if place.is_relative_to(root) else str(place)
-
-
-def digest_of(file: Path) -> str:
-    """Return the digest of a file's contents; of one that cannot be read, the reason."""
-    whole = sha256()
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return ABSENT
-    except OSError as error:
-        return f"unreadable: {error.strerror}"
-    with os.fdopen(descriptor, "rb") as opened:
-        try:
-            while block := opened.read(_BLOCK):
-                whole.update(block)
-        except OSError as error:
-            return f"unreadable: {error.strerror}"
-    return f"sha256:{whole.hexdigest()}"

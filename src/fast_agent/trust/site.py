@@ -14,16 +14,11 @@ from fast_agent.config.providers import PROVIDERS, is_own_host
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.trust.address import address_of
+from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
 from fast_agent.trust.effect import Effect
 from fast_agent.trust.free_models import has_key
 from fast_agent.trust.origin import end_of, looks_secret
-from fast_agent.trust.programs import (
-    MAX_BYTES,
-    MAX_FILES,
-    Program,
-    command_line,
-    examine_program,
-)
+from fast_agent.trust.programs import Program, command_line, examine_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.config.file_names import SKILL_FOLDERS
 from fast_agent.text.environment import has_variable
 from fast_agent.trust.card_effects import has_tools, names_in
-from fast_agent.trust.digest import tree_digests
+from fast_agent.trust.digest import MAX_BYTES, MAX_FILES, tree_digests
 from fast_agent.trust.effect import Holder
-from fast_agent.trust.programs import MAX_BYTES, MAX_FILES
 from fast_agent.trust.site import Site, placed
 
 if TYPE_CHECKING:
