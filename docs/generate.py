@@ -36,6 +36,7 @@ from fast_agent.commands.reference import reference_page
 from fast_agent.config.fields import SETTINGS
 from fast_agent.config.schema import config_schema
 from fast_agent.diagnostics.rulebook import docs_page
+from fast_agent.tui.keys import key_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,9 @@ HERE = Path(__file__).parent / "reference"
 EFFECTS = (
     "`effects` are what a field can make a [found](../trust.md) file do; a `${NAME}` in any field "
     "is a `send` besides."
+)
+KEYS_HEAD = (
+    "# Keys\n\nThe keys of [the terminal](../terminal.md); others edit the text as in emacs.\n"
 )
 NOTE = "<!-- Made by docs/generate.py; change the code it is made from. -->\n\n"
 
@@ -210,6 +214,7 @@ def pages() -> dict[str, str]:
         "commands.md": NOTE + cli_page(),
         "rules.md": NOTE + docs_page(),
         "slash-commands.md": NOTE + reference_page(),
+        "keys.md": "\n".join([f"{NOTE}{KEYS_HEAD}", *key_lines(), ""]),
         "card.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
         "configuration.schema.json": json.dumps(config_schema(), indent=2, ensure_ascii=False)
         + "\n",

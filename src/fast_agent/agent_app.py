@@ -14,7 +14,7 @@ from fast_agent.models.selection import select_model
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.load_set import LoadSet
@@ -44,6 +44,7 @@ class AgentApp:
         settings: Gives the configuration there is now; the runtime was made from it.
         surroundings: What the program gave.
         notify: Told what a person should know; one line each.
+        talk: Lets a user talk with the agents at the terminal, from an agent on or the default one.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class AgentApp:
         settings: Callable[[], Settings],
         surroundings: Surroundings,
         notify: Callable[[str], None],
+        talk: Callable[[AgentApp, str | None], Awaitable[None]],
     ) -> None:
         self._runtime = runtime
         self._snapshot = snapshot
@@ -63,6 +65,7 @@ class AgentApp:
         self._settings: Settings = settings()
         self._surroundings = surroundings
         self._notify = notify
+        self._talk = talk
         self._ready: set[str] = set()
         self._told: set[str] = set()
 
@@ -151,6 +154,19 @@ class AgentApp:
             FastAgentError: The agent cannot be run, or its turn could not be finished.
         """
         return await self.send(message, agent)
+
+    async def interactive(self, agent: str | None = None) -> None:
+        """Let a user talk with the agents at the terminal: `await app.interactive()`.
+
+        Returns when the user leaves. Sessions are not kept; `fast-agent go` keeps them.
+
+        Args:
+            agent: The agent to talk to first; None is the default one.
+
+        Raises:
+            RunError: There is no terminal, or no such agent.
+        """
+        await self._talk(self, agent)
 
     async def send(self, message: str | Message, agent: str | None = None) -> str:
         """The same as calling the app."""

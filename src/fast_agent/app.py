@@ -515,12 +515,38 @@ class FastAgent:
                 self.load_set, self.settings, surroundings, builders=builders, grows=grows
             ) as runtime:
                 yield AgentApp(
-                    runtime, lambda: self.snapshot, lambda: self.settings, surroundings, notify
+                    runtime,
+                    lambda: self.snapshot,
+                    lambda: self.settings,
+                    surroundings,
+                    notify,
+                    self._talk,
                 )
                 runtime.finish_scripts()
         except FastAgentError as error:
             error.hide(self.redact)
             raise
+
+    async def interactive(self, agent: str | None = None) -> None:
+        """Let a user talk with the agents at the terminal, as `fast-agent go` does.
+
+        Cards may be loaded and reloaded on the way. Sessions are not kept.
+
+        Args:
+            agent: The agent to talk to first; None is the default one.
+
+        Raises:
+            RunError: There is no terminal, or no such agent.
+            FastAgentError: The agents are wrong.
+        """
+        async with self.run(grows=True) as app:
+            await app.interactive(agent)
+
+    async def _talk(self, app: AgentApp, agent: str | None) -> None:
+        # Upwards, as `serve` is; the linter knows of it.
+        from fast_agent.tui.terminal import talk
+
+        await talk(self, app, agent)
 
     async def serve(self, options: ServeOptions | None = None) -> None:
         """Serve the agents to MCP clients, as `fast-agent serve` does: `await fast.serve()`.

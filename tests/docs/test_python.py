@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 from tests.patience import PATIENCE, wait_until
 from tests.processes import unexpected
+from tests.tui.terminal_world import Terminal
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -105,6 +106,9 @@ def test_a_block_runs_as_a_script(script: Script, place: Path, environ: dict[str
     if _PORT in script.code:
         _see_it_serve(script, place, environ)
         return
+    if ".interactive()" in script.code:
+        _see_it_talk(script, place, environ)
+        return
     with start(script, place, environ) as running:
         out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, unexpected(err)) == (0, "")
@@ -150,3 +154,15 @@ def test_what_the_pages_say_is_said(page: str, place: Path, environ: dict[str, s
     (script,) = [one for one in scripts() if one.page == page]
     with start(script, place, environ) as running:
         assert "hello\n" in running.communicate(timeout=PATIENCE)[0]
+
+
+def _see_it_talk(script: Script, place: Path, environ: dict[str, str]) -> None:
+    """Talk with what a script opens at a terminal."""
+    path = place / "script.py"
+    path.write_text(script.code, encoding="utf-8")
+    with Terminal(path, program=(sys.executable,), environ=environ, cwd=place) as terminal:
+        terminal.wait_for("? for keys")
+        terminal.line("hello")
+        terminal.wait_for(" out")
+        terminal.send("\x04")
+        assert terminal.wait() == 0

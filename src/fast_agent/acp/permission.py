@@ -17,7 +17,7 @@ from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.human import HumanRequest, asker, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from fast_agent.acp.files import ClientFiles
@@ -53,6 +53,71 @@ class Subject:
         return _KINDS if self.lasts else _KINDS[::2]
 
 
+class Subjects:
+    """What verdicts about calls are about, alike for editors and the terminal.
+
+    Args:
+        cwd: The directory they hold in.
+        resolve: Gives the absolute path an argument means, past links, or None.
+        protected: Which files have a question of their own at every write.
+    """
+
+    def __init__(
+        self,
+        cwd: Path,
+        resolve: Callable[[JsonValue], Path | None],
+        protected: ProtectedFiles,
+    ) -> None:
+        self._cwd = cwd
+        self._resolve = resolve
+        self._protected = protected
+
+    def of(self, request: PermissionRequest) -> Subject:
+        """Return what a verdict about a call would be about."""
+        name, arguments = request.call.name, request.call.arguments
+        where = f"in {self._cwd}"
+        if self._needs_its_own(request):
+            return Subject(f"{request.source} {name}", one_line(name), lasts=False)
+        if request.source != "runtime":
+            key = f"{request.source} {name}"
+            return Subject(key, f"every call of `{one_line(name)}` {where}")
+        if name == "execute":
+            command = str(arguments.get("command"))
+            return Subject(f"execute {command}", f"`{one_line(command)}` {where}")
+        if name in {"read_text_file", "write_text_file"}:
+            if self.is_inside(arguments) and not self._hidden(arguments):
+                return Subject(f"{name} *", f"files {where}")
+            path = str(self._resolve(arguments.get("path")))
+            return Subject(f"{name} {path}", one_line(path))
+        return Subject(f"runtime {name}", f"every call of `{one_line(name)}` {where}")
+
+    def _needs_its_own(self, request: PermissionRequest) -> bool:
+        """Whether a call may change what is run or loaded without being asked for."""
+        name, arguments = request.call.name, request.call.arguments
+        if request.source == "runtime":
+            if name != "write_text_file":
+                return name == "create_agent_card"
+            path = self._resolve(arguments.get("path"))
+            return path is None or self._protected.holds(path)
+        if tool_kind(name, request.source) in {"read", "search", "fetch"}:
+            return False
+        paths = map(self._resolve, _paths_in(arguments))
+        return any(path is not None and self._protected.holds(path) for path in paths)
+
+    def is_inside(self, arguments: Mapping[str, JsonValue]) -> bool:
+        """Whether the path of a call lies in the directory of the session."""
+        path = self._resolve(arguments.get("path"))
+        return path is not None and path.is_relative_to(os.path.realpath(self._cwd))
+
+    def _hidden(self, arguments: Mapping[str, JsonValue]) -> bool:
+        """Whether a path leads where programs keep what they run or trust, such as `.git`."""
+        path = self._resolve(arguments.get("path"))
+        if path is None:
+            return True
+        inner = path.relative_to(os.path.realpath(self._cwd))
+        return any(part.startswith(".") for part in inner.parts)
+
+
 class ClientPermission:
     """Asks through the client, one question at a time.
 
@@ -78,7 +143,6 @@ class ClientPermission:
         origins: Origins,
         protected: ProtectedFiles,
     ) -> None:
-        self._protected = protected
         self._origins = origins
         self._peer = peer
         self._session_id = session_id
@@ -86,15 +150,16 @@ class ClientPermission:
         self._updates = updates
         self._remembered = remembered
         self._files = files
+        self._subjects = Subjects(cwd, files.resolve, protected)
         self._asking = anyio.Lock()
 
     async def ask(self, request: PermissionRequest) -> str | None:
         """Ask for permission; see `Permission.ask`."""
         name, arguments = request.call.name, request.call.arguments
         own = request.source == "runtime"
-        if own and name == "read_text_file" and self._inside(arguments):
+        if own and name == "read_text_file" and self._subjects.is_inside(arguments):
             return None
-        subject = self._subject(request)
+        subject = self._subjects.of(request)
         place = str(self._cwd)
         async with self._asking:
             verdict = None
@@ -166,49 +231,6 @@ class ClientPermission:
         if server is None:
             return who
         return f"{who} of server {named(server, self._origins.server_origin(server))}"
-
-    def _subject(self, request: PermissionRequest) -> Subject:
-        name, arguments = request.call.name, request.call.arguments
-        where = f"in {self._cwd}"
-        if self._needs_its_own(request):
-            return Subject(f"{request.source} {name}", one_line(name), lasts=False)
-        if request.source != "runtime":
-            key = f"{request.source} {name}"
-            return Subject(key, f"every call of `{one_line(name)}` {where}")
-        if name == "execute":
-            command = str(arguments.get("command"))
-            return Subject(f"execute {command}", f"`{one_line(command)}` {where}")
-        if name in {"read_text_file", "write_text_file"}:
-            if self._inside(arguments) and not self._hidden(arguments):
-                return Subject(f"{name} *", f"files {where}")
-            path = str(self._files.resolve(arguments.get("path")))
-            return Subject(f"{name} {path}", one_line(path))
-        return Subject(f"runtime {name}", f"every call of `{one_line(name)}` {where}")
-
-    def _needs_its_own(self, request: PermissionRequest) -> bool:
-        """Whether a call may change what is run or loaded without being asked for."""
-        name, arguments = request.call.name, request.call.arguments
-        if request.source == "runtime":
-            if name != "write_text_file":
-                return name == "create_agent_card"
-            path = self._files.resolve(arguments.get("path"))
-            return path is None or self._protected.holds(path)
-        if tool_kind(name, request.source) in {"read", "search", "fetch"}:
-            return False
-        paths = map(self._files.resolve, _paths_in(arguments))
-        return any(path is not None and self._protected.holds(path) for path in paths)
-
-    def _inside(self, arguments: Mapping[str, JsonValue]) -> bool:
-        path = self._files.resolve(arguments.get("path"))
-        return path is not None and path.is_relative_to(os.path.realpath(self._cwd))
-
-    def _hidden(self, arguments: Mapping[str, JsonValue]) -> bool:
-        """Whether a path leads where programs keep what they run or trust, such as `.git`."""
-        path = self._files.resolve(arguments.get("path"))
-        if path is None:
-            return True
-        inner = path.relative_to(os.path.realpath(self._cwd))
-        return any(part.startswith(".") for part in inner.parts)
 
 
 def _paths_in(value: JsonValue) -> Iterator[str]:

@@ -45,8 +45,19 @@ class RememberedPermissions:
         found = self._read().get(place, {}).get(subject)
         return cast("Verdict", found) if found in {"allow", "reject"} else None
 
+    def all(self, place: str) -> dict[str, str]:
+        """Return every verdict of a directory, by what it is about."""
+        return dict(self._read().get(place, {}))
+
+    def forget(self, place: str, subject: str) -> None:
+        """Take a verdict back; where that cannot be, it is only logged."""
+        self._change(place, subject, None)
+
     def keep(self, place: str, subject: str, verdict: Verdict) -> None:
         """Keep a verdict; where that cannot be, it is only logged, and asked about again."""
+        self._change(place, subject, verdict)
+
+    def _change(self, place: str, subject: str, verdict: Verdict | None) -> None:
         from fast_agent.text.atomic_file import write_atomic
         from fast_agent.text.file_lock import FileLock
 
@@ -58,7 +69,10 @@ class RememberedPermissions:
                 return
             try:
                 known = self._read()
-                known.setdefault(place, {})[subject] = verdict
+                here = known.setdefault(place, {})
+                here.pop(subject, None)
+                if verdict is not None:
+                    here[subject] = verdict
                 text = json.dumps(known, indent=2, sort_keys=True)
                 write_atomic(self._path, text.encode(errors="replace") + b"\n")
             finally:

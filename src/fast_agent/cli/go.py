@@ -22,6 +22,7 @@ from fast_agent.cli import options
     help="Load a prompt or history and run it.",
 )
 @click.option("--session", is_flag=True, help="Keep the conversation as a session.")
+@click.option("--no-session", is_flag=True, help="Keep no session of a conversation.")
 @click.option(
     "--resume",
     is_flag=False,
@@ -47,6 +48,8 @@ from fast_agent.cli import options
 )
 @options.shell()
 @options.trust("a smart agent")
+@click.option("--watch", is_flag=True, help="Reload cards when their files change.")
+@click.option("--reload", is_flag=True, help="Reload cards at the command `/reload`.")
 @options.child_history()
 @options.CONFIG_PATH
 @options.DUMP
@@ -67,6 +70,8 @@ from fast_agent.cli import options
 )
 def command(**options: Any) -> None:
     """Run an agent: load cards, send one message, print the answer.
+
+    Without a message it opens a conversation at the terminal, which is kept as a session.
 
     Without cards there is one plain assistant. Cards in .fast-agent/agent-cards/ and
     .fast-agent/tool-cards/ load by themselves.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ class OneShot(CardOptions):
     message: str | None
     prompt_file: Path | None
     session: bool
+    no_session: bool
     resume: str | None
     results: Path | None
     json_schema: Path | None
@@ -50,6 +52,8 @@ class OneShot(CardOptions):
     child_history_source: HistorySource | None
     child_history_merge_target: HistoryTarget | None
     output: str
+    watch: bool = False
+    reload: bool = False
     record: Path | None = None
     replay: Path | None = None
 
@@ -73,6 +77,8 @@ class OneShot(CardOptions):
                 messages = self._messages()
         if self._dumps:
             dump_agents(program, self)
+        elif self._is_conversation:
+            self._talk(program)
         elif messages is not None:
             import anyio
 
@@ -98,7 +104,13 @@ class OneShot(CardOptions):
             raise click.UsageError("a dump runs nothing to record; leave out --record and --replay")
         if self.session and self.resume is not None:
             raise click.UsageError("--session begins a session, --resume goes on with one")
-        if not self._dumps and self.message is None and self.prompt_file is None:
+        if self.session and self.no_session:
+            raise click.UsageError("--session keeps a session, --no-session keeps none")
+        if self._is_conversation:
+            self._check_conversation()
+        elif self.watch or self.reload:
+            raise click.UsageError("--watch and --reload are for conversations at a terminal")
+        elif not self._dumps and self.message is None and self.prompt_file is None:
             raise click.UsageError(
                 "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
             )
@@ -122,6 +134,57 @@ class OneShot(CardOptions):
             f"{option} {derived_name(text)}"
             for option, text in (*lines, *(("--url", url) for url in self.urls))
         )
+
+    @property
+    def _is_conversation(self) -> bool:
+        """Whether a user talks at the terminal, as nothing else is to be done."""
+        if self._dumps or self.message is not None or self.prompt_file is not None:
+            return False
+        return sys.stdin is not None and sys.stdin.isatty() and os.isatty(1)
+
+    def _check_conversation(self) -> None:
+        for option, value in (
+            ("--results", self.results),
+            ("--json-schema", self.json_schema),
+            ("--record", self.record),
+            ("--replay", self.replay),
+        ):
+            if value is not None:
+                raise click.UsageError(f"{option} needs a message; give --message TEXT")
+        if self.output != "human":
+            raise click.UsageError("--format needs a message; give --message TEXT")
+
+    def _talk(self, program: FastAgent) -> None:
+        """Open the terminal."""
+        import anyio
+
+        from fast_agent.cli.session_use import NEWEST, newest
+        from fast_agent.tui.terminal import TerminalOptions, run_terminal
+
+        store = None if self.no_session else wanted.session_store(program)
+        session = None
+        if self.resume is not None:
+            if store is None:
+                raise click.UsageError("--resume goes on with a session, --no-session keeps none")
+            named = self.resume
+            session = store.open(newest(store, program.workspace) if named == NEWEST else named)
+        options = TerminalOptions(
+            agent=self.agent,
+            model=self.model,
+            shell=self.shell,
+            trust_cards=self.trust,
+            child_history=wanted.child_history(
+                self.child_history_source, self.child_history_merge_target
+            ),
+            watch=self.watch,
+            sessions=store,
+            session=session,
+        )
+        left = anyio.run(run_terminal, program, options)
+        if left.restarts:
+            from fast_agent.commands.restart import restart
+
+            restart(left.session)
 
     def load(self, program: FastAgent) -> None:
         """Load the cards, for the agent that is asked, with the servers named by address."""
@@ -164,7 +227,7 @@ class OneShot(CardOptions):
 
     def _messages(self) -> tuple[tuple[Message, ...], Message] | None:
         """Give what the conversation starts with, and the message to send; None for a dump."""
-        if self._dumps:
+        if self._dumps or self._is_conversation:
             return None
         from fast_agent.messages.message import Message
 

@@ -42,7 +42,7 @@ def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Sess
     if resume is None:
         session = store.create(cwd=cwd)
     else:
-        wanted = _newest(store, cwd) if resume == NEWEST else resume
+        wanted = newest(store, cwd) if resume == NEWEST else resume
         if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
             session = store.open_unasked(wanted)
         else:
@@ -80,7 +80,12 @@ def receiver(app: AgentApp, session: Session | None, agent: str | None) -> str:
     )
 
 
-def _newest(store: SessionStore, cwd: Path) -> str:
+def newest(store: SessionStore, cwd: Path) -> str:
+    """Return the id of the session of a directory that changed last.
+
+    Raises:
+        SessionError: None began there.
+    """
     found = store.latest(cwd)
     if found is None:
         hint = "`fast-agent session list` lists those of other directories"

@@ -183,7 +183,7 @@ def _known(name: str, desk: Desk) -> Card:
 
 
 AGENT_COMMANDS = (
-    Command(name="agents", summary="list the agents", act=_agents),
+    Command(name="agents", busy="now", summary="list the agents", act=_agents),
     Command(
         name="agent",
         summary="talk to another agent; without a name, say which one is talked to",
@@ -206,10 +206,11 @@ AGENT_COMMANDS = (
     ),
     Command(
         name="model",
+        busy="now",
         summary="say which model answers, or have another one answer; `default` goes back",
         act=_model,
         words=(Word("SPEC", "model"),),
     ),
-    Command(name="system", summary="print the system prompt", act=_system),
-    Command(name="usage", summary="count tokens, requests and tool calls", act=_usage),
+    Command(name="system", busy="now", summary="print the system prompt", act=_system),
+    Command(name="usage", busy="now", summary="count tokens, requests and tool calls", act=_usage),
 )

@@ -93,6 +93,7 @@ async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
 CARD_COMMANDS = (
     Command(
         name="card",
+        busy="no",
         summary="load an AgentCard, or a directory of them",
         act=_card,
         words=(Word("PATH|URL", "card", required=True),),
@@ -105,12 +106,14 @@ CARD_COMMANDS = (
     ),
     Command(
         name="trust",
+        busy="no",
         summary="show what the project would do and may not; `yes` allows it",
         act=_trust,
         words=(Word("yes"),),
     ),
     Command(
         name="reload",
+        busy="no",
         summary="read again the cards that changed",
         act=_reload,
         options=(

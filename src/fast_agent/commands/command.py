@@ -29,6 +29,9 @@ WordKind: TypeAlias = Literal[
 ]
 """What a word stands for; completion offers the words there are."""
 
+Busy: TypeAlias = Literal["now", "queue", "no"]
+"""Whether a command may run while a turn works: at once, after it, or not."""
+
 Act: TypeAlias = "Callable[[Arguments, Desk], Awaitable[CommandResult]]"
 """Does what a command says."""
 
@@ -89,6 +92,7 @@ class Command:
         words: The words it takes, in order.
         options: Its options.
         actions: Its actions; the first is meant where none is named.
+        busy: Whether it may run while a turn works.
     """
 
     name: str
@@ -97,6 +101,7 @@ class Command:
     words: tuple[Word, ...] = ()
     options: tuple[Option, ...] = ()
     actions: tuple[Command, ...] = ()
+    busy: Busy = "queue"
 
     @property
     def hint(self) -> str:

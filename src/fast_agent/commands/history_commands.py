@@ -152,12 +152,14 @@ HISTORY = Command(
     actions=(
         Command(
             name="show",
+            busy="now",
             summary="show the last messages, 20 unless told otherwise",
             act=_show,
             words=(Word("MESSAGES"),),
         ),
         Command(
             name="clear",
+            busy="no",
             summary="forget all but templates; with `all`, those too",
             act=_clear,
             words=(Word("all"),),
@@ -171,12 +173,14 @@ HISTORY = Command(
         ),
         Command(
             name="load",
+            busy="no",
             summary="put the messages of a file in its place",
             act=_load,
             words=(Word("FILE", "file", required=True),),
         ),
         Command(
             name="rewind",
+            busy="no",
             summary="take back the last turn, or so many of them",
             act=_rewind,
             words=(Word("TURNS"),),
@@ -201,6 +205,7 @@ HISTORY_COMMANDS = (
     ),
     Command(
         name="clear",
+        busy="no",
         summary="the same as `/history clear`",
         act=_clear,
         words=(Word("all"),),

@@ -158,8 +158,13 @@ def _list(lines: Sequence[str], empty: str) -> CommandResult:
 
 
 OFFER_COMMANDS = (
-    Command(name="tools", summary="list the tools of the agent that is talked to", act=_tools),
-    Command(name="mcp", summary="say how the MCP servers stand", act=_mcp),
+    Command(
+        name="tools",
+        busy="now",
+        summary="list the tools of the agent that is talked to",
+        act=_tools,
+    ),
+    Command(name="mcp", busy="now", summary="say how the MCP servers stand", act=_mcp),
     Command(
         name="prompts",
         summary="list the prompts of its MCP servers, or send one, filled with KEY=VALUE",
@@ -176,5 +181,5 @@ OFFER_COMMANDS = (
         act=_resources,
         words=(Word("SERVER", "server"), Word("URI"), Word("MESSAGE", rest=True)),
     ),
-    Command(name="skills", summary="list its skills", act=_skills),
+    Command(name="skills", busy="now", summary="list its skills", act=_skills),
 )

@@ -127,21 +127,24 @@ SESSION = Command(
     name="session",
     summary="list, begin, go on with, fork, rename, delete or export kept conversations",
     actions=(
-        Command(name="list", summary="list the sessions", act=_list),
+        Command(name="list", busy="now", summary="list the sessions", act=_list),
         Command(
             name="new",
+            busy="no",
             summary="begin a session",
             act=_new,
             words=(Word("TITLE", rest=True),),
         ),
         Command(
             name="resume",
+            busy="no",
             summary="go on with a session; without an id, the newest of this directory",
             act=_resume,
             words=(Word("ID", "session"),),
         ),
         Command(
             name="fork",
+            busy="no",
             summary="go on in a new session that begins as a copy of this one, up to a turn",
             act=_fork,
             words=(Word("TURN", "turn"),),
@@ -152,7 +155,9 @@ SESSION = Command(
             act=_rename,
             words=(Word("TITLE", required=True, rest=True),),
         ),
-        Command(name="delete", summary="delete another session", act=_delete, words=(_ID,)),
+        Command(
+            name="delete", busy="no", summary="delete another session", act=_delete, words=(_ID,)
+        ),
         Command(
             name="export",
             summary="write this session as Markdown, or as JSON where the name ends in `.json`",

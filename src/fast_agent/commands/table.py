@@ -25,12 +25,24 @@ if TYPE_CHECKING:
 
 async def _help(arguments: Arguments, desk: Desk) -> CommandResult:
     del desk
-    wanted = arguments.word()
+    return command_help(arguments.word(), COMMANDS)
+
+
+def command_help(wanted: str | None, commands: Mapping[str, Command]) -> CommandResult:
+    """List commands, or describe one.
+
+    Args:
+        wanted: The name of the command; None lists all.
+        commands: The commands of the shell.
+
+    Raises:
+        RunError: There is no such command.
+    """
     if wanted is None:
-        lines = [f"`/{one.usage}`: {one.summary}" for one in COMMANDS.values()]
+        lines = [f"`/{one.usage}`: {one.summary}" for one in commands.values()]
         lines += [f"`{sign}`: {summary}" for sign, summary in SIGNS.items()]
         return CommandResult(text=listed(lines))
-    command = _command(wanted.removeprefix("/"), COMMANDS)
+    command = _command(wanted.removeprefix("/"), commands)
     lines = [f"`{one.name}`: {one.summary}" for one in command.options]
     lines += [f"`/{command.name} {one.usage}`: {one.summary}" for one in command.actions]
     text = f"`/{command.usage}`: {command.summary}"
@@ -44,11 +56,12 @@ async def _leave(arguments: Arguments, desk: Desk) -> CommandResult:
 
 _HELP = Command(
     name="help",
+    busy="now",
     summary="list the commands, or tell of one",
     act=_help,
     words=(Word("COMMAND", "command"),),
 )
-_EXIT = Command(name="exit", summary="leave", act=_leave)
+_EXIT = Command(name="exit", busy="now", summary="leave", act=_leave)
 
 COMMANDS: Mapping[str, Command] = MappingProxyType(
     {

@@ -1,0 +1,1 @@
+"""The terminal: the interactive `fast-agent go`."""

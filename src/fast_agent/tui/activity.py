@@ -1,0 +1,339 @@
+"""Activity: what is at work in a turn, as a tree of live rows, and lines of what has finished."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.runtime.events import (
+    ChildFinished,
+    ChildStarted,
+    ModelAnswered,
+    ToolFinished,
+    ToolProgressed,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    Warned,
+    WorkflowAdvanced,
+)
+from fast_agent.tui.rows import clip, shown, width
+from fast_agent.tui.theme import ASCII_SPINNER, SPINNER
+from fast_agent.workflows.workflow_line import workflow_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.runtime.events import Event, Origin
+    from fast_agent.tui.theme import Theme
+
+MAX_ROWS: Final = 8
+_ARGUMENTS: Final = 60
+_ERROR_LINES: Final = 3
+_SPINNER_SECONDS: Final = 0.25
+
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    """A tool call, or a member of a workflow, that is at work."""
+
+    label: str
+    subject: str
+    started: float
+    above: _Work | None
+    hidden: bool = False
+    note: str = ""
+    tokens: int = 0
+    changed: float = 0.0
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.above is None else self.above.depth + 1
+
+
+@dataclass(slots=True)
+class _Counts:
+    tools: int = 0
+    agents: int = 0
+    done: int = 0
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class Detail:
+    """The last call, for the viewer.
+
+    Args:
+        call: The call.
+        result: Its result, or None while it runs.
+    """
+
+    call: ToolCall
+    result: ToolResult | None = None
+
+
+class Activity:
+    """What is at work in a turn.
+
+    Args:
+        theme: The styles.
+        clock: A clock that only goes forward, in seconds.
+        columns: Gives the columns of the terminal.
+        motion: Whether the spinner moves.
+
+    Attributes:
+        last: The last call.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        clock: Callable[[], float],
+        columns: Callable[[], int],
+        *,
+        motion: bool = True,
+    ) -> None:
+        self._theme = theme
+        self._clock = clock
+        self._columns = columns
+        self._motion = motion
+        self.last: Detail | None = None
+        self._calls: dict[tuple[str, str], _Work] = {}
+        self._by_call: dict[str, _Work] = {}
+        self._turns: dict[str, _Work | None] = {}
+        self._counts = _Counts()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many tools and agents the turn has called."""
+        return self._counts.tools, self._counts.agents
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is at work."""
+        return not self._calls and not any(self._turns.values())
+
+    def restart(self) -> None:
+        """Forget the turn before."""
+        self._calls.clear()
+        self._by_call.clear()
+        self._turns.clear()
+        self._counts = _Counts()
+
+    def take(self, event: Event) -> list[str]:
+        """Take an event; returns the lines that are to be kept."""
+        match event:
+            case TurnStarted(origin=origin):
+                self._turn_started(origin)
+            case ToolStarted(origin=origin, call=call):
+                self._tool_started(origin, call)
+            case ToolProgressed(origin=origin, call_id=call_id):
+                self._progressed(origin, call_id, event)
+            case ToolFinished(origin=origin, call=call, result=result):
+                return self._tool_finished(origin, call, result)
+            case ModelAnswered(origin=origin, usage=usage):
+                work = self._turns.get(origin.turn_id)
+                if work is not None:
+                    work.tokens += usage.total_tokens
+            case _:
+                return self._others(event)
+        return []
+
+    def _others(self, event: Event) -> list[str]:
+        theme = self._theme
+        match event:
+            case ChildStarted(origin=origin, call_id=call_id, child=child, instance=number):
+                self._counts.agents += 1
+                work = self._calls.get((origin.turn_id, call_id))
+                if work is not None:
+                    work.label = child if number == 1 else f"{child}[{number}]"
+                    work.hidden = work.hidden or number > event.max_display_instances
+            case ChildFinished():
+                pass  # the result of its call says the same
+            case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
+                line = workflow_line(kind, facts)
+                if line and not self._is_hidden(origin):
+                    return [
+                        self._indent(origin) + theme.dim(theme.sign("step")) + " " + one_line(line)
+                    ]
+            case Warned(origin=origin, message=message):
+                return [theme.warning("warning: ") + shown(f"{origin.agent}: {message}")]
+            case TurnFinished(origin=origin):
+                return self._turn_finished(origin, event)
+            case _:
+                pass
+        return []
+
+    def rows(self, columns: int, most: int = MAX_ROWS) -> list[str]:
+        """Draw what is at work, those that changed last where there is not room for all."""
+        works = list(self._tree())
+        shown_works = works
+        if len(works) > most:
+            newest = sorted(works, key=lambda work: work.changed, reverse=True)[: max(1, most - 1)]
+            shown_works = [work for work in works if work in newest]
+        rows = [clip(self._row(work, columns), columns) for work in shown_works]
+        more = len(works) - len(shown_works)
+        if more:
+            counts = self._counts
+            failed = f", {counts.failed} failed" if counts.failed else ""
+            rows.append(self._theme.dim(f" +{more} at work, {counts.done} done{failed}"))
+        return rows
+
+    def _tree(self) -> Iterator[_Work]:
+        works = [*self._calls.values(), *(one for one in self._turns.values() if one is not None)]
+        unique = list(dict.fromkeys(works))
+        below: dict[_Work | None, list[_Work]] = {}
+        for work in unique:
+            above = work.above if work.above in unique else None
+            below.setdefault(above, []).append(work)
+
+        def walk(work: _Work | None) -> Iterator[_Work]:
+            for one in below.get(work, ()):
+                yield one
+                yield from walk(one)
+
+        return walk(None)
+
+    def _row(self, work: _Work, columns: int) -> str:
+        theme, now = self._theme, self._clock()
+        frames = ASCII_SPINNER if theme.ascii_only else SPINNER
+        frame = frames[int(now / _SPINNER_SECONDS) % len(frames) if self._motion else 0]
+        branch = theme.dim(f"{theme.sign('branch')} ") if work.depth else ""
+        head = f" {'  ' * max(0, work.depth - 1)}{branch}{theme.strong(frame)} {work.label}"
+        facts = [seconds(now - work.started)]
+        if work.note:
+            facts.append(work.note)
+        if work.tokens:
+            facts.append(tokens(work.tokens))
+        tail = theme.dim("   " + "  ".join(facts))
+        room = columns - width(head) - width(tail) - 2
+        subject = f"  {clip(work.subject, room)}" if work.subject and room > 4 else ""
+        return head + theme.dim(subject) + tail
+
+    def _turn_started(self, origin: Origin) -> None:
+        parent = origin.parent_call_id
+        if parent is None:
+            self._turns[origin.turn_id] = None
+        elif parent in self._by_call:
+            self._turns[origin.turn_id] = self._by_call[parent]
+        else:
+            self._counts.agents += 1
+            now = self._clock()
+            above = self._turns.get(parent)
+            hidden = above is not None and above.hidden
+            self._turns[origin.turn_id] = _Work(
+                shown(origin.agent), "", now, above, hidden, changed=now
+            )
+
+    def _turn_finished(self, origin: Origin, event: TurnFinished) -> list[str]:
+        work = self._turns.pop(origin.turn_id, None)
+        if work is None or work in self._calls.values():
+            return []
+        failed = event.error
+        self._count(failed=failed is not None)
+        if work.hidden and failed is None:
+            return []
+        return self._finished(work, "" if failed is None else failed, failed=failed is not None)
+
+    def _tool_started(self, origin: Origin, call: ToolCall) -> None:
+        now = self._clock()
+        above = self._turns.get(origin.turn_id)
+        work = _Work(
+            shown(call.name),
+            arguments_of(call),
+            now,
+            above,
+            hidden=above is not None and above.hidden,
+            changed=now,
+        )
+        self.last = Detail(call)
+        self._counts.tools += 1
+        self._calls[origin.turn_id, call.id] = self._by_call[call.id] = work
+
+    def _progressed(self, origin: Origin, call_id: str, event: ToolProgressed) -> None:
+        work = self._calls.get((origin.turn_id, call_id))
+        if work is None:
+            return
+        done = f"{event.progress:g}"
+        if event.total is not None:
+            done += f"/{event.total:g}"
+        work.note = " ".join([done, one_line(event.message)] if event.message else [done])
+        work.changed = self._clock()
+
+    def _tool_finished(self, origin: Origin, call: ToolCall, result: ToolResult) -> list[str]:
+        self.last = Detail(call, result)
+        now = self._clock()
+        work = self._calls.pop((origin.turn_id, call.id), None)
+        self._by_call.pop(call.id, None)
+        if work is None:  # its tool was not found
+            work = _Work(shown(call.name), arguments_of(call), now, self._turns.get(origin.turn_id))
+        self._count(failed=result.is_error)
+        if work.hidden and not result.is_error:
+            return []
+        return self._finished(work, result.text, failed=result.is_error)
+
+    def _count(self, *, failed: bool) -> None:
+        if failed:
+            self._counts.failed += 1
+        else:
+            self._counts.done += 1
+
+    def _finished(self, work: _Work, text: str, *, failed: bool) -> list[str]:
+        theme = self._theme
+        sign = theme.error(theme.sign("failed")) if failed else theme.good(theme.sign("done"))
+        lines = [line for line in text.split("\n") if line.strip()]
+        indent = "  " * work.depth
+        head = f" {indent}{sign} {theme.strong(work.label)}"
+        if work.subject:
+            head += " " + theme.dim(clip(work.subject, _ARGUMENTS))
+        spent = theme.dim(f"  {seconds(self._clock() - work.started)}")
+        if work.tokens:
+            spent += theme.dim(f"  {tokens(work.tokens)}")
+        if failed:
+            more = [f"   {indent}{theme.error(one_line(line))}" for line in lines[:_ERROR_LINES]]
+            return [head + spent, *more]
+        more = f" {theme.sign('more')} +{len(lines) - 1} lines" if len(lines) > 1 else ""
+        room = self._columns() - width(head + spent + more) - 2
+        first = clip(one_line(lines[0]), room) if lines and room > 0 else ""
+        return [head + (f"  {first}{more}" if first else "") + spent]
+
+    def _is_hidden(self, origin: Origin) -> bool:
+        work = self._turns.get(origin.turn_id)
+        return work is not None and work.hidden
+
+    def _indent(self, origin: Origin) -> str:
+        work = self._turns.get(origin.turn_id)
+        return " " + "  " * (0 if work is None else work.depth + 1)
+
+
+def arguments_of(call: ToolCall) -> str:
+    """Return the arguments of a call on one line; a command as it is run."""
+    command = call.arguments.get("command")
+    if call.name == "execute" and isinstance(command, str):
+        return one_line(command)
+    message = call.arguments.get("message")
+    if len(call.arguments) == 1 and isinstance(message, str):
+        return one_line(message)
+    return one_line(json.dumps(dict(call.arguments), ensure_ascii=False)) if call.arguments else ""
+
+
+def one_line(text: str) -> str:
+    """Return text on one visible line."""
+    return shown(" ".join(text.split()))
+
+
+def seconds(spent: float) -> str:
+    """Return a time for people."""
+    if spent < 10:
+        return f"{spent:.1f} s"
+    whole = int(spent)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def tokens(count: int) -> str:
+    """Return a number of tokens for people."""
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"

@@ -1,0 +1,102 @@
+"""Attachments: files named in a message as `@path`, sent with it."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import os
+import re
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.errors import RunError
+from fast_agent.messages.content import ImageContent, TextContent
+from fast_agent.messages.message import Message
+from fast_agent.text.safe_file import RefusedFileError, read_confined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fast_agent.messages.content import Content
+
+_NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(\"[^\"]+\"|[^\s\"]+)")
+_MAX_TEXT: Final = 256 << 10
+_MAX_IMAGE: Final = 8 << 20
+_MAX_ENTRIES: Final = 5_000
+_MAX_WAYS: Final = 100
+
+
+def attached_files(text: str, workspace: Path) -> list[Path]:
+    """Find the files a message names."""
+    found: dict[Path, None] = {}
+    for named in _NAMED.findall(text):
+        name = named.strip('"')
+        for candidate in (name, name.rstrip(".,;:!?)")):
+            path = workspace / os.path.expanduser(candidate)  # noqa: PTH111
+            if "\0" not in candidate and path.is_file():
+                found[path] = None
+                break
+    return list(found)
+
+
+def with_attachments(text: str, workspace: Path) -> Message:
+    """Make a message of a text and of the files it names.
+
+    Args:
+        text: What was typed; `@path` names a file.
+        workspace: Where relative paths start.
+
+    Raises:
+        RunError: A file is too large, or cannot be read.
+    """
+    paths = attached_files(text, workspace)
+    if not paths:
+        return Message.user(text)
+    content: list[Content] = [TextContent(text)]
+    content += [_content(path) for path in paths]
+    return Message("user", tuple(content))
+
+
+def _content(path: Path) -> Content:
+    kind = mimetypes.guess_type(path.name)[0] or "text/plain"
+    is_image = kind.startswith("image/") and kind != "image/svg+xml"
+    most = _MAX_IMAGE if is_image else _MAX_TEXT
+    try:
+        real = path.resolve()
+        data = read_confined(real.parent, real.name, most).data
+    except RefusedFileError as refusal:
+        raise RunError(
+            f"`{path}` cannot be attached: it {refusal.message}",
+            hint=f"a file may have {most // 1024:,} KiB",
+        ) from refusal
+    if is_image:
+        return ImageContent(base64.b64encode(data).decode("ascii"), kind)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(f"`{path}` cannot be attached: it is not text in UTF-8") from error
+    return TextContent(f'<file path="{path}">\n{text}\n</file>')
+
+
+def file_ways(begun: str, workspace: Path) -> Iterator[str]:
+    """Yield the files and directories a path may go on with, prefixes before other matches."""
+    from fast_agent.tui.prompt_history import is_subsequence
+
+    folder, slash, name = begun.rpartition("/")
+    place = workspace / os.path.expanduser(f"{folder}{slash}" or ".")  # noqa: PTH111
+    if "\0" in begun:
+        return
+    try:
+        with os.scandir(place) as entries:
+            found = [
+                entry.name + ("/" if entry.is_dir() else "")
+                for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)
+                if entry.name.isprintable() and entry.name.startswith(".") == name.startswith(".")
+            ]
+    except OSError:
+        return
+    lower = name.lower()
+    fitting = [one for one in found if is_subsequence(lower, one.lower())]
+    ranked = sorted(fitting, key=lambda one: (not one.lower().startswith(lower), one))
+    for one in ranked[:_MAX_WAYS]:
+        yield f"{folder}{slash}{one}"

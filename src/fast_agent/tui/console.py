@@ -1,0 +1,670 @@
+"""Console: the conversation at a terminal, from the first prompt to the last.
+
+Keys draw at once; what streams is drawn by `Scroll` at its own pace. Lines wait in a queue, and one
+task sends them, turn after turn.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from logging import getLogger
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from fast_agent.commands.command import CommandResult
+from fast_agent.commands.table import COMMANDS, is_command, run_command
+from fast_agent.errors import CardError, FastAgentError, RunError
+from fast_agent.runtime.events import (
+    ModelAnswered,
+    ModelRequested,
+    Steered,
+    TextStreamed,
+    ThinkingStreamed,
+)
+from fast_agent.tui.activity import Activity, one_line, seconds, tokens
+from fast_agent.tui.attachments import attached_files, with_attachments
+from fast_agent.tui.console_keys import SIGNS, ConsoleKeys
+from fast_agent.tui.editor import Editor
+from fast_agent.tui.keyboard import cooked_terminal, suspend
+from fast_agent.tui.live_area import LiveArea
+from fast_agent.tui.questions import Questions
+from fast_agent.tui.rows import clip, shown, width
+from fast_agent.tui.scroll import Scroll, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+
+    from anyio.abc import TaskGroup
+    from prompt_toolkit.input import Input
+
+    from fast_agent.commands.command import Command
+    from fast_agent.commands.desk import Desk
+    from fast_agent.messages.message import Message
+    from fast_agent.models.usage import Usage
+    from fast_agent.registry.reload import Reload
+    from fast_agent.runtime.events import Event
+    from fast_agent.runtime.steering import SteeringMessage
+    from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.sessions.session import Session
+    from fast_agent.tui.prompt_history import PromptHistory
+    from fast_agent.tui.questions import TerminalPermission
+    from fast_agent.tui.screen import Screen
+    from fast_agent.tui.theme import Theme
+
+    _Work = Callable[..., Coroutine[None, None, None]]
+
+log = getLogger(__name__)
+
+_TICK_SECONDS: Final = 0.25
+
+
+@dataclass(slots=True)
+class _TurnState:
+    """The turn that is running."""
+
+    agent: str
+    started: float
+    scope: anyio.CancelScope
+    stopping: bool = False
+    streamed: bool = False
+    thinking: str = ""
+    thinking_since: float = 0.0
+    steering: list[SteeringMessage] = field(default_factory=list["SteeringMessage"])
+
+
+class Console:
+    """The conversation at a terminal.
+
+    Args:
+        screen: The writer of the terminal.
+        theme: The styles.
+        history: What was typed before.
+        keyboard: Where keys come from.
+        questions: Questions that wait for the user.
+        permission: Asks the user before calls; None where nothing is asked about.
+        clock: A clock that only goes forward, in seconds.
+        motion: Whether the spinner moves.
+        vi: Whether vi keys edit the text.
+
+    Attributes:
+        queue: What waits to be sent.
+        parked: Whether the queue waits for the user, as after a stop.
+        last_answer: The text of the last answer.
+        restarts: Whether the program is to begin again.
+        new_session: Opens the session of the conversation at its first message; None keeps none.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        theme: Theme,
+        history: PromptHistory,
+        keyboard: Input,
+        *,
+        questions: Questions | None = None,
+        permission: TerminalPermission | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        motion: bool = True,
+        vi: bool = False,
+    ) -> None:
+        self.screen = screen
+        self.theme = theme
+        self.clock = clock
+        self.questions = questions or Questions(self.redraw, clock)
+        self.permission = permission
+        self.scroll = Scroll(theme, lambda: screen.size[0], self._commit, lambda: screen.slow)
+        self.activity = Activity(theme, clock, lambda: screen.size[0], motion=motion)
+        self._keys = ConsoleKeys(self)
+        self._live = LiveArea(self)
+        self.editor = Editor(self._keys, history, theme, keyboard, vi=vi)
+        self.queue: list[str] = []
+        self.parked = False
+        self.last_answer = ""
+        self.restarts = False
+        self.new_session: Callable[[], Awaitable[Session]] | None = None
+        self._motion = motion
+        self.shown_hint = ""
+        self.turn: _TurnState | None = None
+        self._next: list[str] = []
+        self._wake = anyio.Event()
+        self._starts: list[
+            tuple[Callable[..., Coroutine[None, None, None]], tuple[object, ...]]
+        ] = []
+        self._start_due = anyio.Event()
+        self.opened: Desk | None = None
+        self.commands: Mapping[str, Command] = COMMANDS
+        self.context = 0
+        self._away = False
+        self._held: list[str] = []
+        self._draft: str | None = None
+        self._shell_output = ""
+        self._leaving = False
+        self._stopped = anyio.Event()
+
+    # What the shell around it uses.
+
+    @property
+    def desk(self) -> Desk:
+        """The conversation."""
+        if self.opened is None:
+            raise RunError("the terminal is not open yet")
+        return self.opened
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn works."""
+        return self.turn is not None
+
+    def open(self, desk: Desk, commands: Mapping[str, Command]) -> None:
+        """Take the conversation, and the commands of the terminal."""
+        self.opened = desk
+        self.commands = commands
+
+    async def run(self) -> None:
+        """Talk until the user leaves."""
+        keyboard = self.editor.application.input
+        # Raw before the first prompt is drawn: else the terminal would change an early Enter.
+        with keyboard.raw_mode():
+            async with anyio.create_task_group() as tasks:
+                self.screen.enter()
+                try:
+                    tasks.start_soon(self.scroll.run)
+                    tasks.start_soon(self._work)
+                    tasks.start_soon(self._start_tasks, tasks)
+                    tasks.start_soon(self._tick)
+                    with suppress(EOFError):  # the terminal was closed
+                        await self.editor.application.run_async(
+                            handle_sigint=False, set_exception_handler=False
+                        )
+                finally:
+                    self._leaving = True
+                    tasks.cancel_scope.cancel()
+                    self.screen.leave()
+
+    def note(self, text: str) -> None:
+        """Say something that is not part of the conversation."""
+        lines = [shown(line) for line in text.split("\n")]
+        self.scroll.add_lines([self.theme.dim(line) for line in lines])
+
+    def say(self, text: str) -> None:
+        """Say something as Markdown."""
+        self.scroll.add_markdown(text)
+
+    def reloaded(self, done: Reload) -> None:
+        """Say what a reload of cards came to; the agents change before the next turn."""
+        if done.line is not None:
+            self.note(done.line)
+        if done.problems:
+            self.fail(CardError(done.problems[0].message, diagnostics=done.problems))
+        self._start(self._refresh)
+
+    def fail(self, error: FastAgentError) -> None:
+        """Say what went wrong, and what to do."""
+        if error.diagnostics:
+            from fast_agent.diagnostics.render_human import render_human
+
+            lines = render_human(error.diagnostics).rstrip("\n").split("\n")
+            self.scroll.add_lines([shown(line) for line in lines])
+            return
+        head, *more = error.message.split("\n")
+        lines = [self.theme.error("error: ") + shown(head), *map(shown, more)]
+        if error.hint:
+            lines.append(self.theme.dim("hint: ") + shown(error.hint))
+        self.scroll.add_lines(lines)
+
+    def hint(self, text: str) -> None:
+        """Show something in the status row until the next key."""
+        self.shown_hint = text
+        self.redraw()
+
+    def hear(self, event: Event) -> None:
+        """Take an event of a turn."""
+        turn = self.turn
+        is_top = event.origin.parent_call_id is None
+        match event:
+            case TextStreamed(text=text) if is_top and turn is not None:
+                self._end_thought(turn)
+                turn.streamed = True
+                self.scroll.add_text(text)
+            case ThinkingStreamed(text=text) if is_top and turn is not None:
+                turn.thinking_since = turn.thinking_since or self.clock()
+                turn.thinking += text
+            case ModelRequested() if is_top and turn is not None:
+                turn.streamed = False
+            case ModelAnswered() if is_top and turn is not None:
+                self._answered(event, turn)
+            case Steered(message=message):
+                self._show_user(message.text, "you, into this turn")
+            case _:
+                pass
+        if self.turn is not None:
+            self.scroll.add_lines(self.activity.take(event), "work")
+
+    # Lines.
+
+    def submit(self, text: str) -> None:
+        """Take a line: send it, queue it while a turn works, or run its command at once."""
+        self._keep_draft("")
+        if self._runs_now(text):
+            self._start(self._command, text)
+        elif self.is_busy:
+            command = self._named(text)
+            if command is not None and command.busy == "no":
+                self.hint(f"/{command.name} has to wait for the turn; Esc stops it")
+                self.editor.put(text)
+                return
+            self.queue.append(text)
+        else:
+            self._next.append(text)
+            self._wake.set()
+        self.redraw()
+
+    def steer(self, text: str) -> None:
+        """Send a message into the turn that is running."""
+        turn = self.turn
+        if turn is None:
+            self.submit(text)
+            return
+        try:
+            message = with_attachments(text, self.desk.workspace)
+            turn.steering.append(self.desk.instance(turn.agent).steer(message))
+        except FastAgentError as error:
+            self.fail(error)
+            self.queue.append(text)
+        self.redraw()
+
+    def stop(self) -> None:
+        """Stop the turn that is running; the queue is parked."""
+        turn = self.turn
+        if turn is not None and not turn.stopping:
+            turn.stopping = True
+            self.parked = bool(self.queue)
+            turn.scope.cancel()
+            self.redraw()
+
+    def leave(self) -> None:
+        """End the conversation."""
+        if not self._leaving:
+            self._leaving = True
+            if self.turn is not None:
+                self.turn.stopping = True
+                self.turn.scope.cancel()
+            self._start(self._exit)
+
+    def restart(self) -> None:
+        """End the conversation, so that the program begins again."""
+        self.restarts = True
+        self.leave()
+
+    def _runs_now(self, text: str) -> bool:
+        if not self.is_busy:
+            return False
+        command = self._named(text)
+        if command is None:
+            return False
+        _, _, rest = text.strip().partition(" ")
+        action = command.action(rest.split(" ")[0]) if command.actions and rest else None
+        if command.actions and action is None:
+            action = command.actions[0]
+        return (action or command).busy == "now"
+
+    def _named(self, text: str) -> Command | None:
+        if not text.startswith("/"):
+            return None
+        name = text[1:].split(maxsplit=1)
+        return self.commands.get(name[0]) if name else None
+
+    def resume_queue(self) -> None:
+        """Send what is parked."""
+        self.parked = False
+        self._wake.set()
+        self.redraw()
+
+    def _start(self, work: _Work, *arguments: object) -> None:
+        """Have a task started; keys are handled outside of any task, where none can be started."""
+        self._starts.append((work, arguments))
+        self._start_due.set()
+
+    async def _start_tasks(self, tasks: TaskGroup) -> None:
+        while True:
+            await self._start_due.wait()
+            self._start_due = anyio.Event()
+            while self._starts:
+                work, arguments = self._starts.pop(0)
+                tasks.start_soon(work, *arguments)
+
+    async def _exit(self) -> None:
+        with anyio.move_on_after(1.0):
+            if self.turn is not None:
+                await self._stopped.wait()
+            await self.scroll.drained()
+        if self.editor.application.is_running:
+            self.editor.application.exit()
+
+    async def _work(self) -> None:
+        """Send what waits, one after another."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            while line := self._take_line():
+                try:
+                    await self._send(line)
+                except FastAgentError as error:
+                    self.fail(error)
+                except Exception as error:  # a task boundary: the next line may do better
+                    log.exception("`%s` failed", one_line(line))
+                    self.fail(RunError(f"it failed: {type(error).__name__}: {error}"))
+                if self._leaving:
+                    self._stopped.set()
+                await self.scroll.drained()
+                self.redraw()
+
+    def _take_line(self) -> str | None:
+        if self._leaving:
+            return None
+        if self._next:
+            return self._next.pop(0)
+        if self.queue and not self.parked:
+            return self.queue.pop(0)
+        return None
+
+    async def _send(self, text: str) -> None:
+        if text.startswith("!"):
+            await self._shell(text)
+            return
+        if text[:1] in SIGNS and not text.startswith("//") and self._is_command(text):
+            await self._command(text)
+            return
+        literal = text[1:] if text.startswith(("//", " ")) else text
+        await self._open_session()
+        await self._ask(literal)
+
+    def _is_command(self, text: str) -> bool:
+        return is_command(text, self.desk, self.commands)
+
+    async def _open_session(self) -> None:
+        if self.new_session is not None:
+            opening, self.new_session = self.new_session, None
+            await self.desk.change_session(await opening())
+
+    async def _command(self, line: str) -> None:
+        await self._refresh()
+        said = clip(one_line(line), self.scroll.text_width)
+        self.scroll.add_lines([self.theme.you("> ") + said], "command")
+        command = self._named(line)
+        if self.is_busy or (command is not None and command.busy == "now"):
+            await self._follow(await run_command(line, self.desk, self.commands))
+            return
+        await self._open_session()
+        self.activity.restart()
+        scope = anyio.CancelScope()
+        turn = self.turn = _TurnState(self.desk.agent, self.clock(), scope)
+        result = CommandResult()
+        with scope:
+            try:
+                result = await run_command(line, self.desk, self.commands)
+            finally:
+                self.turn = None
+                self._ended(turn)
+        if scope.cancelled_caught:
+            self._say_stopped()
+        await self._follow(result)
+
+    def _say_stopped(self) -> None:
+        dash = "--" if self.theme.ascii_only else "—"
+        self.scroll.add_lines([self.theme.warning(f"{dash} stopped")])
+
+    async def _follow(self, result: CommandResult) -> None:
+        if result.failed and not result.text.startswith("```"):
+            self.fail(_as_error(result.text))
+        elif result.text:
+            self.say(result.text)
+        if result.session_changed:
+            self.context = 0
+            self.last_answer = ""
+        if result.restart:
+            self.restart()
+        if result.leave:
+            self.leave()
+        if result.ask is not None:
+            await self._open_session()
+            await self._ask(result.ask.text, agent=result.ask.agent, message=result.ask.message)
+
+    async def _refresh(self) -> None:
+        """Take the cards there are now."""
+        if self.is_busy:
+            return
+        desk, before = self.desk, self.desk.agent
+        try:
+            if await desk.refresh():
+                self.note(f"agent `{before}` is gone; talking to `{desk.agent}`")
+        except FastAgentError as error:
+            self.fail(error)
+
+    async def _ask(
+        self, text: str, *, agent: str | None = None, message: Message | None = None
+    ) -> None:
+        await self._refresh()
+        desk = self.desk
+        name = agent or desk.agent
+        try:
+            message = message or with_attachments(text, desk.workspace)
+            instance = desk.instance(name)
+        except FastAgentError:
+            self.editor.put(text)
+            raise
+        self._show_user(text, "you")
+        files = attached_files(text, desk.workspace)
+        if self._shell_output:
+            message = _with_shell_output(message, self._shell_output)
+            self._shell_output = ""
+        if files:
+            self.scroll.add_lines([self.theme.dim(f"+ {shown(str(one))}") for one in files], "user")
+        self._rule(name, desk.app.agent_names())
+        self.activity.restart()
+        scope = anyio.CancelScope()
+        turn = self.turn = _TurnState(name, self.clock(), scope)
+        with scope:
+            try:
+                result = await instance.generate(message)
+                self._finished(turn, result)
+                if agent is None:
+                    self._go_on(name)
+            except FastAgentError as error:
+                self._ended(turn)
+                self.fail(error)
+            finally:
+                self.turn = None
+                self.queue[:0] = [one.message.text for one in turn.steering if not one.taken]
+        if scope.cancelled_caught:
+            self._ended(turn)
+            self._say_stopped()
+        self.redraw()
+
+    def _go_on(self, name: str) -> None:
+        """Talk to whom the conversation goes on with."""
+        follower = self.desk.app.goes_on_with(name)
+        if follower != self.desk.agent and follower in self.desk.app.agent_names():
+            self.desk.agent = follower
+            self.note(f"talking to `{follower}`")
+
+    # What is said.
+
+    def _show_user(self, text: str, who: str) -> None:
+        columns = self.scroll.text_width
+        self.scroll.add_lines([self._ruled(self.theme.you(who), width(who))], "rule")
+        self.scroll.add_lines(quoted(text, columns), "user")
+
+    def _rule(self, name: str, names: Sequence[str]) -> None:
+        label = shown(name)
+        style = self.theme.agent(name, names)
+        self.scroll.add_lines([self._ruled(style(label), width(label))], "rule")
+
+    def _ruled(self, label: str, size: int) -> str:
+        rest = max(0, self.scroll.text_width - size - 1)
+        return f"{label} {self.theme.dim(self.theme.sign('rule') * rest)}"
+
+    def _answered(self, event: ModelAnswered, turn: _TurnState) -> None:
+        self._end_thought(turn)
+        usage: Usage = event.usage
+        if usage.input_tokens or usage.output_tokens:
+            self.context = usage.input_tokens + usage.output_tokens
+        if not turn.streamed and event.message.text:
+            self.scroll.add_text(event.message.text)
+        self.scroll.end_text()
+
+    def _end_thought(self, turn: _TurnState) -> None:
+        if turn.thinking:
+            spent = seconds(self.clock() - turn.thinking_since)
+            turn.thinking, turn.thinking_since = "", 0.0
+            self.scroll.add_lines([self.theme.dim(f" thought {spent}")], "work")
+
+    def _ended(self, turn: _TurnState) -> None:
+        self._end_thought(turn)
+        self.scroll.end_text()
+        self.activity.restart()
+
+    def _finished(self, turn: _TurnState, result: TurnResult) -> None:
+        if result.workflow is not None and result.text:
+            self.scroll.add_markdown(result.text, "text")
+        counts = self.activity.counts
+        self._ended(turn)
+        self.last_answer = result.text
+        if result.stop_reason not in {"endTurn", "stopSequence"}:
+            early = f"the answer ended early: {result.stop_reason}"
+            self.scroll.add_lines([self.theme.warning(early)])
+        usage = result.tree_usage
+        facts = [seconds(self.clock() - turn.started)]
+        for number, noun in zip(counts, ("tool", "agent"), strict=True):
+            if number:
+                facts.append(f"{number} {noun}{'' if number == 1 else 's'}")
+        if usage.input_tokens or usage.output_tokens:
+            cached = (
+                f" ({tokens(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""
+            )
+            facts.append(
+                f"{tokens(usage.input_tokens)} in{cached} {tokens(usage.output_tokens)} out"
+            )
+        dot = f" {self.theme.sign('dot')} "
+        self.scroll.add_lines([self.theme.dim(dot.join(facts))])
+
+    # The live area.
+
+    def redraw(self) -> None:
+        """Draw the live area."""
+        self._commit(())
+
+    def _commit(self, lines: Sequence[str]) -> None:
+        if self._away:
+            self._held += lines
+            return
+        rows, cursor = self._live.rows()
+        with suppress(OSError):  # the terminal may be gone; reading from it says so
+            self.screen.draw(rows, cursor, lines)
+
+    async def _tick(self) -> None:
+        """Draw what changes by itself: times, the spinner, a question that takes keys now."""
+        while True:
+            await anyio.sleep(_TICK_SECONDS)
+            if self.turn is not None or self.questions.current is not None:
+                self.redraw()
+
+    # Other programs at the terminal.
+
+    def run_away(self, work: Callable[[], None]) -> None:
+        """Give the terminal to another program until it ends."""
+        if not self._away:
+            self._start(self._leave_terminal, work)
+
+    async def _leave_terminal(self, work: Callable[[], None]) -> None:
+        from anyio.to_thread import run_sync
+
+        self.screen.leave()
+        self._away = True
+        try:
+            with self.editor.application.input.detach(), cooked_terminal():
+                if work == self.suspended:
+                    work()  # the whole process stops, so no thread is needed
+                else:
+                    await run_sync(work)
+        except OSError as error:
+            self.note(f"the program could not be run: {(error.strerror or str(error)).lower()}")
+        finally:
+            self._away = False
+            self.screen.forget()
+            self.screen.enter()
+            held, self._held = self._held, []
+            self._commit(held)
+
+    def suspended(self) -> None:
+        """Stop this process, until the shell continues it."""
+        suspend()
+
+    def external_editor(self) -> None:
+        """Let the user's editor change what is typed."""
+        from fast_agent.tui.programs import edited
+
+        self.editor.put(edited(self.editor.text))
+
+    def transcript(self) -> None:
+        """Show what the agent remembers in the pager."""
+        from fast_agent.tui.programs import page, transcript_text
+
+        agent = self.desk.instance()
+        page(transcript_text(agent.name, agent.history, self.screen.size[0], self.theme))
+
+    def details(self) -> None:
+        """Show the last tool call whole in the pager."""
+        from fast_agent.tui.programs import call_text, page
+
+        detail = self.activity.last
+        if detail is None:
+            self.note("no tool was called yet")
+        else:
+            page(call_text(detail.call, detail.result, self.theme))
+
+    async def _shell(self, line: str) -> None:
+        from fast_agent.tui.programs import run_command_line
+
+        is_told = not line.startswith("!!")
+        command = line.lstrip("!").strip()
+        if not command:
+            return
+        self.scroll.add_lines([self.theme.you("! ") + shown(command)], "command")
+        scope = anyio.CancelScope()
+        self.turn = _TurnState(self.desk.agent, self.clock(), scope)
+        output = ""
+        with scope:
+            try:
+                output = await run_command_line(command, self.desk.workspace, self._show_output)
+            finally:
+                self.turn = None
+        if scope.cancelled_caught:
+            self.scroll.add_lines([self.theme.warning("stopped")])
+        elif is_told:
+            self._shell_output += f"$ {command}\n{output}\n"
+            self.note("the next message tells the agent of this; `!!` does not")
+
+    def _show_output(self, lines: Iterable[str]) -> None:
+        self.scroll.add_lines([shown(line) for line in lines], "output")
+
+    def _keep_draft(self, text: str) -> None:
+        self._draft = text or None
+
+
+def _as_error(text: str) -> RunError:
+    """Read what `failure` of the commands wrote."""
+    message, _, hint = text.partition("\nhint: ")
+    return RunError(message.removeprefix("error: "), hint=hint or None)
+
+
+def _with_shell_output(message: Message, output: str) -> Message:
+    from dataclasses import replace
+
+    from fast_agent.messages.content import TextContent
+
+    said = TextContent(f"Output of commands I ran:\n```\n{output}```")
+    return replace(message, content=(said, *message.content))

@@ -1,0 +1,243 @@
+"""The commands of the terminal's own, beside those of the table."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.commands.command import Command, CommandResult, Word
+from fast_agent.commands.table import COMMANDS, command_help
+from fast_agent.commands.told import fenced
+from fast_agent.errors import RunError
+from fast_agent.tui.keys import key_lines
+from fast_agent.tui.programs import copy_command, copy_sequence
+from fast_agent.tui.questions import MODES
+
+if TYPE_CHECKING:
+    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.desk import Desk
+    from fast_agent.tui.console import Console
+
+_CODE: Final = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
+
+
+def console_commands(console: Console) -> dict[str, Command]:
+    """Return the commands of a terminal: those of the table, and its own.
+
+    Args:
+        console: The terminal.
+    """
+    own = _OwnCommands(console)
+    further = (
+        Command(name="keys", summary="list the keys", act=own.keys, busy="now"),
+        Command(
+            name="queue",
+            summary="list what waits to be sent, or change it",
+            busy="now",
+            actions=(
+                Command(name="list", summary="list what waits", act=own.queue_list, busy="now"),
+                Command(
+                    name="edit",
+                    summary="take a message back into the editor",
+                    act=own.queue_edit,
+                    words=(Word("N", required=True),),
+                    busy="now",
+                ),
+                Command(
+                    name="drop",
+                    summary="drop a message",
+                    act=own.queue_drop,
+                    words=(Word("N", required=True),),
+                    busy="now",
+                ),
+                Command(
+                    name="move",
+                    summary="move a message to another place",
+                    act=own.queue_move,
+                    words=(Word("N", required=True), Word("M", required=True)),
+                    busy="now",
+                ),
+                Command(name="clear", summary="drop all", act=own.queue_clear, busy="now"),
+            ),
+        ),
+        Command(
+            name="steer",
+            summary="send a message into the turn that is running",
+            act=own.steer,
+            words=(Word("TEXT", required=True, rest=True),),
+            busy="now",
+        ),
+        Command(name="stop", summary="stop the turn that is running", act=own.stop, busy="now"),
+        Command(
+            name="permissions",
+            summary="ask before calls, refuse them (`reading`) or allow all (`trusting`); "
+            "`list` what is always allowed, `forget` one",
+            act=own.permissions,
+            words=(Word("ask|reading|trusting|list|forget"), Word("WHICH", rest=True)),
+            busy="now",
+        ),
+        Command(
+            name="copy",
+            summary="copy the last answer; `code` its last code block, `all` the conversation",
+            act=own.copy,
+            words=(Word("answer|code|all"),),
+            busy="now",
+        ),
+        Command(
+            name="markdown",
+            summary="show the last answer as it was written",
+            act=own.markdown,
+            busy="now",
+        ),
+        Command(name="editor", summary="write the message in $EDITOR", act=own.editor, busy="no"),
+    )
+    help_command = Command(
+        name="help",
+        summary=COMMANDS["help"].summary,
+        act=own.help,
+        words=COMMANDS["help"].words,
+        busy="now",
+    )
+    found = {**COMMANDS, "help": help_command}
+    leave = found.pop("exit")
+    return {**found, **{one.name: one for one in further}, "exit": leave}
+
+
+class _OwnCommands:
+    """What the commands do."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    async def help(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del desk
+        return command_help(arguments.word(), console_commands(self._console))
+
+    async def keys(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        return CommandResult(text="\n".join(key_lines()))
+
+    async def queue_list(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        console = self._console
+        if not console.queue:
+            return CommandResult(text="nothing is queued")
+        lines = [f"{number} {text}" for number, text in enumerate(console.queue, 1)]
+        behind = "\nEnter on an empty line sends them" if console.parked else ""
+        return CommandResult(text=fenced("\n".join(lines)) + behind)
+
+    async def queue_edit(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del desk
+        place = self._place(arguments.words[0])
+        if not self._console.editor.is_empty:
+            raise RunError("the editor is not empty", hint="send or clear its text first")
+        self._console.editor.put(self._console.queue.pop(place))
+        return CommandResult()
+
+    async def queue_drop(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del desk
+        self._console.queue.pop(self._place(arguments.words[0]))
+        return CommandResult(text="dropped")
+
+    async def queue_move(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del desk
+        here, there = (self._place(word) for word in arguments.words[:2])
+        queue = self._console.queue
+        queue.insert(there, queue.pop(here))
+        return CommandResult(text="moved")
+
+    async def queue_clear(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        count = len(self._console.queue)
+        self._console.queue.clear()
+        self._console.parked = False
+        return CommandResult(text=f"dropped {count}")
+
+    def _place(self, word: str) -> int:
+        queue = self._console.queue
+        if word.isdecimal() and 1 <= int(word) <= len(queue):
+            return int(word) - 1
+        if not queue:
+            raise RunError("nothing is queued")
+        raise RunError(f"nothing is queued at `{word}`", hint=f"the places are 1 to {len(queue)}")
+
+    async def steer(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del desk
+        if not self._console.is_busy:
+            raise RunError("no turn is running", hint="send the message with Enter")
+        self._console.steer(arguments.words[0])
+        return CommandResult()
+
+    async def stop(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        if not self._console.is_busy:
+            raise RunError("no turn is running")
+        self._console.stop()
+        return CommandResult()
+
+    async def permissions(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        permission = self._console.permission
+        if permission is None:
+            raise RunError("only calls that cards mark are asked about here")
+        word = arguments.word()
+        for mode in MODES:
+            if word == mode:
+                permission.mode = mode
+                return CommandResult(text=f"permission mode: `{mode}`")
+        match word:
+            case None | "list":
+                return CommandResult(text=permission.listed())
+            case "forget":
+                which = arguments.words[1] if len(arguments.words) > 1 else ""
+                return CommandResult(text=permission.forget(which))
+            case _:
+                del desk
+                modes = ", ".join(f"`{mode}`" for mode in MODES)
+                raise RunError(f"there is no mode `{word}`", hint=f"the modes are {modes}")
+
+    async def copy(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        text = self._copied(arguments.word() or "answer", desk)
+        if not text:
+            raise RunError("there is nothing to copy yet")
+        command = copy_command()
+        if command is not None:
+            from anyio import run_process
+
+            await run_process(
+                list(command), input=text.encode("utf-8", "replace"),
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+            )  # fmt: skip
+            return CommandResult(text=f"copied {len(text):,} characters with `{command[0]}`")
+        sequence = copy_sequence(text)
+        if sequence is None:
+            raise RunError("the text is too long for the clipboard of a terminal")
+        self._console.screen.send(sequence)
+        return CommandResult(text=f"gave {len(text):,} characters to the terminal's clipboard")
+
+    def _copied(self, what: str, desk: Desk) -> str:
+        answer = self._console.last_answer
+        match what:
+            case "answer":
+                return answer
+            case "code":
+                blocks = _CODE.findall(answer)
+                return str(blocks[-1][1]) if blocks else ""
+            case "all":
+                messages = desk.instance().history
+                return "\n\n".join(
+                    f"## {message.role}\n\n{message.text}" for message in messages if message.text
+                )
+            case _:
+                raise RunError(f"`{what}` cannot be copied", hint="write `answer`, `code` or `all`")
+
+    async def markdown(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        if not self._console.last_answer:
+            raise RunError("there is no answer yet")
+        return CommandResult(text=fenced(self._console.last_answer, "markdown"))
+
+    async def editor(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        self._console.run_away(self._console.external_editor)
+        return CommandResult()

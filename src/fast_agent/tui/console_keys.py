@@ -1,0 +1,248 @@
+"""Console keys: what the terminal's own keys do, between turns and while one works."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.commands.completion import complete
+from fast_agent.errors import FastAgentError
+from fast_agent.tui.attachments import file_ways
+from fast_agent.tui.questions import MODES
+from fast_agent.tui.scroll import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fast_agent.tui.console import Console
+    from fast_agent.tui.questions import Question
+
+SIGNS: Final = frozenset({"/", "@", "#"})
+_TWICE_SECONDS: Final = 1.5
+_PAGE: Final = 5
+
+
+class ConsoleKeys:
+    """What keys do; see `editor.Actions`.
+
+    Args:
+        console: The terminal.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._interrupted = -_TWICE_SECONDS
+
+    def redraw(self) -> None:
+        """Draw the live area."""
+        self._console.redraw()
+
+    def act(self, action: str) -> bool:
+        """Do what a key of the table does; see `Actions.act`."""
+        self._console.shown_hint = ""
+        question = self._console.questions.current
+        if question is not None and self._answers(question, action):
+            return True
+        handler = getattr(self, f"_key_{action}", None)
+        return False if handler is None else bool(handler())
+
+    def typed(self, key: str) -> bool:
+        """Take a key before the editor; see `Actions.typed`."""
+        self._console.shown_hint = ""
+        question = self._console.questions.current
+        if question is None or not question.choices:
+            return False
+        choice = question.choice_of(key) if self._console.questions.armed else None
+        self._console.questions.note_key()
+        if choice is None:
+            return False
+        question.settle(choice.value)
+        return True
+
+    def ways(self, line: str) -> Iterator[tuple[str, int, str]]:
+        """Yield how a line may go on; see `Actions.ways`."""
+        if self._console.opened is None or "\n" in line:
+            return
+        found = False
+        if line[:1] in SIGNS:
+            for one in complete(line, self._console.opened, self._console.commands):
+                found = True
+                yield one.text, one.start, one.about
+        start = max(line.rfind(" "), line.rfind("\n")) + 1
+        if not found and line[start : start + 1] == "@":
+            for path in file_ways(line[start + 1 :], self._console.opened.workspace):
+                yield f"@{path}", start, ""
+
+    def terminal_size(self) -> tuple[int, int]:
+        """Return columns and rows."""
+        return self._console.screen.size
+
+    def _answers(self, question: Question, action: str) -> bool:
+        """Do what a key does while a question is shown."""
+        armed = self._console.questions.armed
+        match action:
+            case "send" if question.parse is not None:
+                self._answer_text(question)
+            case "send":
+                if armed and question.selected is not None:
+                    question.settle(question.choices[question.selected].value)
+            case "escape" | "interrupt":
+                if armed or question.parse is not None:
+                    question.dismiss()
+            case "up" | "down" if question.choices:
+                step = 1 if action == "down" else -1
+                at = -1 if question.selected is None else question.selected
+                question.selected = (at + step) % len(question.choices)
+            case "complete" if len(self._console.questions.place):
+                self._console.questions.next()
+            case "page_down" | "page_up":
+                question.first_line = max(
+                    0, question.first_line + (5 if action == "page_down" else -5)
+                )
+            case _:
+                return False
+        return True
+
+    def _answer_text(self, question: Question) -> None:
+        text = self._console.editor.text if question.secret else self._console.editor.text.strip()
+        if text.strip() == "/cancel":
+            self._console.editor.clear()
+            question.dismiss()
+            return
+        try:
+            value = question.parse(text) if question.parse is not None else text
+        except FastAgentError as error:
+            question.problem = error.message
+            return
+        self._console.editor.clear()
+        if not question.secret and text:
+            self._console.scroll.add_lines(
+                quoted(f"> {text}", self._console.scroll.text_width), "answer"
+            )
+        question.settle(value)
+
+    def _key_send(self) -> bool:
+        if self._console.editor.send_key():
+            return True
+        text = self._console.editor.take()
+        if not text.strip():
+            if self._console.parked:
+                self._console.resume_queue()
+            return True
+        self._console.submit(text)
+        return True
+
+    def _key_steer(self) -> bool:
+        if not self._console.is_busy:
+            return self._key_send()
+        text = self._console.editor.take()
+        if text.strip():
+            self._console.steer(text)
+        return True
+
+    def _key_escape(self) -> bool:
+        if self._console.editor.close_menu():
+            return True
+        if not self._console.editor.leave_insertion() and self._console.is_busy:
+            self._console.stop()
+        return True
+
+    def _key_interrupt(self) -> bool:
+        now = self._console.clock()
+        twice = now - self._interrupted <= _TWICE_SECONDS
+        self._interrupted = now
+        if self._console.editor.close_menu():
+            return True
+        if self._console.turn is not None:
+            if self._console.turn.stopping and twice:
+                self._console.leave()
+            self._console.stop()
+        elif not self._console.editor.is_empty:
+            self._console.editor.take()
+            self._interrupted = -_TWICE_SECONDS
+        elif twice:
+            self._console.leave()
+        else:
+            self._console.hint("Ctrl-C again leaves; /exit does too")
+        return True
+
+    def _key_end(self) -> bool:
+        if not self._console.editor.is_empty:
+            return False
+        now = self._console.clock()
+        if self._console.is_busy and now - self._interrupted > _TWICE_SECONDS:
+            self._interrupted = now
+            self._console.hint("a turn is running; Ctrl-D again stops it and leaves")
+            return True
+        self._console.leave()
+        return True
+
+    def _key_suspend(self) -> bool:
+        if os.name == "posix":
+            self._console.run_away(self._console.suspended)
+        return True
+
+    def _key_mode(self) -> bool:
+        if (
+            self._console.editor.buffer.complete_state is not None
+            or self._console.permission is None
+        ):
+            return False
+        place = MODES.index(self._console.permission.mode)
+        self._console.permission.mode = MODES[(place + 1) % len(MODES)]
+        return True
+
+    def _key_up(self) -> bool:
+        is_first = self._console.editor.buffer.document.cursor_position_row == 0
+        if (
+            self._console.queue
+            and is_first
+            and self._console.editor.is_empty
+            and self._console.is_busy
+        ):
+            self._console.editor.put(self._console.queue.pop())
+            return True
+        return False
+
+    def _key_clear(self) -> bool:
+        self._console.screen.clear()
+        return True
+
+    def _key_editor(self) -> bool:
+        self._console.run_away(self._console.external_editor)
+        return True
+
+    def _key_transcript(self) -> bool:
+        self._console.run_away(self._console.transcript)
+        return True
+
+    def _key_details(self) -> bool:
+        if not self._console.editor.expand():
+            self._console.run_away(self._console.details)
+        return True
+
+    def _key_copy(self) -> bool:
+        self._console.submit("/copy")
+        return True
+
+    def _key_copy_code(self) -> bool:
+        self._console.submit("/copy code")
+        return True
+
+    def _key_model(self) -> bool:
+        self._offer("/model ")
+        return True
+
+    def _key_agent(self) -> bool:
+        self._offer("/agent ")
+        return True
+
+    def _key_help(self) -> bool:
+        self._console.submit("/keys")
+        return True
+
+    def _offer(self, line: str) -> None:
+        """Put the start of a command into the editor, with what may follow."""
+        if self._console.editor.is_empty:
+            self._console.editor.put(line)
+            self._console.editor.buffer.start_completion()

@@ -1,0 +1,164 @@
+"""Keyboard: what comes from the terminal, as keys and pastes.
+
+The only module that needs a POSIX terminal; elsewhere the library's own input is used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from prompt_toolkit.input import Input
+
+PASTE_BEGIN: Final = "\x1b[200~"
+PASTE_END: Final = "\x1b[201~"
+_PIECE: Final = 1 << 16
+_BURST: Final = 5
+"""More keys than this in one piece, with a line end among them, are a paste."""
+
+
+def terminal_input() -> Input:
+    """Return the input of this terminal."""
+    if os.name != "posix":
+        from prompt_toolkit.input import create_input
+
+        return create_input()
+    return _posix_input()
+
+
+def _posix_input() -> Input:
+    from prompt_toolkit.input.vt100 import Vt100Input
+    from prompt_toolkit.key_binding import KeyPress
+    from prompt_toolkit.keys import Keys
+
+    lone_escape = Keys.F24  # no keyboard has it
+
+    class PastingInput(Vt100Input):
+        """Reads in large pieces, and keeps pastes away from the parser of keys.
+
+        The library's own reader looks through all of a paste at each of its pieces of 1,024 bytes,
+        which takes minutes for 10 MB.
+        """
+
+        def __init__(self) -> None:
+            super().__init__(sys.stdin)
+            self._decoder = Decoder()
+            self._is_closed = False
+
+        @property
+        def closed(self) -> bool:
+            return self._is_closed
+
+        def read_keys(self) -> list[KeyPress]:
+            data = _read(self.fileno())
+            self._is_closed = data == b""
+            for kind, text in self._decoder.feed(data or b""):
+                if kind == "paste":
+                    self.vt100_parser.flush()
+                    self._buffer.append(KeyPress(Keys.BracketedPaste, text))
+                else:
+                    self.vt100_parser.feed(text)
+            found, self._buffer = self._buffer, []
+            return found
+
+        def flush_keys(self) -> list[KeyPress]:
+            """Return what waits; an escape behind which nothing came is a key of its own.
+
+            Else the library would wait for a second whether a sequence follows.
+            """
+            found = super().flush_keys()
+            if [one.key for one in found] == [Keys.Escape]:
+                return [KeyPress(lone_escape, "")]
+            return found
+
+    return PastingInput()
+
+
+def _read(descriptor: int) -> bytes | None:
+    """Read a piece; empty where the terminal is gone, None where nothing is there."""
+    try:
+        return os.read(descriptor, _PIECE)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+class Decoder:
+    """Tells typed keys and pastes apart."""
+
+    def __init__(self) -> None:
+        import codecs
+
+        self._text = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._paste: list[str] | None = None
+        self._held = ""
+
+    def feed(self, data: bytes) -> list[tuple[str, str]]:
+        """Return what a piece holds, as pairs of `keys` or `paste` and its text."""
+        text = self._held + self._text.decode(data)
+        self._held = ""
+        found: list[tuple[str, str]] = []
+        while text:
+            if self._paste is None:
+                before, begin, text = text.partition(PASTE_BEGIN)
+                if before:
+                    found.append((_kind_of(before), before))
+                if begin:
+                    self._paste = []
+                continue
+            inside, end, behind = text.partition(PASTE_END)
+            if not end:
+                # The end mark may be cut by the piece.
+                cut = next(
+                    (n for n in range(len(PASTE_END) - 1, 0, -1)
+                     if inside.endswith(PASTE_END[:n])), 0,
+                )  # fmt: skip
+                self._paste.append(inside[: len(inside) - cut])
+                self._held = inside[len(inside) - cut :]
+                break
+            self._paste.append(inside)
+            found.append(("paste", "".join(self._paste)))
+            self._paste, text = None, behind
+        return found
+
+
+def _kind_of(text: str) -> str:
+    """Whether text came faster than anybody types: a terminal without marks pasted it."""
+    is_burst = len(text) > _BURST and "\x1b" not in text
+    lines = text.rstrip("\r\n")
+    return "paste" if is_burst and ("\r" in lines or "\n" in lines) else "keys"
+
+
+@contextmanager
+def cooked_terminal() -> Generator[None]:
+    """Give another program the terminal as a shell does, and take it back."""
+    if os.name != "posix":
+        yield
+        return
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    raw = termios.tcgetattr(descriptor)
+    cooked = termios.tcgetattr(descriptor)
+    cooked[0] |= termios.ICRNL | termios.IXON
+    cooked[1] |= termios.OPOST
+    cooked[3] |= termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG
+    termios.tcsetattr(descriptor, termios.TCSANOW, cooked)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, raw)
+
+
+def suspend() -> None:
+    """Stop the process group, as Ctrl-Z does; returns when it continues."""
+    import signal
+
+    if os.name == "posix":
+        os.killpg(0, signal.SIGTSTP)

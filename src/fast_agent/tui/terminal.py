@@ -1,0 +1,316 @@
+"""Terminal: opens a conversation at the terminal of this process, and closes what it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import os
+import sys
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, cast
+
+from anyio.to_thread import run_sync
+
+from fast_agent import __version__
+from fast_agent.acp.protected_files import ProtectedFiles
+from fast_agent.acp.remembered import FILE as PERMISSIONS_FILE
+from fast_agent.acp.remembered import RememberedPermissions
+from fast_agent.commands.desk import Desk
+from fast_agent.config.home import home_directory
+from fast_agent.errors import FastAgentError, RunError, SessionError
+from fast_agent.tui.console import Console
+from fast_agent.tui.console_commands import console_commands
+from fast_agent.tui.keyboard import terminal_input
+from fast_agent.tui.prompt_history import FILE as HISTORY_FILE
+from fast_agent.tui.prompt_history import PromptHistory
+from fast_agent.tui.questions import TerminalPermission, TerminalUser
+from fast_agent.tui.rows import shown
+from fast_agent.tui.screen import Screen
+from fast_agent.tui.scroll import quoted
+from fast_agent.tui.theme import Theme
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.app import FastAgent
+    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.registry.reload import Reload
+    from fast_agent.registry.watch import CardWatch
+    from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore
+
+_SHOWN_TURNS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalOptions:
+    """How a conversation at the terminal is opened.
+
+    Args:
+        agent: The agent to talk to first; None is the default one, or the one of the session.
+        model: The model of every agent; None leaves it to cards and configuration.
+        shell: Whether every agent may run commands.
+        trust_cards: Whether cards that a smart agent reaches may run code.
+        child_history: What called agents start with and where their messages go, over the cards.
+        watch: Whether cards are reloaded when their files change.
+        sessions: Where conversations are kept; None keeps none.
+        session: The session to continue, open; the terminal closes it. None starts a new one.
+    """
+
+    agent: str | None = None
+    model: str | None = None
+    shell: bool = False
+    trust_cards: bool = False
+    child_history: ChildHistory | None = None
+    watch: bool = False
+    sessions: SessionStore | None = None
+    session: Session | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """How a conversation was left.
+
+    Args:
+        session: The session it is kept in, or None.
+        restarts: Whether the program is to begin again.
+    """
+
+    session: str | None
+    restarts: bool
+
+
+def is_terminal() -> bool:
+    """Return whether standard input and standard output are terminals."""
+    return sys.stdin is not None and sys.stdin.isatty() and os.isatty(1)
+
+
+async def run_terminal(program: FastAgent, options: TerminalOptions) -> Left:
+    """Talk with the agents of a program until the user leaves.
+
+    Args:
+        program: The program, with its cards loaded.
+        options: How.
+
+    Raises:
+        FastAgentError: The agents cannot be made live.
+    """
+    console = _new_console(program, asks=True)
+
+    def around(given: Surroundings) -> Surroundings:
+        return replace(given, permission=console.permission)
+
+    with _printing_above(console, program.redact):
+        async with program.run(
+            model=options.model,
+            shell=options.shell,
+            trust_cards=options.trust_cards,
+            child_history=options.child_history,
+            human=TerminalUser(console.questions, program),
+            notify=console.note,
+            grows=True,
+            adjust=around,
+        ) as app:
+            return await _talk(console, program, app, options)
+
+
+async def talk(program: FastAgent, app: AgentApp, agent: str | None = None) -> None:
+    """Talk with the live agents of a program until the user leaves; see `AgentApp.interactive`.
+
+    Args:
+        program: The program.
+        app: Its live agents.
+        agent: The agent to talk to first; None is the default one.
+
+    Raises:
+        RunError: There is no terminal, or no such agent.
+    """
+    if not is_terminal():
+        raise RunError(
+            "there is no terminal to talk at",
+            hint="run the program at a terminal, or send messages with `await app(TEXT)`",
+        )
+    console = _new_console(program, asks=False)
+    with _printing_above(console, program.redact):
+        left = await _talk(console, program, app, TerminalOptions(agent=agent))
+    if left.restarts:
+        raise RunError("only `fast-agent go` can begin again", hint="run the program again")
+
+
+async def _talk(
+    console: Console, program: FastAgent, app: AgentApp, options: TerminalOptions
+) -> Left:
+    with ExitStack() as stack:
+        watch = None
+        if options.watch:
+            watch = stack.enter_context(program.watch(_told_in_loop(console)))
+        desk = _open_desk(console, program, app, options, watch)
+        try:
+            _greet(console, desk)
+            if options.session is not None:
+                _show_turns(console, options.session)
+            await console.run()
+        finally:
+            await desk.aclose()
+    return Left(None if desk.session is None else desk.session.id, console.restarts)
+
+
+def _open_desk(
+    console: Console,
+    program: FastAgent,
+    app: AgentApp,
+    options: TerminalOptions,
+    watch: CardWatch | None,
+) -> Desk:
+    session, store = options.session, options.sessions
+    last = None if session is None else session.last_agent
+    desk = Desk(
+        program,
+        app,
+        agent=options.agent or (last if last in app.agent_names() else None),
+        sessions=store,
+        session=session,
+        watch=watch,
+        listener=console.hear,
+        human=TerminalUser(console.questions, program),
+        notify=console.note,
+    )
+    if store is not None and session is None:
+        console.new_session = partial(_new_session, store, desk.workspace)
+    console.open(desk, console_commands(console))
+    return desk
+
+
+async def _new_session(store: SessionStore, directory: Path) -> Session:
+    return await run_sync(partial(store.create, cwd=directory))
+
+
+def _new_console(program: FastAgent, *, asks: bool) -> Console:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    theme = Theme.of_environment(os.environ, encoding=encoding)
+    home = home_directory(os.environ)
+    history = PromptHistory(home / HISTORY_FILE, str(program.workspace))
+    console = Console(Screen(1, _terminal_size), theme, history, terminal_input())
+    if asks:
+        remembered = RememberedPermissions(home / PERMISSIONS_FILE)
+        protected = ProtectedFiles(program, home, program.workspace)
+        console.permission = TerminalPermission(
+            console.questions, program, remembered, protected, program.workspace
+        )
+    return console
+
+
+def _terminal_size() -> tuple[int, int]:
+    try:
+        size = os.get_terminal_size(1)
+    except OSError:
+        return 80, 24
+    return max(1, size.columns), max(1, size.lines)
+
+
+def _greet(console: Console, desk: Desk) -> None:
+    """Print the header: what this is, and how to go on."""
+    theme = console.theme
+    count = len(desk.app.load_set.cards)
+    dot = f" {theme.sign('dot')} "
+    facts = [f"fast-agent {__version__}", f"{count} agent{'' if count == 1 else 's'}"]
+    with suppress(FastAgentError, KeyError):
+        facts.append(desk.app.runtime.model_of(desk.agent).text)
+    lines = [theme.strong(facts[0]) + theme.dim(dot + shown(dot.join(facts[1:])))]
+    lines.append(theme.dim("/help, ? for keys"))
+    console.scroll.add_lines(lines)
+
+
+def _show_turns(console: Console, session: Session) -> None:
+    """Print the last turns of a session that goes on."""
+    try:
+        turns = session.state.turns
+    except SessionError as error:
+        console.fail(error)
+        return
+    if not turns:
+        return
+    console.note(f"session `{session.id}` goes on; {len(turns)} turns so far, Ctrl-T shows them")
+    for turn in turns[-_SHOWN_TURNS:]:
+        said = turn.closed()
+        asked = next((one for one in said if one.role == "user"), None)
+        answers = [one.text for one in said if one.role == "assistant" and one.text]
+        if asked is not None:
+            console.scroll.add_lines([console.theme.you("you")], "rule")
+            console.scroll.add_lines(quoted(asked.text, console.scroll.text_width), "user")
+        console.scroll.add_lines([console.theme.strong(shown(turn.agent))], "rule")
+        for text in answers[-1:]:
+            console.scroll.add_markdown(text, "text")
+
+
+def _told_in_loop(console: Console) -> Callable[[Reload], None]:
+    """Return what hears of reloads in the watcher's thread and tells the terminal of them."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+
+    def told(done: Reload) -> None:
+        with suppress(RuntimeError):  # the loop may be closed by then
+            loop.call_soon_threadsafe(console.reloaded, done, context=context)
+
+    return told
+
+
+class _Printed(io.TextIOBase):
+    """What functions, hooks and libraries print, line by line above the live area."""
+
+    def __init__(self, post: Callable[[list[str]], None], redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._post = post
+        self._redact = redact
+        self._rest = ""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def write(self, text: str, /) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._post([shown(self._redact(line)) for line in lines])
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+
+def _is_at_terminal(
+    handler: logging.Handler,
+) -> TypeGuard[logging.StreamHandler[TextIO]]:
+    is_file = isinstance(handler, logging.FileHandler)
+    return isinstance(handler, logging.StreamHandler) and not is_file
+
+
+@contextmanager
+def _printing_above(console: Console, redact: Callable[[str], str]) -> Generator[None]:
+    """Send what is printed and logged above the live area."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+
+    def post(lines: list[str]) -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(console.scroll.add_lines, lines, "output", context=context)
+
+    printed = _Printed(post, redact)
+    root = logging.getLogger()
+    moved = [
+        (one, one.setStream(cast("TextIO", printed)))
+        for one in root.handlers
+        if _is_at_terminal(one)
+    ]
+    try:
+        with redirect_stdout(printed), redirect_stderr(printed):
+            yield
+    finally:
+        for handler, before in moved:
+            if before is not None:
+                handler.setStream(before)
