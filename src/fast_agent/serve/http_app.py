@@ -61,6 +61,8 @@ _STATUSES: Final = {
     -32022: 400,
 }
 """The HTTP status of an error, in the newest protocol; 200 for any other code."""
+_UNWATCHED: Final = QUICK | {"tools/list", "prompts/list"}
+"""Requests that end before their client could leave."""
 _BASE64: Final = ("=?base64?", "?=")
 
 
@@ -141,7 +143,7 @@ class _Exchange:
 
     @property
     def _owner(self) -> str:
-        client = self._scope.get("client")
+        client = self._scope["client"]
         return owner_of(client[0]) if client else ""
 
     async def answer(self) -> None:
@@ -341,8 +343,8 @@ class _Exchange:
     # Both.
 
     def _check_types(self) -> None:
-        kind = self._headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if kind != JSON:
+        kind = self._headers.get(b"content-type", b"")
+        if kind != JSON and kind.partition(b";")[0].strip().lower() != JSON:
             problem = RpcError(INVALID_REQUEST, "`Content-Type` must be application/json")
             raise _Refused(400, problem)
         if not accepts(self._headers, JSON):
@@ -371,7 +373,7 @@ class _Exchange:
         Raises:
             RpcError: There is none.
         """
-        if request.method in QUICK:
+        if request.method in _UNWATCHED:
             return result_message(request.id, await self._server.serve(session, request, to))
         message: bytes | None = None
         problem: RpcError | None = None
