@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.hostile.crowd import HALF_HEAD, KINDS, PIPELINE, SILENT, HostileCrowd
+from tests.hostile.crowd import HALF_HEAD, KINDS, PIPELINE, SILENT, HostileCrowd, opening
 from tests.patience import wait_until
+from tests.serve.agent_process import HandshakeClient, ServedAgents
 from tests.serve.served import ACCEPT, META, Served, write_skill
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks below 
 ONE = "skill://one/SKILL.md"
 TOKEN = "a-token-of-some-length"
 FEW_DESCRIPTORS = 22
+STREAM = (
+    b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/event-stream\r\n"
+    b"Mcp-Session-Id: nobody\r\n\r\n"
+)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -153,6 +158,57 @@ def test_accepting_goes_on_where_no_descriptor_is_left(skills: Path) -> None:
         log = server.finish()
         assert 0 < log.count("\n") < 60, log
         assert "cannot accept a connection: too many open files" in log
+
+
+class FewAgents(ServedAgents):
+    """Agents served by a process with few descriptors."""
+
+    def command(self, cards: Path) -> list[str | Path]:
+        options = ("--instance-scope", "connection")
+        return ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", *super().command(cards), *options]
+
+
+def descriptors_of(server: Served) -> int:
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))  # noqa: PTH208 - names only
+
+
+def test_many_conversations_fit_into_few_descriptors(tmp_path: Path) -> None:
+    (tmp_path / "cards").mkdir()
+    (tmp_path / "cards/ann.md").write_text("---\nname: ann\nmodel: passthrough\n---\nHi.\n")
+    with FewAgents(tmp_path) as server:
+        before = descriptors_of(server)
+        clients: list[HandshakeClient] = []
+        for _ in range(40):
+            clients.append(server.open())
+            clients[-1].close()
+        for _ in range(2):
+            for one in clients:
+                answer = one.call("ann", "hello")
+                assert answer["content"][0]["text"] == "hello"
+                one.close()
+        assert descriptors_of(server) < before + 32
+        for one in clients:
+            heard = one.send("prompts/get", {"name": "ann_history"})["result"]["messages"]
+            assert len(heard) == 4
+            one.close()
+            assert one.end() == 200
+        wait_until(lambda: descriptors_of(server) <= before + 3)
+        assert server.stop() == (0, "")
+
+
+def test_a_thousand_clients_that_leave_half_way_leave_nothing(skills: Path) -> None:
+    with Attacked(skills, 8192) as server:
+        before = server.descriptors
+        for kind in (*KINDS, "stream"):
+            for _ in range(250):
+                one = socket.create_connection(("127.0.0.1", server.port))
+                one.sendall(
+                    STREAM % server.port if kind == "stream" else opening(kind, server.port)
+                )
+                one.close()
+        wait_until(lambda: server.descriptors <= before)
+        assert server.read() == 200
+        server.finish()
 
 
 @pytest.fixture

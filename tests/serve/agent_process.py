@@ -103,6 +103,14 @@ class HandshakeClient:
     def call(self, agent: str, text: str, request_id: int = 1, **meta: Any) -> Any:
         return self.send("tools/call", call(agent, text, **meta), request_id)["result"]
 
+    def end(self) -> int:
+        """End the session; return the status of the answer."""
+        self._connection.request("DELETE", "/mcp", headers=self.headers)
+        answer = self._connection.getresponse()
+        answer.read()
+        self.close()
+        return answer.status
+
     def close(self) -> None:
         self._connection.close()
 

@@ -69,13 +69,18 @@ class AsgiWorld:
         more: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send a message; the session that an answer names is that of the messages after it."""
-        told = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
-        body = told if request_id is None else {**told, "id": request_id}
-        reply = await self.ask("POST", json.dumps(body).encode(), more=more)
+        reply = await self.ask("POST", self.message(method, params, request_id), more=more)
         if "mcp-session-id" in reply.headers:
             self.headers["mcp-session-id"] = reply.headers["mcp-session-id"]
             self.headers["mcp-protocol-version"] = VERSION
         return reply
+
+    def message(
+        self, method: str, params: Mapping[str, Any] | None = None, request_id: int | None = 1
+    ) -> bytes:
+        """Write a message."""
+        told = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
+        return json.dumps(told if request_id is None else {**told, "id": request_id}).encode()
 
     async def begin(self, capabilities: Mapping[str, Any] | None = None) -> Reply:
         """Shake hands."""

@@ -185,7 +185,7 @@ async def test_a_session_does_not_expire_under_a_call(world: AgentWorld) -> None
 async def test_served_conversations_are_sessions_of_the_log(
     world: AgentWorld, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent_scopes, "MOST_OPEN", 2)
+    monkeypatch.setattr(agent_scopes, "MAX_OPEN", 2)
     store = SessionStore(world.home)
     async with (
         world.serving(scope="connection", sessions=store) as server,

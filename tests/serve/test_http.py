@@ -15,8 +15,12 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPDeprecationWarning
 from tests.serve.served import ACCEPT, HELLO, META, Served, write_skill
 
-from fast_agent.errors import ConfigError
-from fast_agent.serve.http import HttpSettings, open_socket, read_token
+from fast_agent.errors import ConfigError, RunError
+from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.service import ResourceService, ServerInfo
+from fast_agent.serve.http import HttpSettings, open_socket, read_token, serve_http
+from fast_agent.serve.http_sessions import HttpSessions
+from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -271,6 +275,22 @@ def test_other_machines_come_in_with_a_token_only() -> None:
         assert listening.proto == socket.IPPROTO_TCP
     for host in ("localhost", "127.0.0.1"):
         open_socket(HttpSettings(host=host, port=0)).close()
+
+
+@pytest.mark.anyio
+async def test_a_server_whose_task_fails_ends_and_says_so(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ResourceServer(ResourceService(Catalog(()), ServerInfo("test", "1")))
+
+    async def fail(_: HttpSessions) -> None:
+        raise OSError("no more of it")
+
+    monkeypatch.setattr(HttpSessions, "look_after", fail)
+    settings = HttpSettings(port=0)
+    with pytest.raises(RunError, match="a task of its own failed"):
+        await serve_http(server, settings, open_socket(settings))
+    assert "no more of it" in capfd.readouterr().err
 
 
 def test_a_taken_port_is_told() -> None:

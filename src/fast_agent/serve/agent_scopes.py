@@ -13,6 +13,7 @@ from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import RequestRefused, bad_params
 from fast_agent.rpc.message import INTERNAL_ERROR
 from fast_agent.serve.agent_conversation import Conversation
+from fast_agent.serve.connections import spare_descriptors
 from fast_agent.serve.fair_share import FairShare
 
 if TYPE_CHECKING:
@@ -30,8 +31,20 @@ InstanceScope: TypeAlias = Literal["shared", "connection", "request"]
 
 SCOPES: tuple[InstanceScope, ...] = ("shared", "connection", "request")
 
-MOST_OPEN = 64
-"""Most conversations that are kept as sessions and hold agents though nobody uses them."""
+MAX_OPEN = 64
+"""Maximum number of unused conversations that are kept as sessions and hold agents."""
+
+_DESCRIPTORS = 4
+"""Descriptors of an open session: database, write-ahead log, its index, lock."""
+
+
+def max_open() -> int:
+    """Return `MAX_OPEN`, or fewer where they would take more than a quarter of the descriptors.
+
+    Connections take half of them, and a quarter stays for conversations in use and for processes.
+    """
+    spare = spare_descriptors()
+    return MAX_OPEN if spare is None else max(1, min(MAX_OPEN, spare // 4 // _DESCRIPTORS))
 
 
 class ScopeLimits(NamedTuple):
@@ -88,6 +101,7 @@ class Scopes:
         self._open: OrderedDict[Conversation, None] = OrderedDict()
         self._connected: set[Conversation] = set()
         self._calls: set[CancelScope] = set()
+        self._max_open = max_open()
 
     @contextmanager
     def calling(self) -> Generator[None]:
@@ -258,7 +272,7 @@ class Scopes:
         self._open.pop(conversation, None)
         if conversation.is_open and not conversation.using:
             self._open[conversation] = None
-        while len(self._open) > MOST_OPEN:
+        while len(self._open) > self._max_open:
             longest, _ = self._open.popitem(last=False)
             if not longest.using:
                 await longest.park()

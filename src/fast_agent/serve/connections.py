@@ -51,15 +51,22 @@ class ConnectionLimits(NamedTuple):
 
         Half of the descriptors stay free for sessions and child processes.
         """
-        if sys.platform == "win32":  # which has no such limit
+        descriptors = spare_descriptors()
+        if descriptors is None:
             return cls()
-        import resource
+        return cls(connections=max(_MIN_CONNECTIONS, min(_MAX_CONNECTIONS, descriptors // 2)))
 
-        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if descriptors == resource.RLIM_INFINITY:
-            return cls()
-        most = (descriptors - _OWN_DESCRIPTORS) // 2
-        return cls(connections=max(_MIN_CONNECTIONS, min(_MAX_CONNECTIONS, most)))
+
+def spare_descriptors() -> int | None:
+    """Return how many descriptors this process may open beside its own; None without a limit."""
+    if sys.platform == "win32":  # which has no such limit
+        return None
+    import resource
+
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return None
+    return max(0, descriptors - _OWN_DESCRIPTORS)
 
 
 def raise_descriptor_limit() -> None:

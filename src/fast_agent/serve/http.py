@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.errors import ConfigError
+from fast_agent.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -148,6 +148,9 @@ async def serve_http(
         settings: Whom to let in.
         listening: From `open_socket`; closed at the end.
         limits: What clients may take; None for limits that fit this process.
+
+    Raises:
+        RunError: A task that the server needs has failed.
     """
     import anyio
     import uvicorn
@@ -182,6 +185,10 @@ async def serve_http(
                 for one, handler in before.items():
                     signal.signal(one, handler)
 
+        async def on_tick(self, counter: int) -> bool:
+            """Return whether the server ends, which it does when its application has failed."""
+            return await super().on_tick(counter) or self.lifespan.error_occurred
+
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             server.end_streams()
             server.stop(partial(self._end, sig, frame))
@@ -207,10 +214,14 @@ async def serve_http(
         access_log=False,
         proxy_headers=False,
         ws="none",
+        lifespan="on",  # "auto" would ignore an application that fails while it serves
         server_header=False,
         timeout_graceful_shutdown=ceil(server.grace_seconds),
     )
+    serving = Stoppable(config)
     with listening:
         async with anyio.create_task_group() as tasks:
-            await Stoppable(config).serve()
+            await serving.serve()
             tasks.cancel_scope.cancel()
+    if serving.lifespan.error_occurred:
+        raise RunError("the server ended: a task of its own failed, as logged above")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
+from logging import getLogger
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from fast_agent.errors import FastAgentError
 from fast_agent.rpc.calls import PendingRequests, RunningCalls
 from fast_agent.serve.fair_share import FairShare
 from fast_agent.serve.mailbox import Mailbox
@@ -28,6 +30,8 @@ IDLE_SECONDS: Final = 1800.0
 """How long a session is held of which no request comes."""
 
 _CHECK_SECONDS: Final = 60.0
+
+log = getLogger(__name__)
 
 
 class HttpSession:
@@ -130,7 +134,10 @@ class HttpSessions:
             self._shares.use(opened.name)
 
     async def close(self, opened: HttpSession) -> None:
-        """Close a session, and all that is under way in it."""
+        """Close a session, and all that is under way in it.
+
+        It is gone for its client, whatever fails then: that is logged.
+        """
         if self._open.pop(opened.name, None) is None:
             return
         self._shares.remove(opened.name)
@@ -140,7 +147,12 @@ class HttpSessions:
         if opened.stream is not None:
             opened.stream.cancel()
         with anyio.CancelScope(shield=True):
-            await self._server.close(opened.session)
+            try:
+                await self._server.close(opened.session)
+            except FastAgentError as error:
+                log.warning("cannot close a session: %s", error.message)
+            except Exception:  # a task boundary: other sessions go on
+                log.exception("cannot close a session")
 
     async def expire(self) -> None:
         """Close the sessions that were not used for long."""
