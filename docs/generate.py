@@ -33,8 +33,7 @@ from fast_agent.cards.kinds import (
 from fast_agent.cards.schema import schema
 from fast_agent.cli.command_table import COMMANDS, cli
 from fast_agent.commands.reference import reference_page
-from fast_agent.config.fields import SETTINGS
-from fast_agent.config.schema import config_schema
+from fast_agent.config.fields import SETTINGS, config_schema
 from fast_agent.diagnostics.rulebook import docs_page
 from fast_agent.tui.keys import key_lines
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from fast_agent.diagnostics.card_fact import CardFact
-from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix
 from fast_agent.diagnostics.render_json import render_json
 from fast_agent.text.span import Position, Span
 

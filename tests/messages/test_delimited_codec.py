@@ -4,10 +4,15 @@ import pytest
 
 from fast_agent.errors import HistoryError
 from fast_agent.messages.content import Content, EmbeddedResource, ImageContent, TextContent
-from fast_agent.messages.delimited_codec import read_delimited_history, write_delimited_history
+from fast_agent.messages.delimited_codec import (
+    MESSAGE_PART,
+    delimited_places,
+    near_delimiters,
+    read_delimited_history,
+    write_delimited_history,
+)
+from fast_agent.messages.history import Transcript
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.messages.section import MESSAGE_PART, delimited_places, near_delimiters
-from fast_agent.messages.transcript import Transcript
 from fast_agent.text.source import Source
 
 

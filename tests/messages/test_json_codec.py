@@ -14,9 +14,9 @@ from fast_agent.messages.content import (
     ResourceLink,
     TextContent,
 )
+from fast_agent.messages.history import Transcript
 from fast_agent.messages.json_codec import read_json_history, write_json_history
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.messages.transcript import Transcript
 from fast_agent.text.source import Source
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 
 from fast_agent.errors import HistoryError
 from fast_agent.messages.file import Transcript, read_history, write_history
-from fast_agent.messages.merge import merge_into
 from fast_agent.messages.message import Message
+from fast_agent.runtime.history_places import merge_into
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,12 +20,16 @@ from fast_agent.messages.content import (
     ResourceLink,
     TextContent,
 )
-from fast_agent.messages.delimited_codec import read_delimited_history, write_delimited_history
+from fast_agent.messages.delimited_codec import (
+    FILE_PART,
+    MESSAGE_PART,
+    read_delimited_history,
+    write_delimited_history,
+)
 from fast_agent.messages.file import read_history, write_history
+from fast_agent.messages.history import Transcript
 from fast_agent.messages.json_codec import read_json_history, write_json_history
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.messages.section import FILE_PART, MESSAGE_PART
-from fast_agent.messages.transcript import Transcript
 from fast_agent.text.source import Source
 
 if TYPE_CHECKING:

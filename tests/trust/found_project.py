@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fast_agent.cards.load import load_cards
-from fast_agent.config.layer_file import read_layer
+from fast_agent.config.layer import read_layer
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.context import Given

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.card_files import CARD_SUFFIXES, TEST_SUFFIXES
-from fast_agent.config.file_names import CONFIG_NAMES, SECRETS_NAMES
+from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.trust.launchers import is_launcher_file
 
 if TYPE_CHECKING:

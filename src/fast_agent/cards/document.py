@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics import card_file_rules as rules
 from fast_agent.diagnostics.diagnostic import Fix, Related
-from fast_agent.diagnostics.source_line import diagnostic
+from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.text.fences import unfenced_lines
 from fast_agent.text.frontmatter import Frontmatter, FrontmatterError, split_frontmatter
 from fast_agent.text.span import Span

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.diagnostics.diagnostic import Fix
-from fast_agent.diagnostics.source_line import diagnostic
+from fast_agent.diagnostics.render_human import diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

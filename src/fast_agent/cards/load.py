@@ -28,7 +28,7 @@ from fast_agent.cards.document import Reading, read_markdown, read_yaml
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import card_file_rules as rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
-from fast_agent.diagnostics.source_line import diagnostic
+from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.errors import FastAgentError, TrustError
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span

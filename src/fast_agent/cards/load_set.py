@@ -15,7 +15,7 @@ from fast_agent.cards.set_check import (
     check_references,
     check_servers,
 )
-from fast_agent.diagnostics.card_fact import CardFact
+from fast_agent.diagnostics.diagnostic import CardFact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

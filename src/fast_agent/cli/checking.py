@@ -22,8 +22,7 @@ from fast_agent.trust.origin import root_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fast_agent.diagnostics.card_fact import CardFact
-    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic
 
 _PASSES = 5
 """Fixes may uncover what other fixes mend; so many rounds are enough for any real card."""

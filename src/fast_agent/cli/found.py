@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.app import FastAgent
 from fast_agent.cli.loading import expect_cards
-from fast_agent.config.file_names import CONFIG_NAMES
-from fast_agent.config.home import home_directory
+from fast_agent.config.home import CONFIG_NAMES, home_directory
 from fast_agent.errors import ConfigError
 from fast_agent.trust.earlier_approvals import EarlierApprovals
 from fast_agent.trust.gate import TrustOptions

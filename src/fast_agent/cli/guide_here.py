@@ -47,7 +47,7 @@ def _may_have_one(here: Path, home: Path, environ: Mapping[str, str]) -> bool:
     Reading the configuration takes longer than a server over stdio takes to start, and most
     configurations name no guide.
     """
-    from fast_agent.config.file_names import CONFIG_NAMES
+    from fast_agent.config.home import CONFIG_NAMES
 
     if any(name.upper().startswith("GUIDE__") for name in environ):
         return True

@@ -21,7 +21,7 @@ def command(kind: str | None) -> None:
 
 def _schema(kind: str | None) -> object:
     if kind is not None and kind.lower() == "config":
-        from fast_agent.config.schema import config_schema
+        from fast_agent.config.fields import config_schema
 
         return config_schema()
     if kind is not None and kind.lower() == "events":

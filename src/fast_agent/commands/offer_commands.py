@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fast_agent.commands.arguments import Arguments
     from fast_agent.commands.desk import Desk
-    from fast_agent.mcp.prompts import ServerPrompts
+    from fast_agent.mcp.offers import ServerPrompts
 
 
 async def _tools(arguments: Arguments, desk: Desk) -> CommandResult:

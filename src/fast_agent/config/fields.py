@@ -5,7 +5,8 @@ The loader, the environment overrides and the JSON Schema are made from `SETTING
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, get_args
 
 from fast_agent.cards.kinds import AnyOf, Entry, Flag, ListOf, MapOf, Number, OneOf, Record, Text
 from fast_agent.cards.records import COUNT, REQUEST_PARAMS
@@ -23,6 +24,10 @@ from fast_agent.config.settings import (
     Transport,
 )
 from fast_agent.config.trust import TRUST
+
+if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
 
 _SECONDS = Number(above=0)
 _SECRETS = MapOf(SecretText(blank=True))
@@ -244,3 +249,32 @@ SETTINGS: Final = Record(
     build=dict,
 )
 """The whole configuration."""
+
+
+_FROM_TEXT = frozenset({"integer", "number", "boolean", "array"})
+_VARIABLE: JsonObject = {"type": "string", "pattern": r"\$\{"}
+
+
+def config_schema() -> JsonObject:
+    """Describe `fastagent.config.yaml` as JSON Schema, draft 2020-12.
+
+    Returns:
+        The schema, complete in itself; secrets files have the same one.
+    """
+    from fast_agent.cards.schema import DIALECT, kind_schema  # a run needs no schema
+
+    described = _with_variables(kind_schema(SETTINGS))
+    if not isinstance(described, Mapping):
+        raise TypeError("the schema of a record is a mapping")
+    return {"$schema": DIALECT, "title": "fastagent.config.yaml", **described}
+
+
+def _with_variables(node: JsonValue) -> JsonValue:
+    """Allow `${NAME}` wherever the loader makes another value of its text."""
+    if isinstance(node, Mapping):
+        walked: JsonObject = {key: _with_variables(value) for key, value in node.items()}
+        from_text = node.get("type") in _FROM_TEXT or "enum" in node
+        return {"anyOf": [walked, _VARIABLE]} if from_text else walked
+    if isinstance(node, Sequence) and not isinstance(node, str):
+        return [_with_variables(item) for item in node]
+    return node

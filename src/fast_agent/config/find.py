@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from fast_agent.config.file_names import CONFIG_NAMES, SECRETS_NAMES
+from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.config.layer import Place
 from fast_agent.diagnostics.config_rules import OPEN_SECRETS, SHADOWED_CONFIG, UNSAFE_CONFIG
 

@@ -10,6 +10,7 @@ from fast_agent.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 HOME_VARIABLE: Final = "FAST_AGENT_HOME"
 """Environment variable that names another home directory."""
 
@@ -54,3 +55,13 @@ def from_home(text: str, environ: Mapping[str, str]) -> Path:
     if text == "~" or text.startswith(("~/", "~\\")):
         return user_home(environ) / text[2:]
     return Path(text)
+
+
+CONFIG_NAMES: Final = ("fastagent.config.yaml", "fast-agent.yaml")
+"""Names a configuration file may have, the preferred one first."""
+
+SKILL_FOLDERS: Final = (".fast-agent/skills", ".claude/skills", ".agents/skills")
+"""Where the skills of a project are, below its directory, where nothing else is said."""
+
+SECRETS_NAMES: Final = ("fastagent.secrets.yaml",)
+"""The name of the file that holds secrets."""

@@ -24,7 +24,6 @@ from fast_agent.cards.kinds import (
 )
 from fast_agent.config.home import from_home
 from fast_agent.config.kinds import PathText, SecretText
-from fast_agent.config.told import expected, given
 from fast_agent.diagnostics.config_rules import (
     UNKNOWN_CONFIG_KEY,
     UNSET_CONFIG_VARIABLE,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.diagnostics.rule import Rule
     from fast_agent.text.json_value import JsonValue
+
 
 Tree: TypeAlias = dict[str, Any]
 """A checked layer: keys in their own spelling, `None` left out, paths absolute."""
@@ -360,3 +360,59 @@ def built(kind: Kind, value: Any) -> Any:
             return value if "://" in value else Path(value)
         case _:
             return value
+
+
+def expected(kind: Kind) -> str:
+    """Say what a kind takes, such as `an integer from 1`."""
+    match kind:
+        case PathText():
+            return "a path"
+        case Text():
+            return "a text"
+        case Flag():
+            return "`true` or `false`"
+        case Whole():
+            return f"an integer{_bounds(kind.minimum, kind.maximum)}"
+        case Number():
+            return f"a number{_bounds(kind.minimum, kind.maximum, kind.above, kind.below)}"
+        case OneOf():
+            return " or ".join(f"`{choice}`" for choice in kind.choices)
+        case ListOf():
+            return "a list"
+        case AnyOf():
+            return " or ".join(expected(one) for one in kind.kinds)
+        case _:
+            return "a mapping"
+
+
+def given(value: JsonValue) -> str:
+    """Say what type a value has, without telling the value."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "`true`" if value else "`false`"
+    if isinstance(value, int):
+        return "an integer"
+    if isinstance(value, float):
+        return "a number"
+    if isinstance(value, str):
+        return "a text"
+    return "a mapping" if isinstance(value, Mapping) else "a list"
+
+
+def _bounds(
+    minimum: float | None,
+    maximum: float | None,
+    above: float | None = None,
+    below: float | None = None,
+) -> str:
+    words = ""
+    if minimum is not None:
+        words += f" from {minimum:g}"
+    if above is not None:
+        words += f" above {above:g}"
+    if maximum is not None:
+        words += f" up to {maximum:g}"
+    if below is not None:
+        words += f" below {below:g}"
+    return words

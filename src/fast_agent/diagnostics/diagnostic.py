@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from fast_agent.text.span import Span
 
+
 Severity: TypeAlias = Literal["error", "warning", "info"]
 
 
@@ -53,3 +54,22 @@ class Diagnostic:
     fix: Fix | None = None
     related: tuple[Related, ...] = ()
     source_line: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CardFact:
+    """One card of a load-set.
+
+    Args:
+        name: The agent's name.
+        type: Its type, as the field table spells it.
+        path: The file, as the user named it; empty for an agent made in Python.
+        default: Whether it is the default agent of the set.
+        tool_only: Whether it is offered as a tool only.
+    """
+
+    name: str
+    type: str
+    path: str
+    default: bool
+    tool_only: bool

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fast_agent.diagnostics.card_fact import CardFact
-    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic
     from fast_agent.text.json_value import JsonObject
     from fast_agent.text.span import Position, Span
 

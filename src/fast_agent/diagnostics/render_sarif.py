@@ -11,8 +11,7 @@ from fast_agent.diagnostics.rulebook import rules
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fast_agent.diagnostics.card_fact import CardFact
-    from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+    from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix
     from fast_agent.diagnostics.rule import Rule
     from fast_agent.text.json_value import JsonObject
     from fast_agent.text.span import Span

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import anyio
 import httpx2
+from anyio import EndOfStream
+from mcp import InputRequiredRoundsExceededError
 from mcp.client import Client
 from mcp.client.extension import advertise
 from mcp.client.streamable_http import streamable_http_client
@@ -24,6 +27,11 @@ from mcp.client.subscriptions import (
 )
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    URL_ELICITATION_REQUIRED,
+    ElicitationRequiredErrorData,
+    ElicitRequestURLParams,
     Implementation,
     PromptListChangedNotification,
     ResourceListChangedNotification,
@@ -37,23 +45,25 @@ from fast_agent.errors import ToolError, TrustError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
 from fast_agent.mcp.server import HttpTarget, StdioTarget
-from fast_agent.mcp.server_log import ServerLog
-from fast_agent.mcp.stdio import ServerProcess
+from fast_agent.mcp.stdio import ServerLog, ServerProcess
 from fast_agent.mcp.untrusted import one_line
-from fast_agent.mcp.watched_stream import WatchedStream
 from fast_agent.resources.skill_client.entry import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
+    from contextvars import Context
+    from types import TracebackType
 
     from anyio.abc import TaskStatus
-    from mcp.client._transport import TransportStreams
+    from mcp.client._transport import ReadStream, TransportStreams
     from mcp.client.session import IncomingMessage
     from mcp.client.subscriptions import ServerEvent
+    from mcp.shared.message import SessionMessage
 
     from fast_agent.mcp.client_side import ClientSide
     from fast_agent.mcp.open_calls import OpenCalls
     from fast_agent.mcp.server import ServerSpec
+
 
 CLOSE_SECONDS = 8.0
 """Longest wait for a graceful end; ending a stubborn process tree takes most of it."""
@@ -379,3 +389,111 @@ def _by_hand(spec: ServerSpec) -> str:
         f"run the command by hand in `{spec.target.cwd}`, where launchers start; in the workspace "
         "they start with `cwd: .`, or once the project is approved or your own"
     )
+
+
+class WatchedStream:
+    """The stream, unchanged but for the telling.
+
+    Args:
+        inner: The transport's stream.
+        on_end: Called when nothing more comes.
+    """
+
+    def __init__(
+        self, inner: ReadStream[SessionMessage | Exception], on_end: Callable[[], None]
+    ) -> None:
+        self._inner = inner
+        self._on_end = on_end
+
+    @property
+    def last_context(self) -> Context | None:
+        """The context of the sender, where the stream carries one."""
+        context: Any = getattr(self._inner, "last_context", None)
+        return context
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Receive the next message."""
+        try:
+            return await self._inner.receive()
+        except EndOfStream:
+            self._on_end()
+            raise
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self._inner.__anext__()
+        except StopAsyncIteration:
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
+
+
+_UNREADABLE = "Failed to parse"
+"""How transports report an answer they cannot read, with the code of a parse error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no result.
+
+    Args:
+        text: The end of a sentence that starts with the method.
+        closed: The connection may have ended.
+        addresses: Addresses a person has to open before the request can be served.
+    """
+
+    text: str
+    closed: bool = False
+    addresses: tuple[ElicitRequestURLParams, ...] = ()
+
+
+def refusal(problem: Exception) -> Refusal | None:
+    """Read an exception of the SDK; None for one that is no answer of a server."""
+    match problem:
+        case MCPError():
+            closed = problem.code == CONNECTION_CLOSED
+            if problem.code == PARSE_ERROR and problem.message.startswith(_UNREADABLE):
+                said = problem.message.partition(": ")[2]
+                return Refusal(f"got an answer that cannot be decoded: {one_line(said)}")
+            return Refusal(
+                f"{'got no answer' if closed else 'was refused'}: {one_line(problem.message)}",
+                closed=closed,
+                addresses=_addresses(problem),
+            )
+        case ValidationError():
+            return Refusal("was answered outside the protocol")
+        case InputRequiredRoundsExceededError():
+            return Refusal("never came to an end: the server kept asking for more")
+        case RuntimeError():
+            # The SDK's way to say that structured content does not fit the output schema.
+            return Refusal(f"was answered wrongly: {one_line(str(problem))}")
+        case _:
+            return None
+
+
+def _addresses(problem: MCPError) -> tuple[ElicitRequestURLParams, ...]:
+    if problem.code != URL_ELICITATION_REQUIRED:
+        return ()
+    try:
+        data = ElicitationRequiredErrorData.model_validate(problem.error.data)
+    except ValidationError:
+        return ()
+    return tuple(data.elicitations)

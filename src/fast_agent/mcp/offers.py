@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from fast_agent.errors import ToolError
+from fast_agent.mcp.content import bounded, from_sdk
 from fast_agent.mcp.untrusted import one_line
+from fast_agent.messages.content import EmbeddedResource
+from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcp.client import Client
 
     from fast_agent.mcp.connection import Connection
+    from fast_agent.mcp.listed import ListedPrompt, ListedResource, ListedTemplate
+    from fast_agent.messages.content import Content
     from fast_agent.tools.filter import ServerFilter
+
 
 Kind: TypeAlias = Literal["prompt", "resource"]
 T = TypeVar("T")
@@ -60,3 +66,108 @@ class ServerOffers:
             f"the {kind} `{shown}` of server `{self.server_name}` is not open to this agent",
             hint=f"its card's `{kind}s` filter does not allow it",
         )
+
+
+class ServerPrompts(ServerOffers):
+    """The prompts of one server, filtered for one agent."""
+
+    async def prompts(self) -> tuple[ListedPrompt, ...]:
+        """Give the prompts the agent may use.
+
+        Raises:
+            ToolError: The server cannot be reached.
+        """
+        listed = await self._connection.catalog.prompts()
+        return tuple(entry for entry in listed if self._allows(entry.name))
+
+    async def get(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        agent_name: str | None = None,
+    ) -> tuple[Message, ...]:
+        """Get the messages of a prompt.
+
+        Args:
+            name: Its name at the server.
+            arguments: What it is filled with.
+            agent_name: The agent it is for.
+
+        Raises:
+            ToolError: The filters do not allow it, or the server does not give it.
+        """
+        if not self._allows(name):
+            raise self._closed("prompt", name)
+        result = await self._ask(
+            "prompts/get",
+            lambda client: client.get_prompt(name, dict(arguments or {})),
+            agent_name,
+        )
+        limit = self._connection.spec.result_limit
+        return tuple(
+            Message(message.role, bounded([from_sdk(message.content)], limit))
+            for message in result.messages
+        )
+
+    def _allows(self, name: str) -> bool:
+        return self._allowed.allows_prompt(self.server_name, name)
+
+
+class ServerResources(ServerOffers):
+    """The resources of one server, filtered for one agent."""
+
+    async def resources(self) -> tuple[ListedResource, ...]:
+        """Give the resources the agent may read.
+
+        Raises:
+            ToolError: The server cannot be reached.
+        """
+        listed = await self._connection.catalog.resources()
+        return tuple(entry for entry in listed if self._allows(entry.uri))
+
+    async def templates(self) -> tuple[ListedTemplate, ...]:
+        """Give the templates; what they make is filtered when it is read.
+
+        Raises:
+            ToolError: The server cannot be reached.
+        """
+        return await self._connection.catalog.templates()
+
+    async def read(
+        self, uri: str, *, agent_name: str | None = None
+    ) -> tuple[EmbeddedResource, ...]:
+        """Read a resource.
+
+        Args:
+            uri: Its URI, listed or made from a template.
+            agent_name: The agent it is for.
+
+        Returns:
+            Its contents, ready to be put into a message.
+
+        Raises:
+            ToolError: The filters do not allow it, or the server does not give it.
+        """
+        if not self._allows(uri):
+            raise self._closed("resource", uri)
+        result = await self._ask(
+            "resources/read", lambda client: client.read_resource(uri), agent_name
+        )
+        from mcp import types
+
+        blocks: list[Content] = [
+            from_sdk(types.EmbeddedResource(type="resource", resource=contents))
+            for contents in result.contents
+        ]
+        limit = self._connection.spec.result_limit
+        kept = bounded(blocks, limit)
+        if any(not isinstance(block, EmbeddedResource) for block in kept):
+            raise ToolError(
+                f"the resource `{one_line(uri)}` of server `{self.server_name}` is too large",
+                hint=f"the limit is {limit:,} characters of text, 16 times that of base64",
+            )
+        return tuple(block for block in kept if isinstance(block, EmbeddedResource))
+
+    def _allows(self, uri: str) -> bool:
+        return self._allowed.allows_resource(self.server_name, uri)

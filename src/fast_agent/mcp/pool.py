@@ -12,8 +12,7 @@ import anyio
 from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.connection import Connection
-from fast_agent.mcp.prompts import ServerPrompts
-from fast_agent.mcp.resources import ServerResources
+from fast_agent.mcp.offers import ServerPrompts, ServerResources
 from fast_agent.mcp.server import unique_name
 from fast_agent.mcp.toolset import McpToolset
 from fast_agent.text.suggestion import closest

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.history_rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
 from fast_agent.errors import HistoryError, TrustError
+from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.content import AudioContent, Content, EmbeddedResource, ImageContent
-from fast_agent.messages.delimited_codec import read_delimited_history, write_delimited_history
+from fast_agent.messages.delimited_codec import (
+    DELIMITERS,
+    delimited_places,
+    near_delimiters,
+    read_delimited_history,
+    write_delimited_history,
+)
+from fast_agent.messages.history import Transcript
 from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
-from fast_agent.messages.media_type import media_type_of
 from fast_agent.messages.problem import Problem
-from fast_agent.messages.section import DELIMITERS, delimited_places, near_delimiters
-from fast_agent.messages.transcript import Transcript
 from fast_agent.messages.validity import order_problems
 from fast_agent.text.atomic_file import write_atomic
+from fast_agent.text.file_lock import FileLock
 from fast_agent.text.safe_file import RefusedFileError, confined_parts, read_confined
 from fast_agent.text.source import SourceError, read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from fast_agent.messages.message import Message
     from fast_agent.text.source import Source
 
     Check = Callable[[Path], Path]
+
 
 __all__ = [
     "MAX_BYTES",
@@ -237,3 +246,87 @@ def attach_file(directory: Path, name: str, check: Check | None = None) -> Conte
     except UnicodeDecodeError:
         blob = b64encode(data).decode()
         return EmbeddedResource(uri, media_type or "application/octet-stream", blob=blob)
+
+
+_BY_ENDING = {
+    ".csv": "text/csv",
+    ".css": "text/css",
+    ".flac": "audio/flac",
+    ".gif": "image/gif",
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".markdown": "text/markdown",
+    ".md": "text/markdown",
+    ".mp3": "audio/mpeg",
+    ".ogg": "audio/ogg",
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".py": "text/x-python",
+    ".svg": "image/svg+xml",
+    ".toml": "application/toml",
+    ".txt": "text/plain",
+    ".wav": "audio/wav",
+    ".webp": "image/webp",
+    ".xml": "application/xml",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
+
+
+def media_type_of(name: str) -> str | None:
+    """Give the media type a file's name stands for.
+
+    Args:
+        name: A file name or path.
+
+    Returns:
+        The media type; None for an ending that is not in the table.
+    """
+    stem, dot, ending = name.rpartition(".")
+    return _BY_ENDING.get(f".{ending.lower()}") if dot and stem else None
+
+
+WAIT = 30.0
+"""How long to wait for another process that merges into the same file, in seconds."""
+
+
+def merge_into(path: Path, messages: Iterable[Message], *, wait: float = WAIT) -> None:
+    """Add messages to the end of a history file as one block; what others add meanwhile is kept.
+
+    It reads and writes the whole file and waits for the disk; call it from a worker thread.
+
+    Args:
+        path: The file; made where it is missing. Its name chooses the format. A link is followed.
+        messages: What to add. Call ids that are in use in the file are given new ones.
+        wait: How long to wait for another process, in seconds.
+
+    Raises:
+        HistoryError: The file cannot be read or written, something in it is wrong, or another
+            process holds it too long; it is then as it was.
+    """
+    target = path.resolve()
+    lock = FileLock(target.with_name(f".{target.name}.lock"))
+    try:
+        taken = lock.take(wait=wait)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise HistoryError(f"history `{path}` cannot be merged into: {reason}") from error
+    if not taken:
+        raise HistoryError(
+            f"history `{path}` has been in use by process {lock.holder()} for {wait:g} s",
+            hint="end that process, or give the card a file of its own",
+        )
+    try:
+        change_history(target, lambda before: _with(before, messages))
+    finally:
+        lock.release()
+
+
+def _with(before: Transcript, messages: Iterable[Message]) -> Transcript:
+    ids = CallIds()
+    ids.note(before.messages)
+    return replace(before, messages=(*before.messages, *ids.own_block(messages)))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
+from fast_agent.messages.content import NOTHING
 from fast_agent.messages.long_results import size_of
 from fast_agent.messages.message import Message
+
+if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonObject
+
 
 _BITS = 7
 _CHUNK = 1 << _BITS
@@ -155,3 +161,18 @@ class History(Sequence[Message]):
 
     def __repr__(self) -> str:
         return f"History({list(self)!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A conversation as a file holds it.
+
+    Args:
+        system: The system prompt the file gives, or None.
+        messages: The messages, in order.
+        extra: Unknown fields of the document, kept.
+    """
+
+    system: str | None = None
+    messages: tuple[Message, ...] = ()
+    extra: JsonObject = NOTHING

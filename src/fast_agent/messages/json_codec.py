@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.history_rules import INVALID_MESSAGE
 from fast_agent.errors import HistoryError
+from fast_agent.messages.history import Transcript
 from fast_agent.messages.json_content import merged
 from fast_agent.messages.json_message import message_to_wire, read_message
 from fast_agent.messages.json_shape import Node
 from fast_agent.messages.json_text import JsonMap, JsonTextError, parse_json, write_json
 from fast_agent.messages.problem import Problem, refuse
-from fast_agent.messages.transcript import Transcript
 
 if TYPE_CHECKING:
     from fast_agent.messages.json_shape import ShapeProblem

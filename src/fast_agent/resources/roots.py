@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.config.file_names import SKILL_FOLDERS
+from fast_agent.config.home import SKILL_FOLDERS
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.service import ResourceService, ServerInfo

@@ -118,7 +118,7 @@ class AgentServers:
             close = closest(server, self.names)
             hint = f"did you mean `{close}`?" if close else "list it under `servers`"
             raise RunError(f"agent `{name}` has no server `{server}`", hint=hint)
-        from fast_agent.mcp.resources import ServerResources
+        from fast_agent.mcp.offers import ServerResources
 
         connection = self._connections[self.names.index(server)]
         resources = ServerResources(connection, self._allowed)

@@ -6,7 +6,7 @@ from itertools import repeat
 from os import F_OK, access
 from typing import TYPE_CHECKING, Protocol
 
-from fast_agent.config.file_names import SKILL_FOLDERS
+from fast_agent.config.home import SKILL_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

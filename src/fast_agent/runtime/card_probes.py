@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
+    from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import Probe
     from fast_agent.config.settings import Settings
+    from fast_agent.diagnostics.diagnostic import Diagnostic
 
 
 def card_probes(
@@ -23,7 +26,6 @@ def card_probes(
         settings: The configuration; None leaves models unchecked, whose names may be aliases.
         environ: The environment.
     """
-    from fast_agent.messages.history_probe import history_probe
     from fast_agent.resources.skill.probe import skill_probe
     from fast_agent.runtime.instruction_check import check_instruction
     from fast_agent.runtime.internal_documents import internal_text
@@ -40,3 +42,33 @@ def card_probes(
     from fast_agent.models.check import model_probe
 
     return (*plain, model_probe(settings, environ, cwd=workspace, ready=False))
+
+
+def history_probe(card: Card, *, workspace: Path | None = None) -> Iterator[Diagnostic]:
+    """Find what is wrong with the files under `messages`.
+
+    Args:
+        card: A card; nothing is read for one from a web address.
+        workspace: Where paths of an agent made in Python start; None leaves them unread.
+
+    Yields:
+        Problems in a file at their place in it; for a file that cannot be read at all, at the name
+        in the card.
+    """
+    directory = card.config.directory or workspace
+    if not card.config.messages or directory is None or card.config.remote is not None:
+        return
+    from fast_agent.messages.file import check_history_file
+
+    for index, name in enumerate(card.config.messages):
+        shown = str(Path(card.path).parent / name) if card.path else None
+        grant = card.config.grant
+        check = None if grant is None else grant.check_read
+        for problem in check_history_file(directory / name, shown=shown, check=check):
+            yield problem if problem.span is not None else _in_card(card, index, problem)
+
+
+def _in_card(card: Card, index: int, problem: Diagnostic) -> Diagnostic:
+    span = card.span_of("messages", index)
+    line = None if span is None else card.source_line(span.start.line)
+    return replace(problem, path=card.path, span=span, source_line=line)

@@ -105,7 +105,7 @@ class IntoFile:
         from anyio import CancelScope
         from anyio.to_thread import run_sync
 
-        from fast_agent.messages.merge import merge_into
+        from fast_agent.messages.file import merge_into
 
         path = self._path if self._check is None else self._check(self._path)
         with CancelScope(shield=True):

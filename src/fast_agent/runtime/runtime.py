@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
+    from fast_agent.mcp.offers import ServerPrompts, ServerResources
     from fast_agent.mcp.pool import ServerReport
-    from fast_agent.mcp.prompts import ServerPrompts
-    from fast_agent.mcp.resources import ServerResources
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
     from fast_agent.models.selection import Selection

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.mcp.resources import ServerResources
+    from fast_agent.mcp.offers import ServerResources
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import ToolCall
     from fast_agent.runtime.agent import Agent

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
 from fast_agent.messages.content import TextContent
+from fast_agent.messages.history import Transcript
 from fast_agent.messages.json_codec import write_json_history
-from fast_agent.messages.transcript import Transcript
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fast_agent.config.file_names import CONFIG_NAMES
+from fast_agent.config.home import CONFIG_NAMES
 from fast_agent.trust.origin import home_fault
 
 if TYPE_CHECKING:

@@ -231,7 +231,7 @@ def _digests(text: str) -> frozenset[str]:
 
 def _section(file: Path, environ: Mapping[str, str], *, key: str | None) -> TrustSettings:
     """Read a policy: a key of a file, or a whole file."""
-    from fast_agent.config.layer_file import read_layer
+    from fast_agent.config.layer import read_layer
 
     problems: list[Diagnostic] = []
     layer = read_layer(file, str(file), problems)

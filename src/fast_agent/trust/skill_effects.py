@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.file_names import SKILL_FOLDERS
+from fast_agent.config.home import SKILL_FOLDERS
 from fast_agent.text.environment import has_variable
 from fast_agent.trust.card_effects import has_tools, names_in
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES, tree_digests

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.file_names import SECRETS_NAMES
+from fast_agent.config.home import SECRETS_NAMES
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.trust.address import shown_address

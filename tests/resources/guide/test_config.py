@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fast_agent.config.fields import config_schema
 from fast_agent.config.load import load_settings
-from fast_agent.config.schema import config_schema
 from fast_agent.diagnostics.guide_rules import RULES
 from fast_agent.diagnostics.render_human import render_human
 from fast_agent.errors import ConfigError

@@ -12,7 +12,7 @@ from fast_agent.cli.card_test.case_file import read_case_file
 from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
 from fast_agent.cli.card_test.network import NetworkGuard
 from fast_agent.cli.output import hide_in_errors
-from fast_agent.config.file_names import CONFIG_NAMES
+from fast_agent.config.home import CONFIG_NAMES
 from fast_agent.errors import ConfigError, FastAgentError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.guide import GUIDE, CategorySettings, GuideSettings
-from fast_agent.config.layer import Place
-from fast_agent.config.layer_file import read_layer
+from fast_agent.config.layer import Place, read_layer
 from fast_agent.config.reading import Reader, built
 from fast_agent.diagnostics.guide_rules import WRONG_DOCROOT
 from fast_agent.resources.folder import ignored

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fast_agent.mcp.server_log import MAX_LINES, WINDOW_SECONDS, ServerLog
+from fast_agent.mcp.stdio import MAX_LINES, WINDOW_SECONDS, ServerLog
 
 NOISY = """
 import sys

@@ -22,11 +22,10 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.config.fields import SERVER, SETTINGS
+from fast_agent.config.fields import SERVER, SETTINGS, config_schema
 from fast_agent.config.layer import EnvironmentLayer
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.reading import Reader
-from fast_agent.config.schema import config_schema
 
 if TYPE_CHECKING:
     from tests.config.conftest import Place

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp import types
 
-from fast_agent.mcp.elicitation import (
+from fast_agent.mcp.client_side import (
     answer_elicitation,
     answer_problem,
     form_problem,

@@ -7,7 +7,7 @@ import pytest
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
-from fast_agent.messages.history_probe import history_probe
+from fast_agent.runtime.card_probes import history_probe
 from fast_agent.text.span import Span
 
 if TYPE_CHECKING:
