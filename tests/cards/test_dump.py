@@ -18,7 +18,7 @@ from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.cards.validate import Origin, validate_card
-from fast_agent.diagnostics import dump_rules
+from fast_agent.diagnostics import rules
 from fast_agent.errors import CardError
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_writer import write_yaml
@@ -272,7 +272,7 @@ def test_paths_of_an_agent_without_a_file(tmp_path: Path) -> None:
     loaded = load_set(agent("a", messages=("h.md",)), agent("b", function_tools=("t.py:f",)))
     with pytest.raises(CardError) as raised:
         dump_set(loaded, tmp_path / "out")
-    assert codes(raised) == [dump_rules.DUMP_PATH] * 2
+    assert codes(raised) == [rules.DUMP_PATH] * 2
     assert not (tmp_path / "out").exists()
     dump_set(loaded, tmp_path / "out", base=tmp_path)
     assert "messages: [../h.md]" in (tmp_path / "out" / "a.md").read_text()
@@ -310,15 +310,15 @@ def test_all_reasons_are_given_and_nothing_is_written(tmp_path: Path) -> None:
     assert "`function_tools` of `calc` holds the function" in messages
     assert "calculate`" in messages
     assert set(codes(raised)) == {
-        dump_rules.DUMP_CALLABLE,
-        dump_rules.DUMP_VALUE,
-        dump_rules.DUMP_OUTSIDE,
-        dump_rules.DUMP_FILE_NAME,
-        dump_rules.DUMP_FILE_COLLISION,
+        rules.DUMP_CALLABLE,
+        rules.DUMP_VALUE,
+        rules.DUMP_OUTSIDE,
+        rules.DUMP_FILE_NAME,
+        rules.DUMP_FILE_COLLISION,
     }
     for name in ("calc", "odd", "many", "foreign", "loud", "../up", ".hidden", "SKILL", "Fine"):
         assert f"`{name}" in messages
-    assert codes(raised).count(dump_rules.DUMP_FILE_COLLISION) == 2
+    assert codes(raised).count(rules.DUMP_FILE_COLLISION) == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -327,7 +327,7 @@ def test_all_reasons_are_given_and_nothing_is_written(tmp_path: Path) -> None:
 def test_a_dump_stays_in_its_directory(tmp_path: Path, name: str) -> None:
     with pytest.raises(CardError) as raised:
         dump_set(load_set(agent(name)), tmp_path / "out")
-    assert dump_rules.DUMP_OUTSIDE in codes(raised)
+    assert rules.DUMP_OUTSIDE in codes(raised)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -335,7 +335,7 @@ def test_a_dump_stays_in_its_directory(tmp_path: Path, name: str) -> None:
 def test_a_dump_never_becomes_a_configuration_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(CardError) as raised:
         dump_set(load_set(agent(name)), tmp_path, "yaml")
-    assert codes(raised) == [dump_rules.DUMP_FILE_NAME]
+    assert codes(raised) == [rules.DUMP_FILE_NAME]
     assert dump_set(load_set(agent(name)), tmp_path) == [tmp_path / f"{name}.md"]
 
 
@@ -346,13 +346,13 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(outside)
     with pytest.raises(CardError) as raised:
         dump_set(load_set(agent("a")), tmp_path / "link")
-    assert codes(raised) == [dump_rules.DUMP_OUTSIDE]
+    assert codes(raised) == [rules.DUMP_OUTSIDE]
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "a.md").symlink_to(outside / "a.md")
     with pytest.raises(CardError) as raised:
         dump_set(load_set(agent("b"), agent("a")), inside)
-    assert codes(raised) == [dump_rules.DUMP_OUTSIDE]
+    assert codes(raised) == [rules.DUMP_OUTSIDE]
     assert list(outside.iterdir()) == []
     assert [one.name for one in inside.iterdir()] == ["a.md"]
 
@@ -360,7 +360,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 def test_names_that_differ_in_unicode_form_collide(tmp_path: Path) -> None:
     with pytest.raises(CardError) as raised:
         dump_set(load_set(agent("\u00e9"), agent("e\u0301")), tmp_path)
-    assert codes(raised) == [dump_rules.DUMP_FILE_COLLISION]
+    assert codes(raised) == [rules.DUMP_FILE_COLLISION]
 
 
 def test_files_are_replaced_and_keep_their_permissions(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_failure_half_way_brings_the_old_files_back(
     monkeypatch.setattr(os, "replace", fail_at_c)
     with pytest.raises(CardError, match="no space left") as raised:
         dump_set(load_set(agent("a"), agent("b"), agent("c")), tmp_path)
-    assert codes(raised) == [dump_rules.DUMP_FAILED]
+    assert codes(raised) == [rules.DUMP_FAILED]
     monkeypatch.undo()
     assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {
         "a.md": "old a",
@@ -406,7 +406,7 @@ def test_a_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
     with pytest.raises(CardError) as raised:
         dump_set(load_set(agent("a")), tmp_path / "out")
-    assert codes(raised) == [dump_rules.DUMP_FAILED]
+    assert codes(raised) == [rules.DUMP_FAILED]
 
 
 def test_one_agent_goes_to_the_file_that_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fast_agent.cards.fix import apply_fixes
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import LoadSet, check_set
 from fast_agent.cards.set_check import find_rings
-from fast_agent.diagnostics import set_rules
+from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.text.span import Span
 
@@ -87,7 +87,7 @@ def test_an_unknown_agent_is_placed_and_mended(
     }
     cards = load(tmp_path, files)
     (problem,) = check_set(cards)
-    assert problem.code == set_rules.UNKNOWN_AGENT
+    assert problem.code == rules.UNKNOWN_AGENT
     assert problem.message == "there is no agent `writr`"
     assert problem.hint == "did you mean `writer`?"
     assert problem.span is not None
@@ -100,7 +100,7 @@ def test_an_unknown_agent_is_placed_and_mended(
 
 def test_a_card_is_not_suggested_to_itself(tmp_path: Path) -> None:
     (problem,) = check_set(load(tmp_path, {"w.yaml": agent("writer", "agents: [writr]")}))
-    assert problem.code == set_rules.UNKNOWN_AGENT
+    assert problem.code == rules.UNKNOWN_AGENT
     assert problem.hint is not None
     assert "writer" not in problem.hint
     assert problem.fix is None
@@ -134,7 +134,7 @@ def test_rings_show_the_way_round(tmp_path: Path) -> None:
         },
     )
     (problem,) = check_set(cards)
-    assert problem.code == set_rules.REFERENCE_CYCLE
+    assert problem.code == rules.REFERENCE_CYCLE
     assert problem.message == "agents refer to each other in a ring: `a -> b -> c -> a`"
     assert problem.path.endswith("c.yaml")
     assert problem.span == Span.at(4, 9, 1)
@@ -146,7 +146,7 @@ def test_a_self_reference_is_no_ring(tmp_path: Path) -> None:
         {"a.yaml": agent("a", "agents: [a]"), "c.yaml": "type: chain\nsequence: [a, c]\n"},
     )
     problems = check_set(cards)
-    assert [one.code for one in problems] == [set_rules.SELF_REFERENCE] * 2
+    assert [one.code for one in problems] == [rules.SELF_REFERENCE] * 2
     assert problems[0].message == "`a` refers to itself: `a -> a`"
     assert problems[1].span == Span.at(2, 15, 1)
 
@@ -202,7 +202,7 @@ def test_a_long_ring_is_shortened_and_deep_sets_need_no_stack() -> None:
 def test_names_are_unique_and_both_places_are_shown(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": agent("same"), "b.yaml": "# b\n" + agent("same")})
     (problem,) = check_set(cards)
-    assert problem.code == set_rules.DUPLICATE_NAME
+    assert problem.code == rules.DUPLICATE_NAME
     assert (problem.path, problem.span) == (str(tmp_path / "b.yaml"), Span.at(2, 7, 4))
     assert problem.message == f"the name `same` is taken by {tmp_path / 'a.yaml'}:1:7"
     (first,) = problem.related
@@ -213,13 +213,13 @@ def test_names_are_unique_and_both_places_are_shown(tmp_path: Path) -> None:
 
 def test_names_from_file_names_clash_too(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": "instruction: x\n", "a.md": "---\n---\nx\n"})
-    assert [one.code for one in check_set(cards)] == [set_rules.DUPLICATE_NAME]
+    assert [one.code for one in check_set(cards)] == [rules.DUPLICATE_NAME]
 
 
 def test_names_a_model_would_mix_up(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": agent("team a"), "b.yaml": agent("team.a")})
     (problem,) = check_set(cards)
-    assert (problem.code, problem.severity) == (set_rules.SIMILAR_NAMES, "warning")
+    assert (problem.code, problem.severity) == (rules.SIMILAR_NAMES, "warning")
     assert "`team.a` and `team a` are both `agent__team_a`" in problem.message
 
 
@@ -229,7 +229,7 @@ def test_servers_must_be_configured(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": text})
     assert check_set(cards) == ()
     (problem,) = check_set(cards, servers=["github", "time"])
-    assert (problem.code, problem.span) == (set_rules.UNKNOWN_SERVER, Span.at(3, 17, 5))
+    assert (problem.code, problem.span) == (rules.UNKNOWN_SERVER, Span.at(3, 17, 5))
     assert problem.fix is not None
     assert problem.fix.replacement == "github"
     (other,) = check_set(cards, servers=["time"])
@@ -245,8 +245,8 @@ def test_filters_narrow_servers_the_card_uses(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": text})
     problems = check_set(cards, servers=["github", "time"])
     assert [(one.code, one.span) for one in problems] == [
-        (set_rules.FILTER_WITHOUT_SERVER, Span.at(5, 3, 5)),
-        (set_rules.FILTER_WITHOUT_SERVER, Span.at(8, 11, 4)),
+        (rules.FILTER_WITHOUT_SERVER, Span.at(5, 3, 5)),
+        (rules.FILTER_WITHOUT_SERVER, Span.at(8, 11, 4)),
     ]
     assert problems[0].fix is not None
     assert problems[0].fix.replacement == "github"
@@ -262,11 +262,11 @@ def test_one_misspelling_is_one_problem(tmp_path: Path) -> None:
     )
     cards = load(tmp_path, {"a.yaml": text, "w.yaml": agent("writer")})
     assert [one.code for one in check_set(cards, servers=["github"])] == [
-        set_rules.UNKNOWN_SERVER,
-        set_rules.UNKNOWN_AGENT,
+        rules.UNKNOWN_SERVER,
+        rules.UNKNOWN_AGENT,
     ]
     assert check_set(cards, servers=["github"], unread=["writr"])[1].code == (
-        set_rules.HISTORY_WITHOUT_CHILD
+        rules.HISTORY_WITHOUT_CHILD
     )
 
 
@@ -274,7 +274,7 @@ def test_child_history_is_about_children(tmp_path: Path) -> None:
     text = agent("a", "agents: [bb]\nchild_history:\n  b: {source: child}\n  bb: {}\n")
     cards = load(tmp_path, {"a.yaml": text, "b.yaml": agent("b"), "bb.yaml": agent("bb")})
     (problem,) = check_set(cards)
-    assert (problem.code, problem.span) == (set_rules.HISTORY_WITHOUT_CHILD, Span.at(5, 3, 1))
+    assert (problem.code, problem.span) == (rules.HISTORY_WITHOUT_CHILD, Span.at(5, 3, 1))
 
 
 def test_a_merge_needs_a_file_of_the_child(tmp_path: Path) -> None:
@@ -288,8 +288,8 @@ def test_a_merge_needs_a_file_of_the_child(tmp_path: Path) -> None:
     }  # fmt: skip
     problems = check_set(load(tmp_path, files))
     assert [(one.code, one.path, one.span) for one in problems] == [
-        (set_rules.HISTORY_WITHOUT_FILE, str(tmp_path / "a.yaml"), Span.at(4, 23, 8)),
-        (set_rules.HISTORY_WITHOUT_FILE, str(tmp_path / "d.yaml"), Span.at(4, 20, 24)),
+        (rules.HISTORY_WITHOUT_FILE, str(tmp_path / "a.yaml"), Span.at(4, 23, 8)),
+        (rules.HISTORY_WITHOUT_FILE, str(tmp_path / "d.yaml"), Span.at(4, 20, 24)),
     ]
     assert "`c` is merged into its `messages`" in problems[0].message
 
@@ -302,8 +302,8 @@ def test_a_child_named_twice_is_a_warning_but_a_step_may_repeat(tmp_path: Path) 
     }
     problems = check_set(load(tmp_path, files))
     assert [(one.code, one.severity, one.span) for one in problems] == [
-        (set_rules.REPEATED_NAME, "warning", Span.at(3, 13, 1)),
-        (set_rules.REPEATED_NAME, "warning", Span.at(4, 14, 1)),
+        (rules.REPEATED_NAME, "warning", Span.at(3, 13, 1)),
+        (rules.REPEATED_NAME, "warning", Span.at(4, 14, 1)),
     ]
 
 
@@ -316,9 +316,9 @@ def test_defaults(tmp_path: Path) -> None:
     }
     problems = check_set(load(tmp_path, files))
     assert [(one.code, one.path[-6:]) for one in problems] == [
-        (set_rules.TOOL_ONLY_DEFAULT, "b.yaml"),
-        (set_rules.SEVERAL_DEFAULTS, "b.yaml"),
-        (set_rules.SEVERAL_DEFAULTS, "c.yaml"),
+        (rules.TOOL_ONLY_DEFAULT, "b.yaml"),
+        (rules.SEVERAL_DEFAULTS, "b.yaml"),
+        (rules.SEVERAL_DEFAULTS, "c.yaml"),
     ]
     assert problems[2].span == Span.at(3, 1, 7)
     assert problems[2].related[0].path.endswith("a.yaml")

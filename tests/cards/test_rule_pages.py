@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.cards.load import Fetched, load_cards
-from fast_agent.diagnostics import card_file_rules, card_rules
+from fast_agent.diagnostics.rulebook import rules
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
 
 EXAMPLE = re.compile(r"^```(yaml|markdown)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS_INSTRUCTION = "instruction: Answer in one line.\n"
-RULES = [
-    rule
-    for rule in (*card_rules.RULES, *card_file_rules.RULES)
-    if len(EXAMPLE.findall(rule.page)) == 2
-]
+ALL = [rule for rule in rules().values() if rule.startswith("FA1")]
+RULES = [rule for rule in ALL if len(EXAMPLE.findall(rule.page)) == 2]
 
 
 def codes(directory: Path, block: tuple[str, str], rule: Rule) -> set[str]:
@@ -54,7 +51,7 @@ def test_most_pages_have_examples_to_try() -> None:
 
 def test_codes_do_not_move() -> None:
     """They are in people's notes and configurations: a code keeps its meaning."""
-    named = {rule.code: rule.name for rule in (*card_rules.RULES, *card_file_rules.RULES)}
+    named = {rule.code: rule.name for rule in ALL}
     assert named == {
         "FA101": "unknown-field",
         "FA102": "wrong-type",

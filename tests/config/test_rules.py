@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.diagnostics.config_rules import RULES
+from fast_agent.diagnostics.rulebook import rules
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from tests.config.conftest import Place
 
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
 
+RULES = [rule for rule in rules().values() if rule.startswith("FA3")]
 EXAMPLES = [
     pytest.param(rule, *blocks, id=rule.code)
     for rule in RULES

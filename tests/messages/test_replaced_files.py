@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.errors import HistoryError
-from fast_agent.messages.file import Transcript, read_history, write_history
+from fast_agent.messages.file import merge_into, read_history, write_history
+from fast_agent.messages.history import Transcript
 from fast_agent.messages.message import Message
-from fast_agent.runtime.history_places import merge_into
 
 if TYPE_CHECKING:
     from pathlib import Path

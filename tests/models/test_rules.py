@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from fast_agent.diagnostics.model_rules import RULES
+from fast_agent.diagnostics.rulebook import rules
 from fast_agent.errors import ModelError
 from fast_agent.models.script_file import read_script_file
 from fast_agent.models.spec import parse_model_spec
@@ -16,7 +16,9 @@ from fast_agent.text.yaml_document import parse_yaml
 if TYPE_CHECKING:
     from pathlib import Path
 
-BLOCKS = {rule.code: re.findall(r"```yaml\n(.*?)```", rule.page, re.DOTALL) for rule in RULES}
+BLOCKS = {
+    rule.code: re.findall(r"```yaml\n(.*?)```", rule.page, re.DOTALL) for rule in rules().values()
+}
 
 
 def code_of(text: str, aliases: dict[str, str] | None = None) -> str | None:

@@ -38,7 +38,7 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.diagnostics import card_rules as rules
+from fast_agent.diagnostics import rules
 from fast_agent.text.yaml_nodes import resolve
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from fast_agent.diagnostics import dump_rules
+from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import CardError
 
@@ -136,7 +136,7 @@ def _blocked(handle: int, directory: Path, name: str) -> DumpProblem | None:
         return None
     what = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
     return DumpProblem(
-        dump_rules.DUMP_OUTSIDE,
+        rules.DUMP_OUTSIDE,
         f"`{directory / name}` is {what}; nothing was written",
         "take it away, or dump to another directory",
     )
@@ -156,7 +156,7 @@ def name_problems(name: str) -> list[DumpProblem]:
         return []
     return [
         DumpProblem(
-            dump_rules.DUMP_OUTSIDE,
+            rules.DUMP_OUTSIDE,
             f"`{name}` is no plain file name, so it might leave the directory",
             "use a name without `/`, `\\`, control characters and a leading `.`",
         )
@@ -166,13 +166,13 @@ def name_problems(name: str) -> list[DumpProblem]:
 def _unwritable(directory: Path, error: OSError) -> DumpProblem:
     if directory.is_symlink():
         return DumpProblem(
-            dump_rules.DUMP_OUTSIDE,
+            rules.DUMP_OUTSIDE,
             f"`{directory}` is a symbolic link; nothing was written",
             "name the directory it leads to",
         )
     reason = (error.strerror or str(error)).lower()
     return DumpProblem(
-        dump_rules.DUMP_FAILED,
+        rules.DUMP_FAILED,
         f"cannot write to `{directory}`: {reason}",
         "see that it is a directory, that it may be written and that there is room",
     )

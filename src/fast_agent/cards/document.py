@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics import card_file_rules as rules
+from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix, Related
 from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.text.fences import unfenced_lines

@@ -18,7 +18,7 @@ from fast_agent.cards.fields import FIELD_NAMED, FIELDS_OF
 from fast_agent.cards.findings import Findings
 from fast_agent.cards.kinds import AnyOf, ListOf, MapOf, Record
 from fast_agent.cards.validate import Origin, check_body, validate_card
-from fast_agent.diagnostics import dump_rules
+from fast_agent.diagnostics import rules
 from fast_agent.errors import CardError
 from fast_agent.text.environment import escape, has_variable
 from fast_agent.text.source import Source
@@ -145,7 +145,7 @@ def dump_set(
         if other != name:
             problems.append(
                 DumpProblem(
-                    dump_rules.DUMP_FILE_COLLISION,
+                    rules.DUMP_FILE_COLLISION,
                     f"`{other}` and `{name}` would be dumped to one file, `{file_name}`",
                     "rename one of them",
                     card.path,
@@ -174,7 +174,7 @@ def _card_text(
         return text, [] if written is not None else _value_problems(config, values)
     except UnwritableValueError as error:
         message = f"`{config.name}` holds {error}, which no card can hold"
-        return "", [DumpProblem(dump_rules.DUMP_VALUE, message, "replace it", _path(config))]
+        return "", [DumpProblem(rules.DUMP_VALUE, message, "replace it", _path(config))]
 
 
 def _text(config: AgentConfig, values: JsonObject, card_format: CardFormat) -> str:
@@ -216,7 +216,7 @@ def _value_problems(config: AgentConfig, values: JsonObject) -> list[DumpProblem
     _, found = validate_card(reading.documents[0], Origin(config.name), {})
     return [
         DumpProblem(
-            dump_rules.DUMP_VALUE,
+            rules.DUMP_VALUE,
             f"`{config.name}` could not be loaded again: {one.message}",
             one.hint or "change the value",
         )
@@ -232,10 +232,10 @@ def _file_name_problems(name: str, card_format: CardFormat) -> list[DumpProblem]
         what = "Markdown" if card_format == "markdown" else "YAML"
         message = f"`{name}` does not end as a {what} card does"
         hint = f"let it end in {' or '.join(f'`{one}`' for one in SUFFIXES[card_format])}"
-        return [DumpProblem(dump_rules.DUMP_FILE_NAME, message, hint)]
+        return [DumpProblem(rules.DUMP_FILE_NAME, message, hint)]
     if is_skill(name) or is_configuration(name):
         message = f"`{name}` is never loaded as a card"
-        return [DumpProblem(dump_rules.DUMP_FILE_NAME, message, "rename the agent")]
+        return [DumpProblem(rules.DUMP_FILE_NAME, message, "rename the agent")]
     return []
 
 
@@ -322,7 +322,7 @@ class Moved:
             return text
         if self._before is None:
             raise _NotWritableError(
-                dump_rules.DUMP_PATH,
+                rules.DUMP_PATH,
                 f"holds the relative path `{text}`, and nothing says where it starts",
                 "use an absolute path",
             )
@@ -330,7 +330,7 @@ class Moved:
             return Path(os.path.relpath(self._before / text, self._after)).as_posix()
         except ValueError:
             raise _NotWritableError(
-                dump_rules.DUMP_PATH,
+                rules.DUMP_PATH,
                 f"holds the path `{text}`, which leads to another drive from there",
                 "dump to the same drive, or use an absolute path",
             ) from None
@@ -363,12 +363,12 @@ def _plain(held: object) -> JsonValue:
     if callable(held):
         name = getattr(held, "__qualname__", None) or repr(held)
         raise _NotWritableError(
-            dump_rules.DUMP_CALLABLE,
+            rules.DUMP_CALLABLE,
             f"holds the function `{name}`, which a card cannot name",
             "put it in a file and write `file.py:name`",
         )
     raise _NotWritableError(
-        dump_rules.DUMP_VALUE,
+        rules.DUMP_VALUE,
         f"holds a `{type(held).__name__}`, which a card cannot hold",
         "use text, numbers, booleans, lists and mappings",
     )
@@ -379,7 +379,7 @@ def _foreign(config: AgentConfig) -> list[DumpProblem]:
     own = FIELDS_OF[config.type]
     return [
         DumpProblem(
-            dump_rules.DUMP_VALUE,
+            rules.DUMP_VALUE,
             f"`{name}` of `{config.name}` is set, and a card of type `{config.type}` has no such"
             " field",
             "leave it out",

@@ -20,7 +20,7 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.diagnostics import card_rules as rules
+from fast_agent.diagnostics import rules
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:

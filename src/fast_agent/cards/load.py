@@ -26,7 +26,7 @@ from fast_agent.cards.card_files import (
 from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
 from fast_agent.cards.validate import Origin, validate_card
-from fast_agent.diagnostics import card_file_rules as rules
+from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.errors import FastAgentError, TrustError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.cards.references import references, referred_names
-from fast_agent.diagnostics import set_rules
+from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
 from fast_agent.text.suggestion import closest
 
@@ -80,7 +80,7 @@ def check_names(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
         if first is not card:
             yield _found(
                 card,
-                set_rules.DUPLICATE_NAME,
+                rules.DUPLICATE_NAME,
                 f"the name `{card.config.name}` is taken by {_place(first, 'name')}",
                 "name",
                 hint="give one of the two another `name`",
@@ -93,7 +93,7 @@ def check_names(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
         if first is not card:
             yield _found(
                 card,
-                set_rules.SIMILAR_NAMES,
+                rules.SIMILAR_NAMES,
                 f"`{name}` and `{first.config.name}` are both `agent__{spelled}` to a model, but"
                 " for a hash",
                 "name",
@@ -126,7 +126,7 @@ def check_references(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnos
         reference = references(card.config)[ring.edge]
         yield _found(
             card,
-            set_rules.REFERENCE_CYCLE,
+            rules.REFERENCE_CYCLE,
             f"agents refer to each other in a ring: `{ring.drawn}`",
             reference.field,
             reference.at,
@@ -150,7 +150,7 @@ def check_servers(cards: Sequence[Card], servers: Collection[str] | None) -> Ite
                 meant.add(near)
                 yield _found(
                     card,
-                    set_rules.UNKNOWN_SERVER,
+                    rules.UNKNOWN_SERVER,
                     f"the configuration defines no MCP server `{server}`",
                     "servers",
                     index,
@@ -173,7 +173,7 @@ def check_default(cards: Sequence[Card]) -> Iterator[Diagnostic]:
         if card.config.tool_only:
             yield _found(
                 card,
-                set_rules.TOOL_ONLY_DEFAULT,
+                rules.TOOL_ONLY_DEFAULT,
                 f"`{card.config.name}` is `tool_only`, so it cannot be the default agent",
                 "default",
                 key=True,
@@ -184,7 +184,7 @@ def check_default(cards: Sequence[Card]) -> Iterator[Diagnostic]:
             continue
         yield _found(
             card,
-            set_rules.SEVERAL_DEFAULTS,
+            rules.SEVERAL_DEFAULTS,
             f"`{card.config.name}` and `{first.config.name}` both say `default: true`",
             "default",
             key=True,
@@ -205,7 +205,7 @@ def _self_reference(card: Card, reference: Reference) -> Diagnostic:
     name = reference.name
     return _found(
         card,
-        set_rules.SELF_REFERENCE,
+        rules.SELF_REFERENCE,
         f"`{name}` refers to itself: `{name} -> {name}`",
         reference.field,
         reference.at,
@@ -219,7 +219,7 @@ def _unknown_agent(card: Card, reference: Reference, suggestions: Suggestions) -
         near = None
     return _found(
         card,
-        set_rules.UNKNOWN_AGENT,
+        rules.UNKNOWN_AGENT,
         f"there is no agent `{reference.name}`",
         reference.field,
         reference.at,
@@ -236,7 +236,7 @@ def _child_history(card: Card, config: AgentConfig, names: SetNames) -> Iterator
             near = closest(child, config.agents)
             yield _found(
                 card,
-                set_rules.HISTORY_WITHOUT_CHILD,
+                rules.HISTORY_WITHOUT_CHILD,
                 f"`child_history` names `{child}`, which is not among `agents`",
                 "child_history",
                 child,
@@ -257,7 +257,7 @@ def _without_file(card: Card, config: AgentConfig, names: SetNames) -> Iterator[
             field = "history_merge_target" if target is None else "child_history"
             yield _found(
                 card,
-                set_rules.HISTORY_WITHOUT_FILE,
+                rules.HISTORY_WITHOUT_FILE,
                 f"`{child}` is merged into its `messages`, and has none",
                 field,
                 None if target is None else child,
@@ -286,7 +286,7 @@ def _filters(
                 near = closest(server, names)
                 yield _found(
                     card,
-                    set_rules.FILTER_WITHOUT_SERVER,
+                    rules.FILTER_WITHOUT_SERVER,
                     f"`{field}` narrows the server `{server}`, which the card does not use",
                     field,
                     server,
@@ -303,7 +303,7 @@ def _repeated(card: Card, field: str, names: Sequence[str]) -> Iterator[Diagnost
         if name in seen:
             yield _found(
                 card,
-                set_rules.REPEATED_NAME,
+                rules.REPEATED_NAME,
                 f"`{field}` names `{name}` twice",
                 field,
                 index,

@@ -19,7 +19,7 @@ from fast_agent.cards.fields import (
 )
 from fast_agent.cards.findings import Findings, listed, shown
 from fast_agent.cards.records import REQUEST_PARAMS
-from fast_agent.diagnostics import card_rules as rules
+from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix
 from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
 from fast_agent.text.fences import unfenced_lines

@@ -146,7 +146,7 @@ class FoundHere:
 
 def _read_settings(program: FastAgent) -> None:
     """Read the configuration; a variable that is not set does not keep it from being looked at."""
-    from fast_agent.diagnostics.config_rules import UNSET_CONFIG_VARIABLE
+    from fast_agent.diagnostics.rules import UNSET_CONFIG_VARIABLE
 
     try:
         _ = program.settings

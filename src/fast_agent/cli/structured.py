@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from fast_agent.diagnostics.argument_rules import BAD_JSON_SCHEMA
 from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.rules import BAD_JSON_SCHEMA
 from fast_agent.errors import ConfigError
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest

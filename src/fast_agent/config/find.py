@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.config.layer import Place
-from fast_agent.diagnostics.config_rules import OPEN_SECRETS, SHADOWED_CONFIG, UNSAFE_CONFIG
+from fast_agent.diagnostics.rules import OPEN_SECRETS, SHADOWED_CONFIG, UNSAFE_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

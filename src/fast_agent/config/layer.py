@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from fast_agent.diagnostics.config_rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
+from fast_agent.diagnostics.rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.yaml_document import YamlError, parse_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
     from fast_agent.text.span import Span

@@ -18,7 +18,7 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.reading import Reader, built, entry_of
 from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
-from fast_agent.diagnostics.config_rules import WRONG_CONFIG_VALUE, WRONG_OVERRIDE
+from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE, WRONG_OVERRIDE
 from fast_agent.errors import ConfigError
 from fast_agent.text.suggestion import closest
 

@@ -24,7 +24,7 @@ from fast_agent.cards.kinds import (
 )
 from fast_agent.config.home import from_home
 from fast_agent.config.kinds import PathText, SecretText
-from fast_agent.diagnostics.config_rules import (
+from fast_agent.diagnostics.rules import (
     UNKNOWN_CONFIG_KEY,
     UNSET_CONFIG_VARIABLE,
     WRONG_CONFIG_TYPE,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.kinds import Entry, Kind
     from fast_agent.config.layer import Keys, Layer
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonValue
 
 

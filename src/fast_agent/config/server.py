@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fast_agent.config.settings import RootSettings, ServerSettings
-from fast_agent.diagnostics.config_rules import WRONG_CONFIG_VALUE, WRONG_SERVER
+from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE, WRONG_SERVER
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:

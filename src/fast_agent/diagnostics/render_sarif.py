@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonObject
     from fast_agent.text.span import Span
 

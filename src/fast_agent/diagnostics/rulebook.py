@@ -1,45 +1,28 @@
-"""Every rule there is, gathered from the family modules when first asked for."""
+"""Look up rules by code or name, and write their pages."""
 
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import fast_agent.diagnostics
+from fast_agent.diagnostics import rules as table
+from fast_agent.diagnostics.rules import Rule
 from fast_agent.errors import ConfigError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fast_agent.diagnostics.rule import Rule
-
-_FAMILY = "_rules"
-
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """Gather the rules of all families.
-
-    Returns:
-        The rules by code, in the order of their codes.
+    """Return the rules by code, in the order of their codes.
 
     Raises:
         ValueError: When two rules share a code or a name; a test keeps that from happening.
     """
-    package = fast_agent.diagnostics
-    names = sorted(module.name for module in iter_modules(package.__path__))
-    families = [
-        import_module(f"{package.__name__}.{name}") for name in names if name.endswith(_FAMILY)
-    ]
-    gathered: list[Rule] = []
-    for family in families:
-        found: Iterable[Rule] = family.RULES
-        gathered.extend(found)
-    return index_rules(gathered)
+    return index_rules([one for one in vars(table).values() if isinstance(one, Rule)])
 
 
 def index_rules(gathered: Iterable[Rule]) -> Mapping[str, Rule]:

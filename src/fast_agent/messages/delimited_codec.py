@@ -13,11 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fast_agent.diagnostics.history_rules import (
-    INVALID_RESOURCE_SECTION,
-    MISPLACED_SECTION,
-    NEAR_DELIMITER,
-)
+from fast_agent.diagnostics.rules import INVALID_RESOURCE_SECTION, MISPLACED_SECTION, NEAR_DELIMITER
 from fast_agent.errors import HistoryError
 from fast_agent.messages.content import Content, EmbeddedResource, TextContent
 from fast_agent.messages.history import Transcript

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.history_rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
+from fast_agent.diagnostics.rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
 from fast_agent.errors import HistoryError, TrustError
 from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.content import AudioContent, Content, EmbeddedResource, ImageContent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.history_rules import INVALID_MESSAGE
+from fast_agent.diagnostics.rules import INVALID_MESSAGE
 from fast_agent.errors import HistoryError
 from fast_agent.messages.history import Transcript
 from fast_agent.messages.json_content import merged

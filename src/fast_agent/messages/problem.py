@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
-from fast_agent.diagnostics.history_rules import DUPLICATE_HISTORY_KEY, INVALID_HISTORY_JSON
+from fast_agent.diagnostics.rules import DUPLICATE_HISTORY_KEY, INVALID_HISTORY_JSON
 from fast_agent.errors import HistoryError
 from fast_agent.text.span import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.messages.json_text import JsonFault
     from fast_agent.text.source import Source
 

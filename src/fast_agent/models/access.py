@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.model_rules import (
+from fast_agent.diagnostics.rules import (
     MISSING_MODEL_ADDRESS,
     MISSING_MODEL_FILE,
     MISSING_MODEL_KEY,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.grant import CardGrant
     from fast_agent.config.settings import Settings
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.models.spec import ModelSpec
 
 LOCAL_MODULES: Final = ("xllamacpp",)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.model_rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
+from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import FastAgentError, ModelError, TrustError
 from fast_agent.models.access import (
     LOCAL_REQUIREMENT,

@@ -20,7 +20,7 @@ from fast_agent.cards.kinds import (
 )
 from fast_agent.config.layer import FileLayer, Place
 from fast_agent.config.reading import Reader, ReadingRules
-from fast_agent.diagnostics.model_rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
+from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import StopReason
 from fast_agent.models.script import Call, Choose, Delay, Fail, Say, Script, Together

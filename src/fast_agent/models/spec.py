@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypedDict, cast
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.model_rules import (
-    MALFORMED_MODEL,
-    MODEL_ALIAS_LOOP,
-    UNKNOWN_MODEL,
-)
+from fast_agent.diagnostics.rules import MALFORMED_MODEL, MODEL_ALIAS_LOOP, UNKNOWN_MODEL
 from fast_agent.errors import ModelError
 from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, Level, read_query
 from fast_agent.text.suggestion import closest
@@ -23,7 +19,7 @@ from fast_agent.text.suggestion import closest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.models.spec_query import Effort, ModelOptions
 
 

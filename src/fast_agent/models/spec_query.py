@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.model_query import QUERY_KEYS
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.model_rules import (
+from fast_agent.diagnostics.rules import (
     MALFORMED_MODEL,
     UNKNOWN_MODEL_PARAMETER,
     WRONG_MODEL_PARAMETER,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.config.model_query import QueryKey
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
 
 _Value: TypeAlias = "str | int | float"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.cards.card import Card
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.set_rules import ATTACHED_AGENT_GONE, CALLS_NO_AGENTS
+from fast_agent.diagnostics.rules import ATTACHED_AGENT_GONE, CALLS_NO_AGENTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

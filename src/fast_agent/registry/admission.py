@@ -14,8 +14,7 @@ from fast_agent.cards.references import referred_names
 from fast_agent.config.load import FoundPart
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.reached_rules import REACHED_CODE
-from fast_agent.diagnostics.trust_rules import CHANGED_CODE, UNTRUSTED_CODE
+from fast_agent.diagnostics.rules import CHANGED_CODE, REACHED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
 from fast_agent.text.environment import VariableNames
 

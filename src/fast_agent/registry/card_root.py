@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
 from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad
 from fast_agent.cards.load import load_cards
-from fast_agent.diagnostics.card_file_rules import NO_FRONTMATTER
 from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.diagnostics.rules import NO_FRONTMATTER
 from fast_agent.text.environment import VariableNames
 from fast_agent.text.source import signature_at
 

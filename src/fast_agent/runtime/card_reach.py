@@ -11,7 +11,7 @@ from fast_agent.cards.card_files import Candidate, list_directory
 from fast_agent.cards.load import CardLoad, load_cards
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.home import from_home, home_directory
-from fast_agent.diagnostics.card_rules import UNSET_VARIABLE
+from fast_agent.diagnostics.rules import UNSET_VARIABLE
 from fast_agent.errors import CardError, ToolError
 from fast_agent.registry.registry import Registry
 from fast_agent.runtime.card_probes import card_probes

@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT, parse_template
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
-from fast_agent.diagnostics.instruction_rules import (
-    INSTRUCTION_FILE,
-    INSTRUCTION_SOURCE,
-    UNKNOWN_PLACEHOLDER,
-)
+from fast_agent.diagnostics.rules import INSTRUCTION_FILE, INSTRUCTION_SOURCE, UNKNOWN_PLACEHOLDER
 from fast_agent.errors import CardError, ResourceError, TrustError
 from fast_agent.runtime.named_file import file_places, read_named_file
 from fast_agent.runtime.url_text import is_web_address
@@ -24,7 +20,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.placeholder import Placeholder
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
 
 
 def check_instruction(

@@ -13,7 +13,7 @@ from fast_agent.cards.card_files import is_configuration
 from fast_agent.cards.fields import FIELDS
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.reached_rules import REACHED_CODE, REACHED_FILE
+from fast_agent.diagnostics.rules import REACHED_CODE, REACHED_FILE
 from fast_agent.errors import ModelError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
 
 _CODE = ("function_tools", "tool_hooks", "shell", "mcp_connect")
 _OWN_FOLDERS = frozenset({".fast-agent", ".claude", ".agents"})

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
-from fast_agent.diagnostics.tool_rules import (
+from fast_agent.diagnostics.function_error import function_error, syntax_error
+from fast_agent.diagnostics.rules import (
     DUPLICATE_TOOL,
     FUNCTION_FILE_SYNTAX,
     FUNCTION_NOT_CALLABLE,
     FUNCTION_PARAMETERS,
     HOOK_SIGNATURE,
     SHELL_DIRECTORY,
-    function_error,
-    syntax_error,
 )
 from fast_agent.errors import CardError, ToolError
 from fast_agent.text.source import SourceError, read_source

@@ -13,12 +13,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from fast_agent.diagnostics.tool_rules import (
+from fast_agent.diagnostics.function_error import function_error, syntax_error
+from fast_agent.diagnostics.rules import (
     FUNCTION_FILE_IMPORT,
     FUNCTION_FILE_SYNTAX,
     FUNCTION_NOT_CALLABLE,
-    function_error,
-    syntax_error,
 )
 from fast_agent.errors import CardError, TrustError
 from fast_agent.text.source import SourceError, read_source

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fast_agent.diagnostics.tool_rules import (
+from fast_agent.diagnostics.function_error import function_error
+from fast_agent.diagnostics.rules import (
     FUNCTION_FILE_MISSING,
     FUNCTION_FILE_OUTSIDE,
     FUNCTION_NAME_MISSING,
     FUNCTION_SPELLING,
-    function_error,
 )
 from fast_agent.text.suggestion import closest
 

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
-from fast_agent.diagnostics.trust_rules import UNTRUSTED_CODE
+from fast_agent.diagnostics.rules import UNTRUSTED_CODE
 from fast_agent.errors import TrustError
 from fast_agent.text.visible import visible
 from fast_agent.trust.address import shown_address

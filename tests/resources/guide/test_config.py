@@ -6,7 +6,6 @@ import pytest
 
 from fast_agent.config.fields import config_schema
 from fast_agent.config.load import load_settings
-from fast_agent.diagnostics.guide_rules import RULES
 from fast_agent.diagnostics.render_human import render_human
 from fast_agent.errors import ConfigError
 from fast_agent.resources.guide.file import configured_guide, load_guide
@@ -317,7 +316,3 @@ def test_members_that_fit_nothing_are_told(tmp_path: Path) -> None:
         ("FA778", "`a/instal.md` fits no document now", "did you mean `a/install.md`?"),
         ("FA778", "`a/*.txt` fits no document now", None),
     ]
-
-
-def test_the_rules_have_their_own_codes() -> None:
-    assert all("FA771" <= rule.code <= "FA789" for rule in RULES)

@@ -11,11 +11,7 @@ from fast_agent.cards.card_files import TEST_SUFFIXES
 from fast_agent.config.case_fields import CASE_FILE, RECORDINGS
 from fast_agent.config.layer import FileLayer, Place
 from fast_agent.config.reading import Reader, ReadingRules, built
-from fast_agent.diagnostics.card_test_rules import (
-    UNKNOWN_TEST_KEY,
-    UNREADABLE_TEST_FILE,
-    WRONG_TEST_VALUE,
-)
+from fast_agent.diagnostics.rules import UNKNOWN_TEST_KEY, UNREADABLE_TEST_FILE, WRONG_TEST_VALUE
 from fast_agent.errors import ConfigError, RunError
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.yaml_document import YamlError, parse_yaml

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from fast_agent.diagnostics.guide_rules import (
+from fast_agent.diagnostics.rules import (
     GUIDE_COLLECTION_LOOP,
     UNKNOWN_GUIDE_MEMBER,
     WRONG_GUIDE_DIRECTORY,

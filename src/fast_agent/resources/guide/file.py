@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.config.guide import GUIDE, CategorySettings, GuideSettings
 from fast_agent.config.layer import Place, read_layer
 from fast_agent.config.reading import Reader, built
-from fast_agent.diagnostics.guide_rules import WRONG_DOCROOT
+from fast_agent.diagnostics.rules import WRONG_DOCROOT
 from fast_agent.resources.folder import ignored
 from fast_agent.resources.guide.config import guide_config, refusal
 from fast_agent.resources.guide.pattern import is_pattern

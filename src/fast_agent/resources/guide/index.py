@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fast_agent.diagnostics.guide_rules import EMPTY_GUIDE_MEMBER
+from fast_agent.diagnostics.rules import EMPTY_GUIDE_MEMBER
 from fast_agent.resources.guide.pattern import Pattern, is_pattern
 from fast_agent.resources.uri import Uri
 from fast_agent.text.suggestion import closest

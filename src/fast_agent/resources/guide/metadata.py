@@ -11,7 +11,7 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.resources.meta_key import KIND, TAGS, WHY
 
 if TYPE_CHECKING:
-    from fast_agent.diagnostics.rule import Rule
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.text.source import Source
     from fast_agent.text.span import Span
@@ -90,7 +90,7 @@ def _frontmatter(head: str, shown: str) -> Metadata:
 
 
 def _broken(source: Source, reason: str, span: Span, hint: str | None) -> Diagnostic:
-    from fast_agent.diagnostics.guide_rules import BROKEN_GUIDE_FRONTMATTER
+    from fast_agent.diagnostics.rules import BROKEN_GUIDE_FRONTMATTER
 
     message = f"the frontmatter cannot be read: {reason}"
     return _diagnostic(source, BROKEN_GUIDE_FRONTMATTER, message, span, hint)
@@ -166,7 +166,7 @@ class _Fields:
         return None
 
     def _wrong(self, message: str, key: str, hint: str) -> None:
-        from fast_agent.diagnostics.guide_rules import WRONG_GUIDE_METADATA
+        from fast_agent.diagnostics.rules import WRONG_GUIDE_METADATA
 
         span = self._document.span_of((key,))
         self._problems.append(_diagnostic(self._source, WRONG_GUIDE_METADATA, message, span, hint))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.guide_rules import (
+from fast_agent.diagnostics.rules import (
     GUIDE_TREE_TOO_LARGE,
     MISSING_GUIDE_DIRECTORY,
     UNSERVED_GUIDE_FILE,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.skill_rules import FILE, LARGE_FILE, LONG, ROOT, SKIPPED, severity_of
+from fast_agent.diagnostics.rules import (
+    SKILL_FILE,
+    SKILL_LARGE_FILE,
+    SKILL_LONG,
+    SKILL_ROOT,
+    SKILL_SKIPPED,
+)
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
 from fast_agent.resources.skill.provider import SkillProvider
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.resources.skill.files import Listing, SkillRoot
 
 _MOST_LINES = 500
@@ -46,7 +53,7 @@ def check_provider(provider: SkillProvider) -> list[Diagnostic]:
     provider.look()
     found = [*provider.skills.problems]
     found += [
-        _note(SKIPPED, skill.root.place(place), "has a path too long for a URI")
+        _note(SKILL_SKIPPED, skill.root.place(place), "has a path too long for a URI")
         for skill in provider.skills.skills
         for place in skill.contents.unnamed
     ]
@@ -60,7 +67,7 @@ def check_provider(provider: SkillProvider) -> list[Diagnostic]:
 def _check_root(root: SkillRoot, most: int) -> Iterator[Diagnostic]:
     if root.problem is None and not root.heads:
         yield Diagnostic(
-            ROOT,
+            SKILL_ROOT,
             "there is no `SKILL.md` in it",
             root.shown,
             severity="warning",
@@ -81,7 +88,7 @@ def _misnamed(root: SkillRoot, listing: Listing) -> Iterator[Diagnostic]:
     for name in listing.files:
         if name.lower() == HEAD.lower():
             yield Diagnostic(
-                FILE,
+                SKILL_FILE,
                 f"a skill's file is called `{HEAD}`, not `{name}`",
                 root.place(listing.prefix + name),
                 hint=f"rename it to `{HEAD}`",
@@ -95,7 +102,9 @@ def _check_folder(root: SkillRoot, listing: Listing, most: int) -> Iterator[Diag
         stamp = root.folder.stamp(place)
         if stamp is not None and stamp.size > most:
             message = f"the file has {stamp.size:,} bytes; reads answer {most:,}"
-            yield _note(LARGE_FILE, shown, message, "make it smaller, or name where to get it")
+            yield _note(
+                SKILL_LARGE_FILE, shown, message, "make it smaller, or name where to get it"
+            )
             continue
         try:
             source = Source(shown, decode(root.folder.read(place, most).data))
@@ -111,11 +120,11 @@ def _length(source: Source) -> Iterator[Diagnostic]:
     if lines > _MOST_LINES or tokens > _MOST_TOKENS:
         message = f"the file has {lines:,} lines, about {tokens:,} tokens"
         hint = "keep the steps here and move details to files beside it"
-        yield _note(LONG, source.path, message, hint)
+        yield _note(SKILL_LONG, source.path, message, hint)
 
 
-def _note(code: str, path: str, message: str, hint: str | None = None) -> Diagnostic:
-    return Diagnostic(code, message, path, severity=severity_of(code), hint=hint)
+def _note(code: Rule, path: str, message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(code, message, path, severity=code.severity, hint=hint)
 
 
 def _ignore(problem: Diagnostic) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.folder import Folder, Skipped, ignored
 from fast_agent.resources.limits import DEFAULT_LIMITS, Limits
-from fast_agent.resources.skill.frontmatter import SkillHead, read_head
+from fast_agent.resources.skill.frontmatter import SkillHead, read_head, unreadable_skill
 from fast_agent.text.safe_file import (
     FileBytes,
     FileStamp,
@@ -269,10 +269,8 @@ class SkillRoot:
                 read = read_below(open_root(base), parts, self._limits.head_bytes)
                 new = self._parsed(path, read)
             except RefusedFileError as refusal:
-                from fast_agent.diagnostics.skill_rules import skill_file
-
                 message = f"the file {refusal.message}"
-                problem = skill_file(self.place(place), message, None, None, None)
+                problem = unreadable_skill(self.place(place), message, None, None, None)
                 new = SkillHead(self.folder.stamp(place), problems=(problem,))
         return old if old is not None and old == new else new
 

@@ -12,9 +12,11 @@ from fast_agent.rpc.encoding import NOTHING
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.text.safe_file import FileStamp
     from fast_agent.text.source import Source
+    from fast_agent.text.span import Span
     from fast_agent.text.yaml_document import YamlDocument
 
 MAX_NAME = 64
@@ -90,19 +92,15 @@ def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHe
     except _RefusedError as refusal:
         return SkillHead(stamp, problems=refusal.problems, size=len(data))
     except SourceError as error:
-        from fast_agent.diagnostics.skill_rules import skill_file
-
-        problem = skill_file(shown, error.message, error.span, error.hint, error.line)
+        problem = unreadable_skill(shown, error.message, error.span, error.hint, error.line)
         return SkillHead(stamp, problems=(problem,), size=len(data))
     fields = document.value
     if not isinstance(fields, Mapping):
-        from fast_agent.diagnostics.skill_rules import skill_file
-
         message = (
             "the frontmatter is no mapping of fields" if fields else "the frontmatter is empty"
         )
         hint = "write `name: …` and `description: …` between the `---` lines"
-        problem = skill_file(shown, message, document.span_of(()), hint, source.line(2))
+        problem = unreadable_skill(shown, message, document.span_of(()), hint, source.line(2))
         return SkillHead(stamp, problems=(problem,), size=len(data))
     problems = () if _plainly_fine(fields) else _problems(source, document, fields)
     name, description = fields.get("name"), fields.get("description")
@@ -116,6 +114,16 @@ def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHe
         len(data),
         _name_line(document),
     )
+
+
+def unreadable_skill(
+    path: str, message: str, span: Span | None, hint: str | None, line: str | None
+) -> Diagnostic:
+    """Report a `SKILL.md` that cannot be read."""
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.diagnostics.rules import SKILL_FILE
+
+    return Diagnostic(SKILL_FILE, message, path, span, hint=hint, source_line=line)
 
 
 class _RefusedError(ValueError):
@@ -136,30 +144,35 @@ def _document(source: Source) -> YamlDocument:
         if found is not None:
             return parse_yaml(found.text, first_line=found.first_line)
     except FrontmatterError as error:
-        from fast_agent.diagnostics.skill_rules import skill_file
-
         message = error.message
         if error.reason == "toml":
             message = "frontmatter between `+++` lines is TOML; a skill's is YAML"
         line = source.line(error.span.start.line)
         raise _RefusedError(
-            (skill_file(source.path, message, error.span, error.hint, line),)
+            (unreadable_skill(source.path, message, error.span, error.hint, line),)
         ) from None
     except YamlError as error:
-        from fast_agent.diagnostics.skill_rules import skill_yaml
+        from fast_agent.diagnostics.diagnostic import Diagnostic
+        from fast_agent.diagnostics.rules import SKILL_YAML
 
         raise _RefusedError(
             tuple(
-                skill_yaml(source.path, one, source.line(one.span.start.line))
+                Diagnostic(
+                    SKILL_YAML,
+                    one.message,
+                    source.path,
+                    one.span,
+                    hint=one.hint,
+                    source_line=source.line(one.span.start.line),
+                )
                 for one in error.problems
             )
         ) from None
-    from fast_agent.diagnostics.skill_rules import skill_file
     from fast_agent.text.span import Span
 
     raise _RefusedError(
         (
-            skill_file(
+            unreadable_skill(
                 source.path,
                 "the file does not begin with frontmatter",
                 Span.at(1, 1),
@@ -205,41 +218,40 @@ def _problems(
 ) -> tuple[Diagnostic, ...]:
     """Find everything that is wrong with the fields, with places."""
     from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
-    from fast_agent.diagnostics.skill_rules import (
-        DESCRIPTION,
-        FIELD,
-        LOOSE_VALUE,
-        NAME,
-        UNKNOWN_FIELD,
-        severity_of,
+    from fast_agent.diagnostics.rules import (
+        SKILL_DESCRIPTION,
+        SKILL_FIELD,
+        SKILL_LOOSE_VALUE,
+        SKILL_NAME,
+        SKILL_UNKNOWN_FIELD,
     )
     from fast_agent.text.suggestion import closest
 
     found: list[Diagnostic] = []
 
     def note(
-        code: str, message: str, path: tuple[str, ...], hint: str, replacement: str | None = None
+        code: Rule, message: str, path: tuple[str, ...], hint: str, replacement: str | None = None
     ) -> None:
-        span = document.span_of(path, key=code == UNKNOWN_FIELD)
+        span = document.span_of(path, key=code == SKILL_UNKNOWN_FIELD)
         fix = Fix(span, replacement) if replacement else None
         line = source.line(span.start.line)
         found.append(
-            Diagnostic(code, message, source.path, span, severity_of(code), hint, fix, (), line)
+            Diagnostic(code, message, source.path, span, code.severity, hint, fix, (), line)
         )
 
     for problem in _name_problems(fields):
-        note(NAME, *problem)
+        note(SKILL_NAME, *problem)
     for message, path, hint in _description_problems(fields):
-        note(DESCRIPTION, message, path, hint)
+        note(SKILL_DESCRIPTION, message, path, hint)
     for message, path, hint in _field_problems(fields):
-        note(FIELD, message, path, hint)
+        note(SKILL_FIELD, message, path, hint)
     for message, path, hint in _loose_values(fields):
-        note(LOOSE_VALUE, message, path, hint)
+        note(SKILL_LOOSE_VALUE, message, path, hint)
     for key in fields:
         if key not in _KNOWN:
             near = closest(key, FIELDS)
             hint = f"did you mean `{near}`?" if near else "put further facts under `metadata`"
-            note(UNKNOWN_FIELD, f"`{key}` is no field of a skill", (key,), hint, near)
+            note(SKILL_UNKNOWN_FIELD, f"`{key}` is no field of a skill", (key,), hint, near)
     return tuple(found)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic, Severity
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.resources.skill.files import Listing, SkillLimits, SkillRoot
     from fast_agent.resources.skill.frontmatter import SkillHead
     from fast_agent.resources.skill.set import NamePolicy
@@ -52,9 +53,9 @@ class _Builder:
     def add(self, root: SkillRoot) -> None:
         """Take the skills of a root, those in folders above others first."""
         if root.problem is not None:
-            from fast_agent.diagnostics.skill_rules import ROOT
+            from fast_agent.diagnostics.rules import SKILL_ROOT
 
-            self._report(ROOT, root.shown, f"the folder of skills {root.problem}")
+            self._report(SKILL_ROOT, root.shown, f"the folder of skills {root.problem}")
         root.wary.clear()
         inside: dict[str, Skill] = {}
         for listing in root.listings.values():
@@ -73,10 +74,10 @@ class _Builder:
             by_name.setdefault(skill.name, []).append(skill)
         for name, skills in by_name.items():
             for skill in skills if len(skills) > 1 else ():
-                from fast_agent.diagnostics.skill_rules import SAME_NAME
+                from fast_agent.diagnostics.rules import SKILL_SAME_NAME
 
                 message = f"{len(skills)} skills are called `{name}`"
-                self._report_head(SAME_NAME, skill.root, skill.folder, message)
+                self._report_head(SKILL_SAME_NAME, skill.root, skill.folder, message)
         return dict.fromkeys(self.problems)
 
     def _keep(self, skill: Skill) -> None:
@@ -103,11 +104,11 @@ class _Builder:
             return None
         listed = head.valid and is_name(name)
         if MANIFEST in parts[0].files:
-            from fast_agent.diagnostics.skill_rules import MANIFEST_FILE
+            from fast_agent.diagnostics.rules import SKILL_MANIFEST_FILE
 
             message = "a real file `_manifest` stands where the inventory would be"
             place = root.place(join(folder, MANIFEST))
-            self._report(MANIFEST_FILE, place, message, "rename it")
+            self._report(SKILL_MANIFEST_FILE, place, message, "rename it")
         if old is not None and old.uri == uri and old.head is head and _same(old.parts, parts):
             return old
         return Skill(uri, name, head.description, listed, root, folder, head, parts)
@@ -118,11 +119,11 @@ class _Builder:
         if head.name is None:
             return own if self._policy == "lenient" and head.description else None
         if head.name != own and head.valid:
-            from fast_agent.diagnostics.skill_rules import FOLDER_NAME
+            from fast_agent.diagnostics.rules import SKILL_FOLDER_NAME
 
             strict = self._policy == "strict"
             self._report_head(
-                FOLDER_NAME,
+                SKILL_FOLDER_NAME,
                 root,
                 folder,
                 f"the skill `{head.name}` is in a folder called `{own}`",
@@ -147,15 +148,15 @@ class _Builder:
             else:
                 uri = Uri.of(SCHEME, (*above, name))
         except InvalidUri as error:
-            from fast_agent.diagnostics.skill_rules import NAME
+            from fast_agent.diagnostics.rules import SKILL_NAME
 
             message = f"the skill cannot have a URI: it {error.reason}"
-            self._report_head(NAME, root, folder, message)
+            self._report_head(SKILL_NAME, root, folder, message)
             return None
         if problem := self._collision(uri, folder, root, outer):
-            from fast_agent.diagnostics.skill_rules import COLLISION
+            from fast_agent.diagnostics.rules import SKILL_COLLISION
 
-            self._report_head(COLLISION, root, folder, problem, "rename one of them")
+            self._report_head(SKILL_COLLISION, root, folder, problem, "rename one of them")
             return None
         return uri
 
@@ -184,11 +185,13 @@ class _Builder:
         """Check the bounds of a skill and the names in it."""
         for part in parts:
             if part.clash:
-                from fast_agent.diagnostics.skill_rules import FILE_COLLISION
+                from fast_agent.diagnostics.rules import SKILL_FILE_COLLISION
 
                 first, second = part.clash
                 message = f"`{first}` and `{second}` would be one name on many disks"
-                self._report(FILE_COLLISION, root.place(part.path), message, "rename one of them")
+                self._report(
+                    SKILL_FILE_COLLISION, root.place(part.path), message, "rename one of them"
+                )
                 return False
         count = sum(len(part.files) for part in parts)
         size = sum(part.size for part in parts)
@@ -197,23 +200,25 @@ class _Builder:
             (size, self._limits.skill_bytes, "bytes"),
         ):
             if amount > most:
-                from fast_agent.diagnostics.skill_rules import TOO_MUCH
+                from fast_agent.diagnostics.rules import SKILL_TOO_MUCH
 
                 message = f"the skill holds {amount:,} {unit}; {most:,} are allowed"
-                self._report(TOO_MUCH, root.place(folder), message, "move data out of the skill")
+                self._report(
+                    SKILL_TOO_MUCH, root.place(folder), message, "move data out of the skill"
+                )
                 root.watch_sizes(folder)
                 return False
         return True
 
     def _skipped(self, root: SkillRoot, listing: Listing) -> None:
-        from fast_agent.diagnostics.skill_rules import SKIPPED
+        from fast_agent.diagnostics.rules import SKILL_SKIPPED
 
         for path, reason in listing.skipped:
-            self._report(SKIPPED, root.place(path), reason)
+            self._report(SKILL_SKIPPED, root.place(path), reason)
 
     def _report_head(
         self,
-        code: str,
+        code: Rule,
         root: SkillRoot,
         folder: str,
         message: str,
@@ -222,26 +227,27 @@ class _Builder:
     ) -> None:
         """Report something about a skill, at its name."""
         from fast_agent.diagnostics.diagnostic import Diagnostic
-        from fast_agent.diagnostics.skill_rules import severity_of
         from fast_agent.text.span import Span
 
         line = root.heads[folder].name_line
         span = None if line is None else Span.at(line, 1, 4)
         path = root.place(join(folder, HEAD))
-        found = Diagnostic(code, message, path, span, severity or severity_of(code), hint)
+        found = Diagnostic(code, message, path, span, severity or code.severity, hint)
         self.problems.append(found)
 
     def _report(
         self,
-        code: str,
+        code: Rule,
         path: str,
         message: str,
         hint: str | None = None,
         severity: Severity | None = None,
     ) -> None:
-        from fast_agent.diagnostics.skill_rules import of_folder
 
-        self.problems.append(of_folder(code, path, message, hint, severity))
+        from fast_agent.diagnostics.diagnostic import Diagnostic
+
+        severity = severity or code.severity
+        self.problems.append(Diagnostic(code, message, path, severity=severity, hint=hint))
 
 
 def _enclosing(inside: Mapping[str, Skill], folder: str) -> Skill | None:

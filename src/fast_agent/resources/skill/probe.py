@@ -32,18 +32,18 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
         if os.path.isdir(path):  # noqa: PTH112
             continue
         from fast_agent.diagnostics.diagnostic import Diagnostic
-        from fast_agent.diagnostics.skill_rules import ROOT, severity_of
+        from fast_agent.diagnostics.rules import SKILL_ROOT
 
         is_file = os.path.exists(path)  # noqa: PTH110
         message = f"`{name}` {'is no folder' if is_file else 'does not exist'}"
         # `skills: DIR` stands for a list of one.
         span = card.span_of("skills", index) or card.span_of("skills")
         yield Diagnostic(
-            ROOT,
+            SKILL_ROOT,
             f"the folder of skills {message}",
             card.path,
             span,
-            severity_of(ROOT),
+            SKILL_ROOT.severity,
             "name a folder beside the card that holds skills, or write `skills: []` for none",
             source_line=None if span is None else card.source_line(span.start.line),
         )

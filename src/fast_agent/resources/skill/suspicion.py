@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.diagnostics.skill_rules import COMMENT, HIDDEN, RISKY, severity_of
+from fast_agent.diagnostics.rules import SKILL_COMMENT, SKILL_HIDDEN, SKILL_RISKY
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.text.fences import unfenced_lines
 from fast_agent.text.span import Span
@@ -17,6 +17,7 @@ from fast_agent.text.span import Span
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.source import Source
 
 _TAGS = re.compile("[\U000e0000-\U000e007f]+")
@@ -70,7 +71,7 @@ def _hidden(source: Source) -> Iterator[Diagnostic]:
             codes = ", ".join(f"U+{ord(one):04X}" for one in dict.fromkeys(text[start:end]))
             count = f" and {len(found) - 1} more" if len(found) > 1 else ""
             message = f"the text holds {what}: {codes[:60]}{count}"
-            yield _at(HIDDEN, source, start, end, message, "remove them")
+            yield _at(SKILL_HIDDEN, source, start, end, message, "remove them")
 
 
 def _all(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
@@ -89,11 +90,11 @@ def _comments(source: Source) -> Iterator[Diagnostic]:
         at = line.find("<!--")
         if at >= 0 and line.count("`", 0, at) % 2 == 0:
             yield Diagnostic(
-                COMMENT,
+                SKILL_COMMENT,
                 "an HTML comment: people who read the rendered text do not see it",
                 source.path,
                 Span.at(number, at + 1, 4),
-                severity_of(COMMENT),
+                SKILL_COMMENT.severity,
                 "remove it, or say it in the text",
                 source_line=line,
             )
@@ -105,28 +106,28 @@ def _risky(source: Source, name: str) -> Iterator[Diagnostic]:
     if match := _PIPED.search(text):
         message = "what the network answers is run as a program"
         hint = "install a pinned package, or ship the script with the skill"
-        yield _at(RISKY, source, *match.span(), message, hint)
+        yield _at(SKILL_RISKY, source, *match.span(), message, hint)
     if name == HEAD:
         head, _, body = text.partition("\n---")
         if match := _HOOKS.search(head):
             message = "`hooks` may run commands on the machine of whoever loads the skill"
-            yield _at(RISKY, source, *match.span(), message, "read every command in it")
+            yield _at(SKILL_RISKY, source, *match.span(), message, "read every command in it")
         if match := _RUN_ON_LOAD.search(body):
             offset = len(text) - len(body)
             message = "some hosts run this command when the skill is loaded"
             start, end = match.start() + offset, match.end() + offset
-            yield _at(RISKY, source, start, end, message, "ask for the command in words")
+            yield _at(SKILL_RISKY, source, start, end, message, "ask for the command in words")
     elif name == "conftest.py":
         message = "pytest runs this file in any folder it is found in"
-        yield _at(RISKY, source, 0, 1, message, "read it, or give it another name")
+        yield _at(SKILL_RISKY, source, 0, 1, message, "read it, or give it another name")
     elif name == "package.json" and (match := _INSTALL.search(text)):
         message = "package managers run this when the package is installed"
-        yield _at(RISKY, source, *match.span(), message, "read the command")
+        yield _at(SKILL_RISKY, source, *match.span(), message, "read the command")
 
 
-def _at(code: str, source: Source, start: int, end: int, message: str, hint: str) -> Diagnostic:
+def _at(code: Rule, source: Source, start: int, end: int, message: str, hint: str) -> Diagnostic:
     first = source.position(start)
     width = max(1, min(end, len(source.text)) - start)
     line = source.line(first.line)
     span = Span.at(first.line, first.column, min(width, max(1, len(line) - first.column + 1)))
-    return Diagnostic(code, message, source.path, span, severity_of(code), hint, source_line=line)
+    return Diagnostic(code, message, source.path, span, code.severity, hint, source_line=line)

@@ -6,7 +6,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.skill_rules import SKIPPED
+from fast_agent.diagnostics.rules import SKILL_SKIPPED
 from fast_agent.errors import ResourceError
 from fast_agent.resources.skill_client.entry import SkillEntry, SkillError, SkillResource
 from fast_agent.resources.uri import Uri
@@ -111,7 +111,7 @@ def _provider(roots: Sequence[str]) -> SkillProvider:
 
 def _report(problem: Diagnostic) -> None:
     """Tell of what leaves a skill or a file out; the rest is for `fast-agent resources check`."""
-    told = problem.severity == "error" or problem.code == SKIPPED
+    told = problem.severity == "error" or problem.code == SKILL_SKIPPED
     line = f":{problem.span.start.line}" if problem.span else ""
     _log.log(
         logging.WARNING if told else logging.DEBUG,

@@ -1,28 +1,16 @@
-"""FA6xx: functions, hooks and directories a card names for its tools."""
+"""The errors of functions that cards name: not found, not callable, not Python."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
-from fast_agent.diagnostics.rule import Rule
+from fast_agent.diagnostics.rules import FUNCTION_FILE_SYNTAX
 from fast_agent.errors import CardError
 from fast_agent.text.span import Position, Span
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Severity
-
-FUNCTION_SPELLING = "FA601"
-FUNCTION_FILE_MISSING = "FA602"
-FUNCTION_FILE_OUTSIDE = "FA603"
-FUNCTION_FILE_SYNTAX = "FA604"
-FUNCTION_FILE_IMPORT = "FA605"
-FUNCTION_NAME_MISSING = "FA606"
-FUNCTION_NOT_CALLABLE = "FA607"
-FUNCTION_PARAMETERS = "FA608"
-HOOK_SIGNATURE = "FA609"
-DUPLICATE_TOOL = "FA610"
-SHELL_DIRECTORY = "FA611"
 
 NOWHERE = Span(Position(0, 0), Position(0, 0))
 """Stands for the place in the card that names the function, until that is known."""
@@ -78,18 +66,3 @@ def syntax_error(problem: SyntaxError, path: str) -> CardError:
         line = problem.text.rstrip("\r\n") if problem.text else None
     message = f"`{path}` is not valid Python: {problem.msg}"
     return function_error(FUNCTION_FILE_SYNTAX, message, path=path, span=span, source_line=line)
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(FUNCTION_SPELLING, "function-spelling", "error"),
-    Rule(FUNCTION_FILE_MISSING, "function-file-missing", "error"),
-    Rule(FUNCTION_FILE_OUTSIDE, "function-file-outside", "error"),
-    Rule(FUNCTION_FILE_SYNTAX, "function-file-syntax", "error"),
-    Rule(FUNCTION_FILE_IMPORT, "function-file-import", "error"),
-    Rule(FUNCTION_NAME_MISSING, "function-name-missing", "error"),
-    Rule(FUNCTION_NOT_CALLABLE, "function-not-callable", "error"),
-    Rule(FUNCTION_PARAMETERS, "function-parameters", "error"),
-    Rule(HOOK_SIGNATURE, "hook-signature", "error"),
-    Rule(DUPLICATE_TOOL, "duplicate-tool", "warning"),
-    Rule(SHELL_DIRECTORY, "shell-directory", "warning"),
-)
