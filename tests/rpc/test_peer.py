@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from fast_agent.rpc.line_writer import FULL_BYTES, MAX_UNREAD_BYTES
 from fast_agent.rpc.message import CANCELLED, RemoteError, RpcError
-from fast_agent.rpc.peer import Peer
+from fast_agent.rpc.peer import FULL_BYTES, MAX_UNREAD_BYTES, Peer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

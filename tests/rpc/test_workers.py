@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from fast_agent.rpc.workers import Workers
+from fast_agent.rpc.peer import Workers
 
 if TYPE_CHECKING:
     from asyncio import Task

@@ -10,7 +10,7 @@ import pytest
 from tests.serve.agent_world import AgentWorld
 from tests.serve.asgi_world import HELLO, META, MODERN, PROGRESS, open_app
 
-from fast_agent.serve import http_answer
+from fast_agent.serve import http_app
 from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ async def test_an_event_is_two_lines_whatever_it_says(world: AgentWorld) -> None
 async def test_a_long_silence_is_filled_with_comments(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_answer, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(http_app, "PING_SECONDS", 0.01)
     world.card("slow", model="slow?seconds=600")
     async with world.serving() as server, open_app(server) as client:
         await client.begin()
