@@ -54,6 +54,8 @@ loops: setup  ## Run the tests of agents, workflows and apps by every runner of 
 
 fuzz: setup  ## Run the fuzz tests long, and another way each time
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest --timeout 3600 tests/fuzz
+	HOSTILE_SEED=$$(date +%s) HOSTILE_ROUNDS=1000 $(BIN)/python -m pytest \
+	  tests/hostile/test_generator.py
 
 soak: setup  ## Let random editors and clients at real servers for SOAK_MINUTES, 30 if not said
 	$(BIN)/python -m tests.soak.run

@@ -136,7 +136,12 @@ class FastAgent:
         if settings.default_model or settings.model_aliases:
             from fast_agent.models.check import check_settings
 
-            problems = check_settings(settings, self._environ, cwd=self._cwd)
+            # A program that only looks reads no file that a project names.
+            may_read = (
+                not self.gate.options.passive
+                or settings.default_model == self._person.default_model
+            )
+            problems = check_settings(settings, self._environ, cwd=self._cwd, may_read=may_read)
             if problems:
                 first = problems[0]
                 raise ConfigError(first.message, hint=first.hint, diagnostics=problems)

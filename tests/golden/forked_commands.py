@@ -58,16 +58,22 @@ def run(directory: str, arguments: list[str], out: IO[bytes], err: IO[bytes]) ->
     os._exit(status)
 
 
-import_shared()
-for line in sys.stdin:
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = os.fork()
-        if child == 0:
-            directory, arguments = json.loads(line)
-            run(directory, arguments, out, err)
-        _, ended = os.waitpid(child, 0)
-        told: list[str] = []
-        for file in (out, err):
-            file.seek(0)
-            told.append(file.read().decode("utf-8", "replace"))
-    print(json.dumps([os.waitstatus_to_exitcode(ended), *told]), flush=True)
+def serve() -> None:
+    """Run commands until standard input ends."""
+    for line in sys.stdin:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            child = os.fork()
+            if child == 0:
+                directory, arguments = json.loads(line)
+                run(directory, arguments, out, err)
+            _, ended = os.waitpid(child, 0)
+            told: list[str] = []
+            for file in (out, err):
+                file.seek(0)
+                told.append(file.read().decode("utf-8", "replace"))
+        print(json.dumps([os.waitstatus_to_exitcode(ended), *told]), flush=True)
+
+
+if __name__ == "__main__":
+    import_shared()
+    serve()

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.hostile.canary import canary_server
+from tests.hostile.scene import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.hostile.canary import Canary
 
@@ -15,3 +19,20 @@ if TYPE_CHECKING:
 def _canary() -> Iterator[Canary]:
     with canary_server() as canary:
         yield canary
+
+
+@pytest.fixture(name="scene")
+def _scene(tmp_path: Path, canary: Canary) -> Scene:
+    return Scene.made(tmp_path, canary)
+
+
+@pytest.fixture(name="forked", scope="module")
+def _forked() -> Iterator[subprocess.Popen[str]]:
+    """A warm process that runs commands in forks of itself."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.hostile.forked"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.trust.found_project import CONFIG, SECRETS, Project
 
+from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.config.settings import Settings, ShellSettings
 from fast_agent.trust.address import origin_in
 
@@ -235,3 +236,13 @@ def test_no_value_of_the_environment_is_looked_up(
     project.environ["CANARY"] = "canary-value"
     text = "mcp: {servers: {t: {command: '${CANARY}', args: ['${CANARY}']}}}\n"
     assert "canary-value" not in repr(effects(project, text))
+
+
+@pytest.mark.spec("TR-E.read")
+def test_the_file_of_an_alias_lies_beside_the_given_agent_that_uses_it(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write(CONFIG, "model_aliases: {quick: 'playback?file=notes.md'}\n")
+    mine = AgentConfig(name="mine", source=tmp_path.resolve() / "cards/mine.md", model="quick")
+    (one,) = project.effects(agents={"mine": mine})
+    assert (one.kind, one.subject) == ("read", str(tmp_path.resolve() / "cards/notes.md"))

@@ -129,7 +129,7 @@ def check_aliases(settings: Settings) -> tuple[Diagnostic, ...]:
 
 
 def check_settings(
-    settings: Settings, environ: Mapping[str, str], *, cwd: Path
+    settings: Settings, environ: Mapping[str, str], *, cwd: Path, may_read: bool = True
 ) -> tuple[Diagnostic, ...]:
     """Check what the configuration says of models: its aliases and its default model.
 
@@ -137,9 +137,10 @@ def check_settings(
         settings: The configuration.
         environ: The environment.
         cwd: The working directory; relative files of specs start there.
+        may_read: Whether files that the default model names may be read.
     """
     problems = list(check_aliases(settings))
-    if settings.default_model and settings.default_model not in settings.model_aliases:
+    if may_read and settings.default_model and settings.default_model not in settings.model_aliases:
         place = settings.place_of("default_model")
         problems += [
             problem if problem.path or place is None else _moved(problem, place)

@@ -178,11 +178,13 @@ class _Layer:
             yield from self.site(section).model(value, (section,), cwd)
 
     def model_aliases(self, section: str, value: JsonValue) -> Iterator[Effect]:
-        """Yield what each alias does."""
+        """Yield what each alias does: its files are looked for beside the cards that use it."""
+        given = self._context.given
+        places = dict.fromkeys((given.cwd, *(one.directory for one in given.agents.values())))
         for name, spec in as_object(value).items():
-            if isinstance(spec, str):
-                cwd = self._context.given.cwd
-                yield from self.site(section).model(spec, (section, name), cwd)
+            for place in places:
+                if isinstance(spec, str) and place is not None:
+                    yield from self.site(section).model(spec, (section, name), place)
 
     def local(self, section: str, value: JsonValue) -> Iterator[Effect]:
         """Yield the model files it names."""
@@ -377,7 +379,7 @@ def site_of(layer: FileLayer, holder: Holder, context: Context) -> Site:
 
 def _line(layer: FileLayer, keys: Keys, near: str) -> int | None:
     del near
-    return layer.document.span_of(keys).start.line
+    return layer.document.span_of(keys, key=True).start.line
 
 
 def _provider_place(name: str, context: Context) -> tuple[str, str]:

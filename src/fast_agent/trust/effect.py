@@ -26,6 +26,9 @@ EFFECT_KINDS: Final[tuple[EffectKind, ...]] = get_args(EffectKind)
 ANY_COMMAND: Final = "any command the model chooses"
 """The subject of an agent that has a shell."""
 
+MODEL_FILE: Final = "model file "
+"""How the subject of a model file begins, which native code reads."""
+
 HolderKind: TypeAlias = Literal["card", "server", "setting", "skill", "guide", "test"]
 """What is left out where an effect is not allowed."""
 

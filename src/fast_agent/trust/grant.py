@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from fast_agent.errors import TrustError
 from fast_agent.text.environment import UnsetVariableError, expand, has_variable
 from fast_agent.trust.address import origin_in
-from fast_agent.trust.effect import Holder
+from fast_agent.trust.effect import MODEL_FILE, Holder
 from fast_agent.trust.origin import Root, address_of_root
 from fast_agent.trust.site import placed
 
@@ -167,15 +167,20 @@ class Grant:
             )
 
     def _may_read(self, real: Path) -> bool:
-        allowed = {self._subject(one) for one in self._now() if one.kind == "read"}
+        allowed = {self._subject(one) for one in self._now() if one.kind in {"read", "run"}}
         return any(self._inside.name(one) in allowed for one in (real, *real.parents))
 
     def _subject(self, effect: Effect) -> str:
-        """Return the path of an effect, with variables looked up now."""
-        if not has_variable(effect.subject):
-            return effect.subject
+        """Return the path an effect reads, with variables looked up now; empty for a program."""
+        subject = effect.subject
+        if effect.kind == "run":
+            if not subject.startswith(MODEL_FILE):
+                return ""
+            subject = subject.removeprefix(MODEL_FILE)
+        if not has_variable(subject):
+            return subject
         try:
-            text = expand(effect.subject, self.environ)
+            text = expand(subject, self.environ)
         except UnsetVariableError:
             return ""
         place = placed(text, self.root)

@@ -15,7 +15,7 @@ from fast_agent.text.environment import has_variable, variables_in, with_default
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.trust.address import address_of
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
-from fast_agent.trust.effect import Effect
+from fast_agent.trust.effect import MODEL_FILE, Effect
 from fast_agent.trust.free_models import has_key
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.programs import Program, command_line, examine_program
@@ -332,13 +332,13 @@ class Site:
         """
         near = near or text
         if has_variable(text):
-            subject = f"model file {text}"
+            subject = f"{MODEL_FILE}{text}"
             return self.effect("run", subject, keys, near=near, notes=(PATH_IN_VARIABLE,))
         place = placed(text, directory)
         root = self.context.root
         if place is None:
-            return self.effect("run", f"model file {text}", keys, near=near)
-        subject = f"model file {root.name(place)}"
+            return self.effect("run", f"{MODEL_FILE}{text}", keys, near=near)
+        subject = f"{MODEL_FILE}{root.name(place)}"
         if not end_of(place).is_relative_to(root.path):
             return self.effect("run", subject, keys, near=near)
         digest = self.context.digest(place)

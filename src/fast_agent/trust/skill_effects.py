@@ -149,6 +149,6 @@ def _is_of_set(folder: Path, context: Context) -> bool:
     named = context.given.settings.skills.directories or ()
     if any(Path(os.path.realpath(one)) == folder for one in named):
         return False
-    return folder.is_relative_to(context.root.path) or folder in map(
-        Path, map(os.path.realpath, context.skill_folders)
-    )
+    # What a configuration names elsewhere is a `read` of that directory: nothing of it is read,
+    # not even to digest it, before a person allowed that.
+    return folder.is_relative_to(context.root.path)

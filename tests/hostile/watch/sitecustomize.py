@@ -6,7 +6,7 @@ import sys
 
 _LOG = os.environ.get("HOSTILE_LOG")
 _ROOT = os.environ.get("HOSTILE_ROOT", "")
-_PRIVATE = os.environ.get("HOSTILE_PRIVATE", "")
+_AWAY = os.environ.get("HOSTILE_AWAY", "")
 
 
 def _note(kind: str, what: object) -> None:
@@ -26,12 +26,18 @@ def _hook(event: str, args: tuple[object, ...]) -> None:
         if str(name).startswith(_ROOT):
             _note("import", name)
     elif event == "open" and str(args[0]) != _LOG:
-        path, flags = str(args[0]), args[2]
+        path, flags = os.path.normpath(str(args[0])), args[2]
         writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
         if writes and not path.startswith("/dev/"):
             _note("write", path)
-        elif _PRIVATE and path.startswith(_PRIVATE):
+        elif (_AWAY and path.startswith(_AWAY)) or ".hidden" in path:
             _note("read", path)
+    elif (
+        event in {"os.listdir", "os.scandir"}
+        and _AWAY
+        and os.path.normpath(str(args[0])).startswith(_AWAY)
+    ):
+        _note("read", args[0])
 
 
 if _LOG:

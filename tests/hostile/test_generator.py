@@ -1,0 +1,267 @@
+"""Found sets made of every field that declares an effect: unapproved nothing happens."""
+
+from __future__ import annotations
+
+import json
+import os
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.hostile.commands import DESK, EVERY_COMMAND, PROMPT
+from tests.hostile.makers import CARDS, KEY, MAKERS, Project, Spot, Trap
+from tests.hostile.scene import Done, Scene, nothing_happened
+
+from fast_agent.cards.fields import CARD_TYPES, FIELDS, FIELDS_OF
+from fast_agent.cards.kinds import (
+    AnyOf,
+    FunctionName,
+    JsonSchema,
+    Kind,
+    ListOf,
+    MapOf,
+    Record,
+    Text,
+)
+from fast_agent.config.case_fields import CASE_FILE
+from fast_agent.config.fields import SETTINGS
+from fast_agent.config.guide import GUIDE
+from fast_agent.config.model_query import QUERY_KEYS
+from fast_agent.config.skill_fields import SKILL_FIELDS
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from tests.hostile.canary import Canary
+
+    from fast_agent.cards.agent_config import CardType
+    from fast_agent.text.json_value import JsonValue
+
+
+def declared() -> Iterator[str]:
+    """Every field that declares an effect, with the effect."""
+    for field in FIELDS:
+        yield from (f"card.{field.name}:{effect}" for effect in field.effects)
+        yield from _inner(f"card.{field.name}", field.kind)
+    yield from _inner("config", SETTINGS)
+    yield from _inner("guide", GUIDE)
+    yield from _inner("case", CASE_FILE)
+    for model, keys in QUERY_KEYS.items():
+        for name, key in keys.items():
+            yield from (f"query.{model}.{name}:{effect}" for effect in key.effects)
+    for name, effects in SKILL_FIELDS.items():
+        yield from (f"skill.{name}:{effect}" for effect in effects)
+
+
+def _inner(above: str, kind: Kind) -> Iterator[str]:
+    match kind:
+        case Record(entries=entries):
+            for entry in entries:
+                place = f"{above}.{entry.name}"
+                yield from (f"{place}:{effect}" for effect in entry.effects)
+                yield from _inner(place, entry.kind)
+        case ListOf(inner) | MapOf(inner):
+            yield from _inner(above, inner)
+        case AnyOf(kinds):
+            for one in kinds:
+                yield from _inner(above, one)
+        case _:
+            pass
+
+
+@pytest.mark.spec("TR-E2.1")
+def test_every_field_that_declares_an_effect_has_a_maker() -> None:
+    wanted = set(declared())
+    assert wanted - MAKERS.keys() == set(), "write a maker in `makers.py`"
+    assert MAKERS.keys() - wanted == set(), "these declare no such effect"
+
+
+WITHOUT = {("config", name) for name in ("skills", "guide")}
+"""Settings whose skills and documents are left out of agents that continue."""
+
+FIRST = int(os.environ.get("HOSTILE_SEED", "1"))
+ROUNDS = int(os.environ.get("HOSTILE_ROUNDS", "25"))
+COMMANDS = {
+    **EVERY_COMMAND,
+    "go": (["go", "-m", "hi"], ""),
+    "caller": (["go", "--agent", "caller", "-m", "hi"], ""),
+    "prompt": (["acp", "--no-session"], PROMPT),
+}
+
+ALONE = {
+    maker: field for field, maker in MAKERS.items() if not field.startswith(("case.", "guide."))
+}
+"""Each maker once, with a field it stands for."""
+
+
+@pytest.mark.spec("TR-E.generated", "TR-G1.1", "TR-G1.2", "TR-G3.3", "TR-G3.4", "TR-E.line")
+@pytest.mark.parametrize("field", ALONE.values())
+def test_a_field_acts_once_it_was_approved_and_not_before(
+    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], field: str
+) -> None:
+    scene = Scene.made(tmp_path, canary, forked)
+    random = Random(field)
+    project = Project({0: MAKERS[field](Spot(0, canary.port, scene.private, random))}, random)
+    project.write(scene.project, scene.home)
+    trap = project.traps[0]
+    go = ["go", "--agent", "a0", "-m", trap.message, *trap.options]
+    refused = scene.fork(list(trap.command) or go)
+    nothing_happened(scene, refused)
+    kind = field.partition(":")[2]
+    assert trap.at[0] == "file" or project.lines[0] in refused.stderr
+    assert goes_on(field, trap) == (refused.returncode != 3), refused
+    approved = scene.fork(["trust", "--yes"])
+    assert approved.returncode == 0, approved.stderr
+    assert lists(approved.stderr, project, 0, kind)
+    # The run gives the set more than `trust` sees: only the digest allows just this.
+    environ = {"FAST_AGENT_TRUST": digest_in(refused)} if trap.options else {}
+    assert acted(scene, trap, scene.fork(list(trap.command) or go, **environ))
+
+
+@pytest.mark.spec("TR-E.generated", "TR-G1.1", "TR-G3.1", "TR-G4.1", "TR-G4.2", "TR-E.line")
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
+def test_no_combination_acts_before_it_was_approved(
+    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], seed: int
+) -> None:
+    print(f"seed {seed}")
+    scene = Scene.made(tmp_path, canary, forked)
+    random = Random(seed)
+    fields = random.sample(sorted(ALONE.values()), random.randint(2, 5))
+    spots = [Spot(at, canary.port, scene.private, random) for at in range(len(fields))]
+    traps = {spot.number: MAKERS[field](spot) for spot, field in zip(spots, fields, strict=True)}
+    project = Project(traps, random)
+    project.write(scene.project, scene.home)
+    callers(scene, project, random)
+    before = scene.files()
+    for command in random.sample(sorted(COMMANDS), 2):
+        arguments, stdin = COMMANDS[command]
+        done = scene.fork(arguments, stdin.replace(DESK, str(scene.project)))
+        nothing_happened(scene, done)
+        if command in {"go", "caller"} and not all(map(goes_on, fields, traps.values())):
+            assert (done.returncode, done.stdout) == (3, ""), done.stderr
+    options = [*dict.fromkeys(word for trap in project.traps.values() for word in trap.options)]
+    environ: dict[str, str] = {}
+    for number, trap in project.traps.items():
+        refused = scene.fork(["go", "--agent", f"a{number}", "-m", trap.message, *options])
+        nothing_happened(scene, refused)
+        environ["FAST_AGENT_TRUST"] = digest_in(refused) or environ.get("FAST_AGENT_TRUST", "")
+    assert scene.files() == before
+    approved = scene.fork(["trust", "--yes"])
+    for number in project.traps:
+        assert lists(approved.stderr, project, number, fields[number].partition(":")[2])
+    number = random.choice([*project.traps])
+    trap = project.traps[number]
+    go = ["go", "--agent", f"a{number}", "-m", trap.message, *options]
+    assert acted(scene, trap, scene.fork(list(trap.command) or go, **environ))
+
+
+def goes_on(field: str, trap: Trap) -> bool:
+    """Return whether an agent answers without what was not approved."""
+    kind = field.partition(":")[2]
+    # Of a weaker bound the stricter value holds; a server is not started at all.
+    return trap.at[:2] in WITHOUT or (kind == "ease" and trap.at[1] != "mcp")
+
+
+def digest_in(refused: Done) -> str:
+    """Return what allows exactly the set that was refused."""
+    return refused.stderr.partition("FAST_AGENT_TRUST=")[2].partition(" ")[0]
+
+
+def callers(scene: Scene, project: Project, random: Random) -> None:
+    """Write agents that call those of a project, and one that calls these."""
+    names = [f"a{number}" for number in project.traps]
+    forms = {
+        "agents": {"model": "passthrough", "agents": names},
+        "chain": {"type": "chain", "sequence": names},
+        "parallel": {"type": "parallel", "fan_out": names},
+        "orchestrator": {"type": "orchestrator", "model": "passthrough", "agents": names},
+    }
+    lead = forms[random.choice(sorted(forms))]
+    write_card(scene.project, "lead", {**lead, "default": True})
+    write_card(scene.project, "caller", {"type": "chain", "sequence": ["lead"]})
+    write_card(scene.project, "plain", {"model": "passthrough"})
+
+
+@pytest.mark.spec("TR-E.send")
+@pytest.mark.parametrize("card_type", CARD_TYPES)
+def test_a_variable_leaves_by_no_field(
+    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], card_type: CardType
+) -> None:
+    scene = Scene.made(tmp_path, canary, forked)
+    expected: list[str] = []
+    for name, field in FIELDS_OF[card_type].items():
+        value = with_variable(field.kind)
+        if value is None or name in {"type", "name"}:
+            continue
+        card = f"{card_type.lower().replace('_', '')}{len(expected)}"
+        whole: dict[str, JsonValue] = {"type": card_type, "model": "passthrough"}
+        if "model" not in FIELDS_OF[card_type]:
+            del whole["model"]
+        for one in FIELDS_OF[card_type].values():
+            if card_type in one.required and one.name != "instruction":
+                whole[one.name] = ["plain"] if isinstance(one.kind, ListOf) else "plain"
+        write_card(scene.project, card, {**whole, name: value})
+        expected.append(f"{CARDS}/{card}.yaml")
+    write_card(scene.project, "plain", {"model": "passthrough"})
+    for arguments in (["go", "--agent", "plain", "-m", "hi"], ["check"], ["graph"], ["trust"]):
+        done = scene.fork(arguments)
+        nothing_happened(scene, done)
+    listed = scene.fork(["trust", "--format", "json"])
+    nothing_happened(scene, listed)
+    (found,) = json.loads(listed.stdout)
+    assert {one["file"] for one in found["effects"]} == set(expected)
+    assert all(one["line"] for one in found["effects"])
+
+
+def with_variable(kind: Kind) -> JsonValue:
+    """Make a value with a variable in it; None where the kind holds no text."""
+    match kind:
+        case Text():
+            return KEY
+        case FunctionName():
+            return f"x.py:{KEY}"
+        case JsonSchema():
+            return {"description": KEY}
+        case ListOf(inner):
+            value = with_variable(inner)
+            return None if value is None else [value]
+        case MapOf(inner):
+            value = with_variable(inner)
+            return None if value is None else {"x": value}
+        case AnyOf(kinds):
+            return next((value for one in kinds if (value := with_variable(one))), None)
+        case _:
+            return None
+
+
+def write_card(project: Path, name: str, fields: Mapping[str, JsonValue]) -> None:
+    """Write a card in YAML."""
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in fields.items()]
+    if "instruction" not in fields:
+        lines.append("instruction: Be brief.\n")
+    file = project / CARDS / f"{name}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(lines))
+
+
+def lists(listed: str, project: Project, number: int, kind: str) -> bool:
+    """See that the effect of a trap is told, with its file and line."""
+    trap, place = project.traps[number], project.lines[number]
+    now = ""
+    for line in listed.splitlines():
+        now = line[2:10].strip() or now
+        if now == kind and trap.near in line and line.endswith(f" {place}"):
+            return True
+    raise AssertionError(f"{kind} {trap.near} {place} is missing in\n{listed}")
+
+
+def acted(scene: Scene, trap: Trap, done: Done) -> bool:
+    """See that what was approved did happen."""
+    kinds = {kind for kind, _ in scene.recorded()}
+    told = f"{done.stdout}{done.stderr}{scene.recorded()}"
+    assert "may not" not in done.stderr, told
+    assert "left out" not in done.stderr, told
+    assert trap.acts == "answer" or trap.acts in kinds, told
+    return True
