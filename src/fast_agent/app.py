@@ -132,6 +132,8 @@ class FastAgent:
             decide=self.admission.decide_layers,
             home_is_own=self.gate.fault is None,
         )
+        if self.gate.options.without_found and self.admission.hides_home:
+            settings = self._own_settings()
         settings = self.admission.bounded(settings)
         if settings.default_model or settings.model_aliases:
             from fast_agent.models.check import check_settings
@@ -355,18 +357,19 @@ class FastAgent:
     @cached_property
     def _person(self) -> Settings:
         """The configuration of the person alone: that of the home, and of the environment."""
-        from fast_agent.config.settings import Settings
+        try:
+            return self._own_settings()
+        except ConfigError:
+            return Settings()  # a file of this run is wrong, or one that this run does not read
 
+    def _own_settings(self) -> Settings:
         if self._ignore_config or self.gate.fault is not None:
             return Settings()
         home = home_directory(self._environ)
         named = None if self._config_path is None else self._cwd / self._config_path
-        try:
-            # The search starts at the top, so that only the home is looked into.
-            top = Path(home.anchor)
-            return load_settings(cwd=top, environ=self._environ, home=home, config_path=named)
-        except ConfigError:
-            return Settings()  # a file of this run is wrong, or one that this run does not read
+        # The search starts at the top, so that only the home is looked into.
+        top = Path(home.anchor)
+        return load_settings(cwd=top, environ=self._environ, home=home, config_path=named)
 
     def _provider_of(self, config: AgentConfig) -> str | None:
         """Return the provider of the model an agent asks; None where that is not known."""

@@ -498,6 +498,11 @@ async def test_of_a_configuration_the_stricter_value_holds(world: World) -> None
         cwd=world.directory, environ=world.environ, trust=TrustOptions(without_found=True)
     )
     assert bounds(none) == (30, None, None, 20, 10, 5)
+    (world.home / "fastagent.config.yaml").write_text(f"{OWN}\ndefault_model: slow\n")
+    none = FastAgent(
+        cwd=world.directory, environ=world.environ, trust=TrustOptions(without_found=True)
+    )
+    assert none.settings.default_model == "slow", "the configuration of the home holds then"
 
 
 @pytest.mark.spec("TR-G3.4")

@@ -91,7 +91,8 @@ class Admission:
         self._receiver: str | None = None
         self._roots: dict[str, CardRoot] = {}
         self._layers: dict[Path, list[FileLayer]] = {}
-        self._hides_home = False
+        self.hides_home = False
+        """Whether a configuration that nobody named is read in the place of that of the home."""
         self._sets: dict[Path, FoundSet] = {}
         self._grants: dict[Path, Grant] = {}
         self._settings: dict[str, LeftOut] = {}
@@ -172,7 +173,7 @@ class Admission:
             if layer.root is not None and not self._gate.owns(layer.root):
                 strange.setdefault(layer.root, []).append(layer)
         options = self._gate.options
-        self._hides_home = bool(strange)
+        self.hides_home = bool(strange)
         self._layers = {} if options.without_found else strange
         if not options.passive and not options.without_found:
             self._decide(may_ask=self._may_ask)
@@ -182,7 +183,7 @@ class Admission:
 
     def bounded(self, settings: Settings) -> Settings:
         """Return a configuration in which no found file undoes a bound of the person's own."""
-        if not self._hides_home or self._gate.options.passive:
+        if not self.hides_home or self._gate.options.passive:
             return settings
         from fast_agent.trust.easing import with_bounds_of
 
