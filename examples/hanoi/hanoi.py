@@ -25,19 +25,14 @@ import anyio
 from noisy_mover import NoisyMover
 from towers import Towers, right_move
 
-from fast_agent import FastAgent
-from fast_agent.errors import FastAgentError
-from fast_agent.text.atomic_file import write_atomic
-from fast_agent.workflows.maker.draws import Ballot
-from fast_agent.workflows.maker.race import vote_at_once
+from fast_agent import Ballot, FastAgent, FastAgentError, vote_at_once, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from towers import Move
 
-    from fast_agent.agent_app import AgentApp
-    from fast_agent.workflows.maker.race import Sample
+    from fast_agent import AgentApp, Sample
 
 HERE = Path(__file__).parent
 MAX_SAMPLES = 50

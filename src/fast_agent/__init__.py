@@ -1,25 +1,201 @@
-"""fast-agent: agents written as text."""
+"""fast-agent: agents written as text.
+
+Public names are imported from here, wherever their modules stand: `from fast_agent import tool`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
+    from fast_agent.commands.completion import complete
+    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.table import is_command, run_command
+    from fast_agent.errors import (
+        CardError,
+        ConfigError,
+        ContextError,
+        FastAgentError,
+        HistoryError,
+        LimitError,
+        ModelError,
+        ResourceError,
+        RunError,
+        SessionError,
+        ToolError,
+        TrustError,
+    )
+    from fast_agent.mcp.pool import ServerPool
+    from fast_agent.mcp.server import from_command_line
+    from fast_agent.models.cassette import read_cassette
+    from fast_agent.models.player import Player
+    from fast_agent.models.recorder import Recorder
+    from fast_agent.resources.catalog import Catalog
+    from fast_agent.resources.internal.provider import InternalProvider
+    from fast_agent.resources.service import ResourceService, ServerInfo
+    from fast_agent.runtime.events import (
+        ChildFinished,
+        ChildStarted,
+        Event,
+        Listener,
+        ModelAnswered,
+        ModelRequested,
+        Origin,
+        Steered,
+        TextStreamed,
+        ThinkingStreamed,
+        ToolFinished,
+        ToolProgressed,
+        ToolStarted,
+        TurnFinished,
+        TurnStarted,
+        Warned,
+        WorkflowAdvanced,
+    )
+    from fast_agent.serve.agent_serving import ServeOptions
+    from fast_agent.serve.http import HttpSettings
+    from fast_agent.sessions.store import SessionStore
+    from fast_agent.text.atomic_file import write_atomic
+    from fast_agent.tools.filter import ServerFilter
+    from fast_agent.tools.function import ToolOptions, tool
+    from fast_agent.tools.human import Human, HumanAnswer, HumanRequest
+    from fast_agent.tools.tool import ToolContext
+    from fast_agent.workflows.maker.draws import Ballot
+    from fast_agent.workflows.maker.race import Sample, vote_at_once
 
-__version__ = "0.1.0"
-
-__all__ = ["AgentApp", "AgentsAsToolsOptions", "ChildHistory", "FastAgent", "__version__"]
+__all__ = [
+    "AgentApp",
+    "AgentsAsToolsOptions",
+    "Ballot",
+    "CardError",
+    "Catalog",
+    "ChildFinished",
+    "ChildHistory",
+    "ChildStarted",
+    "ConfigError",
+    "ContextError",
+    "Desk",
+    "Event",
+    "FastAgent",
+    "FastAgentError",
+    "HistoryError",
+    "HttpSettings",
+    "Human",
+    "HumanAnswer",
+    "HumanRequest",
+    "InternalProvider",
+    "LimitError",
+    "Listener",
+    "ModelAnswered",
+    "ModelError",
+    "ModelRequested",
+    "Origin",
+    "Player",
+    "Recorder",
+    "ResourceError",
+    "ResourceService",
+    "RunError",
+    "Sample",
+    "ServeOptions",
+    "ServerFilter",
+    "ServerInfo",
+    "ServerPool",
+    "SessionError",
+    "SessionStore",
+    "Steered",
+    "TextStreamed",
+    "ThinkingStreamed",
+    "ToolContext",
+    "ToolError",
+    "ToolFinished",
+    "ToolOptions",
+    "ToolProgressed",
+    "ToolStarted",
+    "TrustError",
+    "TurnFinished",
+    "TurnStarted",
+    "Warned",
+    "WorkflowAdvanced",
+    "__version__",
+    "complete",
+    "from_command_line",
+    "is_command",
+    "read_cassette",
+    "run_command",
+    "tool",
+    "vote_at_once",
+    "write_atomic",
+]
 
 _HOMES = {
     "AgentApp": "fast_agent.agent_app",
     "AgentsAsToolsOptions": "fast_agent.cards.agents_as_tools",
+    "Ballot": "fast_agent.workflows.maker.draws",
+    "CardError": "fast_agent.errors",
+    "Catalog": "fast_agent.resources.catalog",
+    "ChildFinished": "fast_agent.runtime.events",
     "ChildHistory": "fast_agent.cards.agent_config",
+    "ChildStarted": "fast_agent.runtime.events",
+    "ConfigError": "fast_agent.errors",
+    "ContextError": "fast_agent.errors",
+    "Desk": "fast_agent.commands.desk",
+    "Event": "fast_agent.runtime.events",
     "FastAgent": "fast_agent.app",
+    "FastAgentError": "fast_agent.errors",
+    "HistoryError": "fast_agent.errors",
+    "HttpSettings": "fast_agent.serve.http",
+    "Human": "fast_agent.tools.human",
+    "HumanAnswer": "fast_agent.tools.human",
+    "HumanRequest": "fast_agent.tools.human",
+    "InternalProvider": "fast_agent.resources.internal.provider",
+    "LimitError": "fast_agent.errors",
+    "Listener": "fast_agent.runtime.events",
+    "ModelAnswered": "fast_agent.runtime.events",
+    "ModelError": "fast_agent.errors",
+    "ModelRequested": "fast_agent.runtime.events",
+    "Origin": "fast_agent.runtime.events",
+    "Player": "fast_agent.models.player",
+    "Recorder": "fast_agent.models.recorder",
+    "ResourceError": "fast_agent.errors",
+    "ResourceService": "fast_agent.resources.service",
+    "RunError": "fast_agent.errors",
+    "Sample": "fast_agent.workflows.maker.race",
+    "ServeOptions": "fast_agent.serve.agent_serving",
+    "ServerFilter": "fast_agent.tools.filter",
+    "ServerInfo": "fast_agent.resources.service",
+    "ServerPool": "fast_agent.mcp.pool",
+    "SessionError": "fast_agent.errors",
+    "SessionStore": "fast_agent.sessions.store",
+    "Steered": "fast_agent.runtime.events",
+    "TextStreamed": "fast_agent.runtime.events",
+    "ThinkingStreamed": "fast_agent.runtime.events",
+    "ToolContext": "fast_agent.tools.tool",
+    "ToolError": "fast_agent.errors",
+    "ToolFinished": "fast_agent.runtime.events",
+    "ToolOptions": "fast_agent.tools.function",
+    "ToolProgressed": "fast_agent.runtime.events",
+    "ToolStarted": "fast_agent.runtime.events",
+    "TrustError": "fast_agent.errors",
+    "TurnFinished": "fast_agent.runtime.events",
+    "TurnStarted": "fast_agent.runtime.events",
+    "Warned": "fast_agent.runtime.events",
+    "WorkflowAdvanced": "fast_agent.runtime.events",
+    "complete": "fast_agent.commands.completion",
+    "from_command_line": "fast_agent.mcp.server",
+    "is_command": "fast_agent.commands.table",
+    "read_cassette": "fast_agent.models.cassette",
+    "run_command": "fast_agent.commands.table",
+    "tool": "fast_agent.tools.function",
+    "vote_at_once": "fast_agent.workflows.maker.race",
+    "write_atomic": "fast_agent.text.atomic_file",
 }
+"""The table of public names: where each is defined."""
 
 
 def __getattr__(name: str) -> object:

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from fast_agent import decorators
+import fast_agent.decorators as decorators
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, user_home, working_directory

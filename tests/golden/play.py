@@ -116,5 +116,7 @@ def _recorded(step: Step, came: list[Any]) -> list[Any]:
 @cache
 def version_of(program: Program) -> str:
     """Return the version a program says it has."""
-    init = (program.tree / "src/fast_agent/__init__.py").read_text("utf-8")
-    return init.partition('__version__ = "')[2].partition('"')[0]
+    package = program.tree / "src/fast_agent"
+    file = package / "version.py"
+    text = (file if file.exists() else package / "__init__.py").read_text("utf-8")
+    return text.partition('__version__ = "')[2].partition('"')[0]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent import __version__
 from fast_agent.acp.client_side import ClientSide, read_client_side
 from fast_agent.acp.handover import Handover
 from fast_agent.acp.params import child, directory, optional_text, text, wrong
@@ -25,6 +24,7 @@ from fast_agent.acp.problem import (
     refused,
 )
 from fast_agent.errors import FastAgentError, RunError, SessionError
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

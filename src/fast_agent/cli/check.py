@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fast_agent import __version__
 from fast_agent.cli import options
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

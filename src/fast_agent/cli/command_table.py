@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-from fast_agent import __version__
+from fast_agent.version import __version__
 
 COMMANDS = {
     "go": "Run an agent from cards, or without any.",

@@ -102,8 +102,8 @@ def write_diagnostics(found: Sequence[Diagnostic], output: str) -> None:
 
         standard_output().write(render_json((), found))
     elif output == "sarif":
-        from fast_agent import __version__
         from fast_agent.diagnostics.render_sarif import render_sarif
+        from fast_agent.version import __version__
 
         standard_output().write(render_sarif((), found, version=__version__))
     else:

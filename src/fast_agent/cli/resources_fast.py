@@ -36,8 +36,8 @@ def serve_values(values: Mapping[str, object]) -> None:
     import gc
 
     gc.disable()  # nothing made while starting is garbage, and looking for some takes a tenth of it
-    from fast_agent import __version__
     from fast_agent.resources.stdio import serve_stdio
+    from fast_agent.version import __version__
 
     try:
         service = roots_of(values).open().service(SERVER_NAME, __version__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from fast_agent import __version__
 from fast_agent.cli.report import report_note
 from fast_agent.errors import FastAgentError
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Generator

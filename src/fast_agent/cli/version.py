@@ -6,9 +6,9 @@ import platform
 
 import click
 
-from fast_agent import __version__
 from fast_agent.cli import options
 from fast_agent.cli.output import standard_output
+from fast_agent.version import __version__
 
 
 @click.command()

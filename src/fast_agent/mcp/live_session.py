@@ -40,7 +40,6 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from fast_agent import __version__
 from fast_agent.errors import ToolError, TrustError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
@@ -48,6 +47,7 @@ from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.stdio import ServerLog, ServerProcess
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.resources.skill_client.entry import EXTENSION
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from fast_agent import __version__
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.service import ServerInfo
 from fast_agent.serve.agent_admin import AdminTools
@@ -21,6 +20,7 @@ from fast_agent.serve.agent_generation import Generations
 from fast_agent.serve.agent_scopes import ScopeLimits, Scopes
 from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, Served
 from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, serve_http
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

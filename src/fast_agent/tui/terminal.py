@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, cast
 
 from anyio.to_thread import run_sync
 
-from fast_agent import __version__
 from fast_agent.acp.protected_files import ProtectedFiles
 from fast_agent.acp.remembered import FILE as PERMISSIONS_FILE
 from fast_agent.acp.remembered import RememberedPermissions
@@ -32,6 +31,7 @@ from fast_agent.tui.rows import shown
 from fast_agent.tui.screen import Screen
 from fast_agent.tui.scroll import quoted
 from fast_agent.tui.theme import Theme
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

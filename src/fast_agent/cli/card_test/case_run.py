@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fast_agent import __version__
 from fast_agent.cli.card_test.case_file import holds
 from fast_agent.errors import FastAgentError
 from fast_agent.models.cassette import read_cassette
@@ -19,6 +18,7 @@ from fast_agent.models.recorder import Recorder
 from fast_agent.runtime.events import ToolFinished
 from fast_agent.runtime.json_schema import JsonSchema
 from fast_agent.runtime.known_secrets import known_secrets
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
