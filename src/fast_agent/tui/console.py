@@ -172,6 +172,7 @@ class Console:
                 self.screen.enter()
                 try:
                     tasks.start_soon(self.scroll.run)
+                    tasks.start_soon(self.scroll.warm)
                     tasks.start_soon(self._work)
                     tasks.start_soon(self._start_tasks, tasks)
                     tasks.start_soon(self._tick)

@@ -67,7 +67,7 @@ class Screen:
         if not self._open:
             return
         self._open = False
-        out = [*self._to_top(), "\r\x1b[J", _MODES_OFF]
+        out = [*self._erased(), _MODES_OFF]
         self._forget()
         with suppress(OSError):  # the terminal may be gone
             self._write("".join(out))
@@ -83,7 +83,7 @@ class Screen:
     def clear(self) -> None:
         """Move what is on the screen into the scrollback; the live area is drawn at the top."""
         _, rows = self.size
-        self._write("".join([*self._to_top(), "\r\x1b[J", "\n" * (rows - 1), "\x1b[H"]))
+        self._write("".join([*self._erased(), "\n" * (rows - 1), "\x1b[H"]))
         self._forget()
 
     def draw(
@@ -103,11 +103,11 @@ class Screen:
         fresh, (row, column) = _fitted(rows, cursor, columns, most)
         out: list[str] = []
         if columns != self._columns:
-            out += [*self._to_top(columns), "\r\x1b[J"]
+            out += self._erased(columns)
             self._columns = columns
             self._forget()
         if above:
-            out += [*self._to_top(), "\r\x1b[J"]
+            out += self._erased()
             self._forget()
             out += [f"{line}\r\n" for line in above]
         at = self._cursor
@@ -146,6 +146,17 @@ class Screen:
         if len(old) > len(fresh):
             out += [*_move(self._cursor, (len(fresh), 0)), "\r\x1b[J"]
             self._cursor = (len(fresh), 0)
+        return out
+
+    def _erased(self, columns: int | None = None) -> list[str]:
+        """Erase the live area; the cursor is then where its first row was.
+
+        Where the first row is that of the screen, tmux would move all of it into the scrollback if
+        the rest were erased from there.
+        """
+        out = [*self._to_top(columns), "\r\x1b[K"]
+        if len(self._rows) > 1:
+            out.append("\x1b[1B\x1b[J\x1b[1A")
         return out
 
     def _to_top(self, columns: int | None = None) -> list[str]:

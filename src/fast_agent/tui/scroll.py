@@ -85,7 +85,6 @@ class Scroll:
 
     async def run(self) -> None:
         """Draw what is added, until cancelled."""
-        await run_sync(self._warm)
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
@@ -114,8 +113,11 @@ class Scroll:
         rows = [row for line in lines for row in wrap(line.expandtabs(4), room)]
         return [mark + row for row in rows[-most:]]
 
-    def _warm(self) -> None:
-        """Import what drawing needs before the first answer."""
+    async def warm(self) -> None:
+        """Import what drawing an answer needs, beside the first prompt."""
+        await run_sync(self._draw_sample)
+
+    def _draw_sample(self) -> None:
         stream = MarkdownStream(80, self._theme)
         stream.feed("```python\nx = 1\n```\n- a\n\n| a |\n|---|\n| b |\n")
         stream.finish()
