@@ -15,7 +15,7 @@ from tests.patience import wait_until
 from tests.tui.terminal_world import COMMAND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
     from tests.card_writer import WriteCard
@@ -44,7 +44,7 @@ class Tmux:
 
 
 @contextmanager
-def tmux(directory: Path, *command: str) -> Iterator[Tmux]:
+def tmux(directory: Path, *command: str) -> Generator[Tmux]:
     found = Tmux(directory / "tmux.socket")
     line = " ".join(map(str, command))
     found("new-session", "-d", "-x", "100", "-y", "24", line)
@@ -72,9 +72,8 @@ def test_no_line_is_lost_or_doubled_by_twenty_resizes(
     )
     (project / "script.yaml").write_text(json.dumps({"steps": steps}))
     sizes = random.Random(7)
-    with tmux(
-        tmp_path, COMMAND, "go", "--model", "scripted?file=script.yaml", "--card", "ann.md"
-    ) as pane:  # type: ignore[arg-type]
+    command = (str(COMMAND), "go", "--model", "scripted?file=script.yaml", "--card", "ann.md")
+    with tmux(tmp_path, *command) as pane:
         pane.wait(lambda rows: any("? for keys" in row for row in rows))
         pane("send-keys", "go", "Enter")
         pane.wait(lambda rows: any("hold" in row and "s" in row for row in rows[-8:]))
