@@ -371,3 +371,30 @@ async def test_servers_of_the_editor_reach_found_agents_once_that_is_allowed(
         await there.prompt(session.session_id, call)
         assert "server `other` of the editor" in question(editor)
         assert "server `tiny`" not in question(editor)
+
+
+@pytest.mark.spec("TR-F6.1")
+async def test_a_found_server_gives_way_to_one_of_the_editor(tmp_path: Path) -> None:
+    project = work(tmp_path)
+    given = tmp_path / "own.md"
+    given.write_text("---\nmodel: passthrough\n---\nHi.\n")
+    (project / "fastagent.config.yaml").write_text(
+        "mcp: {servers: {tiny: {command: 'false'}, other: {command: 'false'}}}\n"
+    )
+    server = McpServerStdio(name="tiny", command=sys.executable, args=[str(TINY), "once"], env=[])
+    options = ("--trust", "--card", str(given))
+    async with at_work(tmp_path, *options, choose=None) as (there, editor):
+        session = await there.open(mcp_servers=[server])
+        await there.prompt(session.session_id, '***CALL_TOOL tiny__add {"a": 1, "b": 2}')
+        assert editor.said() == "3"
+        assert "server `tiny` of " in editor.said("agent_thought_chunk")
+        assert "is left out: something you gave" in editor.said("agent_thought_chunk")
+
+
+@pytest.mark.spec("TR-F6.1")
+async def test_a_found_agent_takes_no_name_of_a_command(tmp_path: Path) -> None:
+    write(work(tmp_path), "trust.md", "default: true")
+    async with at_work(tmp_path, choose=None) as (there, editor):
+        session = await there.open()
+        await there.prompt(session.session_id, "/trust")
+        assert editor.said() == "nothing here waits for your approval"

@@ -12,7 +12,7 @@ import anyio
 from fast_agent.errors import FastAgentError, SessionError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -86,8 +86,10 @@ class SessionOpening:
 
     @property
     def server_names(self) -> tuple[str, ...]:
-        """The names of the MCP servers of the configuration."""
-        return self.program.server_names
+        """The names of the MCP servers that are given; found ones give way to the editor's."""
+        servers = self.program.settings.mcp.servers.values()
+        found = {server.name for server in servers if server.grant is not None}
+        return tuple(name for name in self.program.server_names if name not in found)
 
     async def live(
         self,
@@ -149,7 +151,7 @@ class SessionOpening:
                     agree=agree,
                     used=used,
                 )
-                for text in notes:
+                for text in (*notes, *self._lost_names(servers)):
                     opened.note(text)
                 sessions[session_id] = opened
                 task_status.started(opened)
@@ -163,6 +165,15 @@ class SessionOpening:
                 self._end(session, used=used if opened is None else opened.used)
             if opened is not None:
                 opened.closed.set()
+
+    def _lost_names(self, servers: tuple[str, ...]) -> Iterator[str]:
+        """Yield a line for each found server that gives way to one of the editor."""
+        from fast_agent.trust.taken_names import taken_line
+
+        for name in servers:
+            found = self.program.settings.mcp.servers.get(name)
+            if found is not None and found.grant is not None:
+                yield taken_line("server", name, self.program.server_origin(name) or "the project")
 
     def _agree(
         self, wanted: SessionRequest, session: Session

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
 from fast_agent.text.source import SourceError, read_source
-from fast_agent.text.yaml_document import YamlError, parse_yaml
+from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
     from fast_agent.text.span import Span
-    from fast_agent.text.yaml_document import YamlDocument
     from fast_agent.text.yaml_nodes import YamlProblem
 
 
@@ -119,6 +119,36 @@ class FileLayer:
         hidden = tuple(_secrets(self.document.value, below=False))
         span = self.document.span_of(keys, key=key)
         return place_in(self.source, span, secret=self.secret, hidden=hidden)
+
+
+def without(layer: FileLayer, left_out: Iterable[Keys]) -> FileLayer:
+    """Return a file as if it did not have some settings.
+
+    Args:
+        layer: The file.
+        left_out: The settings, which need not be there.
+    """
+    document = layer.document
+    value = without_keys(document.value, left_out)
+    if value is document.value:
+        return layer
+    return replace(layer, document=YamlDocument(document.text, document.first_line, value))
+
+
+def without_keys(value: JsonValue, left_out: Iterable[Keys]) -> JsonValue:
+    """Return what a file says without some settings; the value itself where it has none."""
+    for keys in left_out:
+        value = _without(value, keys)
+    return value
+
+
+def _without(value: JsonValue, keys: Keys) -> JsonValue:
+    if not isinstance(value, Mapping) or not keys or keys[0] not in value:
+        return value
+    first, rest = str(keys[0]), keys[1:]
+    if not rest:
+        return {key: inner for key, inner in value.items() if key != first}
+    return {**value, first: _without(value[first], rest)}
 
 
 @dataclass(frozen=True, slots=True)

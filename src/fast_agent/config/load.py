@@ -13,7 +13,7 @@ from fast_agent.cards.kinds import MapOf, Record, Text
 from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
 from fast_agent.config.kinds import SecretText
-from fast_agent.config.layer import EnvironmentLayer, Place, read_layer
+from fast_agent.config.layer import EnvironmentLayer, Place, read_layer, without, without_keys
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.reading import Reader, built, entry_of
 from fast_agent.config.server import make_server
@@ -23,7 +23,7 @@ from fast_agent.errors import ConfigError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from fast_agent.cards.grant import CardGrant
     from fast_agent.cards.kinds import Kind
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from fast_agent.config.reading import Tree
     from fast_agent.config.settings import ServerSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.text.json_value import JsonValue
 
 
 _SERVERS: Final[Keys] = ("mcp", "servers")
@@ -54,8 +53,7 @@ class FoundPart:
 
 
 Decide: TypeAlias = "Callable[[Sequence[FileLayer]], Mapping[str, FoundPart]]"
-"""Decides about files that no person named, by their paths as they are shown; one it leaves out
-counts as named."""
+"""Decides about files, by their paths as they are shown; one it leaves out counts as named."""
 
 
 def load_settings(
@@ -76,7 +74,7 @@ def load_settings(
         home: The home directory of the program, searched last.
         config_path: A configuration file given by name, instead of the search.
         shown_from: The directory below which paths are shown relative; `cwd` when None.
-        decide: Says what counts of the files that no person named; None reads them as others.
+        decide: Says what counts of files that no person named; None reads them as others.
         home_is_own: Whether the home is the person's own; else its files count as found.
 
     Returns:
@@ -91,26 +89,30 @@ def load_settings(
     problems: list[Diagnostic] = []
     own = home if home_is_own else None
     files = _files(found, own, shown_from, problems, named=config_path is not None)
-    strange = tuple([layer for layer in files if layer.root is not None])
     decided: Mapping[str, FoundPart] = {}
     if decide is not None:
-        decided = decide(strange)
+        decided = decide(files)
     layers: list[Layer] = []
     tree: Tree = {}
     for layer in files:
         part = decided.get(layer.path)
         reader = Reader(layer, layer.directory, environ if part is None else part.environ)
-        value = layer.document.value
         if layer.directory != home and layer.has(("trust",)):
             problems.append(_policy_elsewhere(layer))
-        value = value if part is None else _without(value, part.left_out)
-        tree = _merged(tree, reader.tree(SETTINGS, value))
+        kept = layer if part is None else without(layer, part.left_out)
+        tree = _merged(tree, reader.tree(SETTINGS, kept.document.value))
         problems.extend(reader.problems)
-        layers.append(layer)
+        layers.append(kept)
     overrides = read_overrides(SETTINGS, environ, cwd, tree)
     # A server of a file and of variables is left out as a whole if the part of the file is.
-    gone = [keys for part in decided.values() for keys in part.left_out if keys[:-1] == _SERVERS]
-    tree = _merged(tree, cast("Tree", _without(overrides.tree, gone)))
+    # One that only gave way to a server of its name has that server's variables.
+    gone = [
+        keys
+        for part in decided.values()
+        for keys in part.left_out
+        if keys[:-1] == _SERVERS and not any(layer.has(keys) for layer in layers)
+    ]
+    tree = _merged(tree, cast("Tree", without_keys(overrides.tree, gone)))
     problems.extend(overrides.problems)
     if overrides.layer.variables:
         layers.append(overrides.layer)
@@ -147,22 +149,6 @@ def _files(
         root = None if given else Path(os.path.realpath(path.parent))
         layers.append(replace(layer, root=root))
     return layers
-
-
-def _without(value: JsonValue, left_out: Collection[Keys]) -> JsonValue:
-    """Leave settings out of what a file says."""
-    for keys in left_out:
-        value = _without_one(value, keys)
-    return value
-
-
-def _without_one(value: JsonValue, keys: Keys) -> JsonValue:
-    if not isinstance(value, Mapping) or not keys or keys[0] not in value:
-        return value
-    first, rest = str(keys[0]), keys[1:]
-    if not rest:
-        return {key: inner for key, inner in value.items() if key != first}
-    return {**value, first: _without_one(value[first], rest)}
 
 
 def _in_order(problems: Sequence[Diagnostic], layers: Sequence[Layer]) -> list[Diagnostic]:

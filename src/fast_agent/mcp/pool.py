@@ -159,7 +159,7 @@ class ServerPool:
         Agents bring their own servers again afterwards, under other names where these are taken.
         `undo` of `change`, called before, takes it back.
         """
-        for spec in specs:
+        for spec in {spec.name: spec for spec in specs}.values():
             connection = None
             if self._specs.get(spec.name) != spec:
                 connection = self._connections.pop(spec.name, None)

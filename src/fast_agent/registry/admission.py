@@ -11,6 +11,7 @@ from fast_agent.cards.card_load import CardLoad
 from fast_agent.cards.load import with_variables
 from fast_agent.cards.load_set import default_card
 from fast_agent.cards.references import referred_names
+from fast_agent.config.layer import without
 from fast_agent.config.load import FoundPart
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.agent_config import AgentConfig, FunctionRef
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import FileLoad
-    from fast_agent.config.layer import FileLayer
+    from fast_agent.config.layer import FileLayer, Keys
     from fast_agent.config.settings import Settings
     from fast_agent.errors import TrustError
     from fast_agent.registry.card_root import CardRoot
@@ -99,6 +100,9 @@ class Admission:
         self._servers: dict[str, LeftOut] = {}
         self._wanted_servers: frozenset[str] = frozenset()
         self._reaching: tuple[str, ...] = ()
+        self._taken: dict[str, None] = {}
+        """The lines about what has the name of something given or built in."""
+        self._taken_keys: dict[str, tuple[Keys, ...]] = {}
         self._files: dict[str, tuple[FileLoad, Grant, FileLoad]] = {}
         self._default: str | None = None
         self._may_ask = True
@@ -118,6 +122,7 @@ class Admission:
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each part that is left out, and for what `--trust` lets act."""
+        yield from self._taken
         for one in (*self._settings.values(), *self._servers.values(), *self.left_out.values()):
             yield one.line
         for path in self._sets:
@@ -169,9 +174,13 @@ class Admission:
     def decide_layers(self, layers: Sequence[FileLayer]) -> Mapping[str, FoundPart]:
         """Decide about configuration files nobody named, with the cards beside them."""
         strange: dict[Path, list[FileLayer]] = {}
+        given: list[FileLayer] = []
         for layer in layers:
             if layer.root is not None and not self._gate.owns(layer.root):
                 strange.setdefault(layer.root, []).append(layer)
+            else:
+                given.append(layer)
+        strange = {root: self._with_free_names(own, given) for root, own in strange.items()}
         options = self._gate.options
         self.hides_home = bool(strange)
         self._layers = {} if options.without_found else strange
@@ -195,6 +204,23 @@ class Admission:
             and self._grants[path].allows(effect)
         }
         return with_bounds_of(self._given().settings, settings, eased)
+
+    def _with_free_names(
+        self, strange: Sequence[FileLayer], given: Sequence[FileLayer]
+    ) -> list[FileLayer]:
+        """Leave out of found files what has the name of something given or built in."""
+        from fast_agent.trust.taken_names import TakenNames
+
+        options = (one for one in self._reaching if not one.startswith("--servers "))
+        servers = frozenset(option.rpartition(" ")[2] for option in options)
+        taken = TakenNames(self._given().parse_model, tuple(given), servers)
+        free: list[FileLayer] = []
+        for layer in strange:
+            lines = taken.settings(layer)
+            self._taken_keys[layer.path] = tuple(lines)
+            self._taken.update(dict.fromkeys(lines.values()))
+            free.append(without(layer, lines))
+        return free
 
     def admit(self, roots: Mapping[str, CardRoot], *, again: bool = False) -> dict[str, CardLoad]:
         """Return what roots give the registry.
@@ -461,9 +487,15 @@ class Admission:
 
     def _cards_of(self, path: Path) -> Iterator[Card]:
         given = {card.config.source for card in self._given_cards()}
+        taken = self._given_names()
         for root in self._roots.values():
             if root.grant is not None and root.grant.root == path:
-                yield from (card for card in root.load.cards if card.config.source not in given)
+                yield from (
+                    card
+                    for card in root.load.cards
+                    if card.config.name not in taken
+                    and (card.config.source is None or card.config.source not in given)
+                )
 
     def _part(self, layer: FileLayer, root: Path) -> FoundPart:
         from fast_agent.trust.grant import Grant
@@ -474,10 +506,12 @@ class Admission:
             keys = tuple(value) if isinstance(value, dict) else ()
             return FoundPart(Grant(root), {}, tuple((key,) for key in keys))
         if options.passive:
-            return FoundPart(Grant(root), VariableNames(self._environ))
+            taken = self._taken_keys.get(layer.path, ())
+            return FoundPart(Grant(root), VariableNames(self._environ), taken)
         from fast_agent.trust.easing import dropped
 
         left_out = [keys for one in self._closed(root) for keys in dropped(one, value)]
+        left_out += self._taken_keys.get(layer.path, ())
         place = (layer.directory / PurePath(layer.source.path).name).resolve()
         for effects in self._eased(root).values():
             left_out += [one.keys for one in effects if root / one.path == place]
@@ -504,7 +538,11 @@ class Admission:
         opened = file
         if not any(card.config.name in closed for card in file.cards):
             opened = with_variables(file, self._environ, multi_card=root.multi_card)
-        cards = [replace(one, config=replace(one.config, grant=grant)) for one in opened.cards]
+        cards: list[Card] = []
+        for card in opened.cards:
+            self._taken.update(dict.fromkeys(_taken_tools(card)))
+            config = _with_free_tools(replace(card.config, grant=grant))
+            cards.append(replace(card, config=config))
         eased = {
             one.name: own for one, own in self._eased(grant.root).items() if one.kind == "card"
         }
@@ -609,6 +647,8 @@ class Admission:
             if given and strange:
                 # What was found does not become the agent a person talks to.
                 kept = [_not_default(card) for card in kept]
+            if strange:
+                self._note_taken(file, given)
             gone = {card.config.name for card in file.cards} - {one.config.name for one in kept}
             if gone:
                 notes = [one for one in file.diagnostics if one.severity != "error"]
@@ -618,8 +658,16 @@ class Admission:
             files.append(file)
         return CardLoad.of(files)
 
+    def _note_taken(self, file: FileLoad, given: frozenset[str]) -> None:
+        """Note the cards of a found file whose names are taken."""
+        from fast_agent.trust.taken_names import taken_line
+
+        for card in file.cards:
+            if card.config.name in given:
+                self._taken[taken_line("agent", card.config.name, card.path)] = None
+
     def _given_names(self) -> frozenset[str]:
-        return frozenset(card.config.name for card in self._given_cards())
+        return frozenset((*(one.config.name for one in self._given_cards()), *self._given().agents))
 
     def _given_cards(self) -> Iterator[Card]:
         for root in self._roots.values():
@@ -684,6 +732,30 @@ class Admission:
         from fast_agent.trust.survey import effects_of
 
         return effects_of(self._surveyed(root), holder)
+
+
+def _taken_tools(card: Card) -> Iterator[str]:
+    """Yield a line for each function of a found card that has the name of a tool of the program."""
+    from fast_agent.trust.taken_names import BUILT_IN_TOOLS, taken_line
+
+    for function in card.config.function_tools:
+        name = _function_name(function)
+        if name in BUILT_IN_TOOLS:
+            yield taken_line("tool", name, f"`{card.config.name}`, {card.path},")
+
+
+def _with_free_tools(config: AgentConfig) -> AgentConfig:
+    if not config.function_tools:
+        return config
+    from fast_agent.trust.taken_names import BUILT_IN_TOOLS
+
+    tools = config.function_tools
+    kept = tuple(one for one in tools if _function_name(one) not in BUILT_IN_TOOLS)
+    return config if len(kept) == len(tools) else replace(config, function_tools=kept)
+
+
+def _function_name(function: FunctionRef) -> str:
+    return function.rpartition(":")[2].strip() if isinstance(function, str) else function.__name__
 
 
 def _not_default(card: Card) -> Card:

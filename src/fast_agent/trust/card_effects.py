@@ -257,7 +257,7 @@ def _messages(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect
 
 def _servers(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
     for keys, server in texts_in(value, (name,)):
-        if server not in card.context.servers:
+        if server not in card.context.servers or server in card.context.given.editor_servers:
             subject = f"server `{server}` serves agent `{card.config.name}`"
             files = card.prose()
             yield card.site.effect("use", subject, keys, near=server, files=files)
