@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from tests.serve.agent_world import AgentWorld
-from tests.serve.asgi_world import PROGRESS, open_app
+from tests.serve.asgi_world import HELLO, PROGRESS, open_app
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.service import ResourceService, ServerInfo
@@ -98,6 +98,29 @@ async def test_sessions_in_use_give_way_where_a_client_has_too_many(
     assert await held.sessions.new("flood") is None
     other = await held.new("other")
     assert held.find(*flood, other) == [False, *[True] * 10]
+
+
+@pytest.mark.spec("TR-N2.2")
+async def test_a_client_with_too_many_streams_loses_one_to_others(
+    world: AgentWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_sessions, "MAX_SESSIONS", 2)
+    async with world.serving() as server, open_app(server) as first:
+        second, third = first.other("127.0.0.1"), first.other("127.0.0.1")
+        await first.begin()
+        await second.begin()
+        async with first.stream("GET") as one, second.stream("GET") as two:
+            await one.started()
+            await two.started()
+            refused = await third.send("initialize", HELLO)
+            assert (refused.status, refused.headers["retry-after"]) == (503, "5")
+            other = first.other("10.0.0.2")
+            assert (await other.begin()).status == 200
+            with anyio.fail_after(60):
+                await one.ended.wait()
+            assert not two.ended.is_set()
+            assert (await first.send("ping")).status == 404
+            assert (await other.send("ping")).status == 200
 
 
 async def test_none_is_left_at_the_end() -> None:

@@ -326,7 +326,7 @@ class _Exchange:
         opened = await self._sessions.new(owner)
         if opened is None:
             problem = RpcError(INTERNAL_ERROR, "too many sessions are open; try again later")
-            raise _Refused(503, problem)
+            raise _Refused(503, problem, [(b"retry-after", b"5")])
         result: bytes | None = None
         with self._sessions.used(opened):
             try:
