@@ -25,7 +25,7 @@ from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
-from fast_agent.trust.origin import remote_root, root_of
+from fast_agent.trust.origin import own_place, remote_root, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -305,7 +305,8 @@ class FastAgent:
         for path in found:
             from fast_agent.trust.grant import Grant
 
-            strange[key(path)] = Grant(root or root_of(self._cwd / path))
+            place = own_place(self._cwd / path, self._environ)
+            strange[key(path)] = Grant(root or root_of(self._cwd / path), place=place)
         strange = {one: grant for one, grant in strange.items() if not self.gate.owns(grant.root)}
         for address in filter(_is_address, map(key, (*cards, *tools))):
             from fast_agent.trust.grant import Grant

@@ -18,6 +18,7 @@ from fast_agent.serve.agent_admin import AdminTools
 from fast_agent.trust.effect import Effect, Holder
 from fast_agent.trust.gate import TrustOptions
 from fast_agent.trust.grant import Grant
+from fast_agent.trust.origin import Root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,3 +176,44 @@ def test_a_name_that_leads_somewhere_else_is_refused(host: str, address: str) ->
 )
 def test_a_name_that_says_where_it_leads_may_be_approved(host: str, address: str) -> None:
     assert judged(host, [address]) == address
+
+
+@pytest.mark.spec("TR-F5.1", "TR-G2.1")
+def test_in_a_home_only_the_files_of_the_set_are_read_and_written(desk: Path) -> None:
+    write = card_writer(desk)
+    write(f"{FOUND}/ann.md", "model: passthrough")
+    diary = write("diary.md", "model: passthrough", body=CANARY)
+    (desk / FOUND / "eve.md").symlink_to(diary)
+    (desk / FOUND / "bob.md").symlink_to(desk / FOUND / "ann.md")
+    home = {"FAST_AGENT_HOME": str(desk.parent / "home"), "HOME": str(desk)}
+    program = FastAgent(cwd=desk, environ=home, trust=TrustOptions())
+    program.load(cards=[FOUND], found=[FOUND])
+    assert list(program.load_set.cards) == ["ann", "bob"]
+    assert CANARY not in str(program.snapshot.notes)
+    grant = program.load_set.cards["ann"].config.grant
+    assert grant is not None
+    assert grant.check_read(desk / FOUND / "ann.md") == desk / FOUND / "ann.md"
+    for file in (diary, desk / "new.md", desk / FOUND / "new.md"):
+        with pytest.raises(TrustError):
+            grant.check_read(file)
+        with pytest.raises(TrustError):
+            grant.check_write(file)
+    # A file beside the cards is written where that was approved.
+    into = Effect("write", f"{FOUND}/kept.md", Holder("card", "ann"), f"{FOUND}/ann.md")
+    approved = Grant(desk, frozenset({into}), place=Root.of(desk, home))
+    assert approved.check_write(desk / FOUND / "kept.md")
+    with pytest.raises(TrustError):
+        approved.check_write(diary)
+
+
+@pytest.mark.spec("TR-F5.1")
+def test_cards_that_lie_in_a_home_itself_bring_no_file_they_link_to(desk: Path) -> None:
+    diary = card_writer(desk.parent)("diary.md", "model: passthrough", body=CANARY)
+    card_writer(desk)("ann.md", "model: passthrough")
+    other = card_writer(desk)("sub/other.md", "model: passthrough", body=CANARY)
+    (desk / "eve.md").symlink_to(diary)
+    (desk / "kim.md").symlink_to(other)
+    home = {"FAST_AGENT_HOME": str(desk.parent / "home"), "HOME": str(desk)}
+    program = FastAgent(cwd=desk, environ=home, trust=TrustOptions())
+    program.load(cards=["."], found=["."])
+    assert list(program.load_set.cards) == ["ann"]

@@ -93,7 +93,7 @@ class Grant:
             TrustError: It ends outside the root, or in what is hidden there.
         """
         real = Path(os.path.realpath(path))
-        if self._inside.is_free(real):
+        if self._inside.is_free(real) or self._may_write(real):
             return real
         raise TrustError(
             f"`{path}` may not be written: it is outside the project that names it",
@@ -169,6 +169,12 @@ class Grant:
     def _may_read(self, real: Path) -> bool:
         allowed = {self._subject(one) for one in self._now() if one.kind in {"read", "run"}}
         return any(self._inside.name(one) in allowed for one in (real, *real.parents))
+
+    def _may_write(self, real: Path) -> bool:
+        """Return whether a file beside the set was approved, where its root is a wide one."""
+        inside = self._inside
+        writes = (one.subject for one in self._now() if one.kind == "write")
+        return inside.is_wide and any(inside.name(real) == subject for subject in writes)
 
     def _subject(self, effect: Effect) -> str:
         """Return the path an effect reads, with variables looked up now; empty for a program."""

@@ -153,6 +153,28 @@ def address_of_root(root: Path | str) -> str | None:
     return text if text.startswith(("http://", "https://")) else None
 
 
+def own_place(path: Path, environ: Mapping[str, str]) -> Root | None:
+    """Return what may be read of a found set before its files are known.
+
+    Where the root is wide, that is what lies in the directory of its cards; where this is wide too,
+    only the files in it that are not links.
+
+    Args:
+        path: A card, or a directory of them; absolute.
+        environ: The environment.
+
+    Returns:
+        The place; None where all below the root is.
+    """
+    if not is_wide(root_of(path), environ):
+        return None
+    folder = end_of(path) if path.is_dir() else end_of(path.parent)
+    if not is_wide(folder, environ):
+        return Root(folder)
+    files = (one for one in folder.iterdir() if not one.is_symlink())
+    return Root.of(folder, environ, files)
+
+
 def is_wide(real: Path, environ: Mapping[str, str]) -> bool:
     """Return whether a root is too wide for its other files to belong to the set.
 
