@@ -27,7 +27,7 @@ from fast_agent.config.case_fields import CASE_FILE
 from fast_agent.config.fields import SETTINGS
 from fast_agent.config.guide import GUIDE
 from fast_agent.config.model_query import QUERY_KEYS
-from fast_agent.config.skill_fields import SKILL_FIELDS
+from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
 
 if TYPE_CHECKING:
     import subprocess

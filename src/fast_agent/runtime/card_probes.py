@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,6 @@ def card_probes(
         settings: The configuration; None leaves models unchecked, whose names may be aliases.
         environ: The environment.
     """
-    from fast_agent.resources.skill.probe import skill_probe
     from fast_agent.runtime.instruction_check import check_instruction
     from fast_agent.runtime.internal_documents import internal_text
     from fast_agent.tools.card_functions import FunctionCheck
@@ -72,3 +72,39 @@ def _in_card(card: Card, index: int, problem: Diagnostic) -> Diagnostic:
     span = card.span_of("messages", index)
     line = None if span is None else card.source_line(span.start.line)
     return replace(problem, path=card.path, span=span, source_line=line)
+
+
+def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
+    """Find the directories under `skills` that are none.
+
+    Args:
+        card: A card; one from a web address names no directories here.
+        workspace: Where paths of an agent made in Python start.
+
+    Yields:
+        A problem at the name in the card.
+    """
+    config = card.config
+    if not config.skills or config.remote is not None:
+        return
+    start = config.directory or workspace
+    for index, name in enumerate(config.skills):
+        path = os.path.join(start, name)  # noqa: PTH118  (as `AgentSkills` reads it)
+        if os.path.isdir(path):  # noqa: PTH112
+            continue
+        from fast_agent.diagnostics.diagnostic import Diagnostic
+        from fast_agent.diagnostics.rules import SKILL_ROOT
+
+        is_file = os.path.exists(path)  # noqa: PTH110
+        message = f"`{name}` {'is no folder' if is_file else 'does not exist'}"
+        # `skills: DIR` stands for a list of one.
+        span = card.span_of("skills", index) or card.span_of("skills")
+        yield Diagnostic(
+            SKILL_ROOT,
+            f"the folder of skills {message}",
+            card.path,
+            span,
+            SKILL_ROOT.severity,
+            "name a folder beside the card that holds skills, or write `skills: []` for none",
+            source_line=None if span is None else card.source_line(span.start.line),
+        )

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.resources.skill.frontmatter import as_name, is_name, read_head, read_thoroughly
-from fast_agent.resources.skill.plain_fields import plain_fields
+from fast_agent.resources.skill.frontmatter import (
+    as_name,
+    is_name,
+    plain_fields,
+    read_head,
+    read_thoroughly,
+)
 from fast_agent.rpc.encoding import encode
 
 FINE = "---\nname: a-skill\ndescription: Does it.\n---\nbody\n"

@@ -10,10 +10,10 @@ import pytest
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
-from fast_agent.resources.skill.probe import skill_probe
 from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.resources.skill_client.entry import SkillError
 from fast_agent.resources.skill_client.local import LocalSkills
+from fast_agent.runtime.card_probes import skill_probe
 
 if TYPE_CHECKING:
     from pathlib import Path

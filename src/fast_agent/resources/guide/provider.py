@@ -131,7 +131,7 @@ class GuideProvider:
         Raises:
             NotFound: The template has no such argument.
         """
-        from fast_agent.resources.guide.completion import complete
+        from fast_agent.resources.guide.lookup import complete
 
         return complete(self._current(), template, argument, value, given)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from fast_agent.config.skill_fields import SKILL_FIELDS
-from fast_agent.resources.skill.plain_fields import plain_fields
 from fast_agent.rpc.encoding import NOTHING
 
 if TYPE_CHECKING:
+    from fast_agent.cards.kinds import Effects
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
     from fast_agent.text.source import Source
     from fast_agent.text.span import Span
     from fast_agent.text.yaml_document import YamlDocument
+
+
+SKILL_FIELDS: Final[Mapping[str, Effects]] = MappingProxyType(
+    {
+        "name": (),
+        "description": (),
+        "license": (),
+        "compatibility": (),
+        "metadata": (),
+        # It names tools, but gives the skill none of them.
+        "allowed-tools": (),
+    }
+)
+"""What each field can make a found skill do; a field that is missing here is unknown."""
+
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
@@ -344,3 +359,57 @@ def _is_text_list(value: JsonValue) -> bool:
 
 def _kind(value: float) -> str:
     return "truth value" if isinstance(value, bool) else "number"
+
+
+# Plain text that begins with a letter and holds neither `:` nor `#`, or quotes without escapes.
+_VALUE = r"""(?:[A-Za-z](?:[ !"$-9;-~]*[!"$-9;-~])?|"[ !#-\[\]-~]*"|'[ -&(-~]*')"""
+_INNER = rf"(?:[ ][ ][A-Za-z][A-Za-z0-9_-]*+:[ ]{_VALUE}\n)++"
+_PLAIN = re.compile(rf"(?:[a-z][a-z-]*+:[ ]{_VALUE}\n|metadata:\n{_INNER})*+")
+_NO_TEXT = frozenset({"null", "true", "false"})
+_FENCE = b"---\n"
+
+
+def plain_fields(data: bytes) -> dict[str, JsonValue] | None:
+    """Read the frontmatter of a file where it is plain.
+
+    Args:
+        data: The whole file.
+
+    Returns:
+        The fields as the thorough way gives them; None where that has to be asked.
+    """
+    end = data.find(b"\n---\n", 3)
+    if end < 0 or not data.startswith(_FENCE) or b"\0" in data:
+        return None
+    head = data[len(_FENCE) : end + 1]
+    if not head.isascii():
+        return None
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return None
+    text = head.decode("ascii")
+    return None if _PLAIN.fullmatch(text) is None else _fields(text)
+
+
+def _fields(text: str) -> dict[str, JsonValue] | None:
+    fields: dict[str, JsonValue] = {}
+    inner: dict[str, JsonValue] = {}
+    lines = text.split("\n")
+    for line in lines[:-1]:
+        key, _, value = line.partition(": ")
+        if not value:
+            key, into = key[:-1], fields
+            fields[key] = inner
+            continue
+        into = fields
+        if line[0] == " ":
+            key, into = key[2:], inner
+        if value[0] in "\"'":
+            value = value[1:-1]
+        elif value.lower() in _NO_TEXT:
+            return None
+        if key in into or key.lower() in _NO_TEXT:
+            return None
+        into[key] = value
+    return fields if 0 < len(lines) - 1 == len(fields) + len(inner) else None
