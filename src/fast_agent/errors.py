@@ -140,3 +140,8 @@ class TrustError(FastAgentError):
     """What a found project would do is not approved, and nobody can be asked."""
 
     status: ClassVar[int] = 3
+
+
+def os_reason(error: OSError) -> str:
+    """Return why the system refused, in lower case, such as `permission denied`."""
+    return (error.strerror or str(error)).lower()

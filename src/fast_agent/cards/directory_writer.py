@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.errors import CardError
+from fast_agent.errors import CardError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -170,7 +170,7 @@ def _unwritable(directory: Path, error: OSError) -> DumpProblem:
             f"`{directory}` is a symbolic link; nothing was written",
             "name the directory it leads to",
         )
-    reason = (error.strerror or str(error)).lower()
+    reason = os_reason(error)
     return DumpProblem(
         rules.DUMP_FAILED,
         f"cannot write to `{directory}`: {reason}",

@@ -22,7 +22,7 @@ from fast_agent.diagnostics import rules
 from fast_agent.errors import CardError
 from fast_agent.text.environment import escape, has_variable
 from fast_agent.text.source import Source
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.text.yaml_writer import UnwritableValueError, write_yaml
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def dump_one(
         near = closest(name, load_set.cards)
         raise CardError(
             f"there is no agent `{name}`",
-            hint=f"did you mean `{near}`?" if near else None,
+            hint=did_you_mean(near),
         )
     refuse(_file_name_problems(file.name, card_format))
     text, problems = _card_text(card.config, card_format, file.parent, card.written, base)

@@ -21,7 +21,7 @@ from fast_agent.cards.kinds import (
     Whole,
 )
 from fast_agent.diagnostics import rules
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.cards.findings import Findings, Path
@@ -88,7 +88,7 @@ def explain_choice(
         return _wrong_type(f"one of {listed(choices)}", value, path, findings)
     near = closest(value, choices)
     message = f"`{shown(path)}` must be one of {listed(choices)}, not {described(value)}"
-    hint = f"did you mean `{near}`?" if near else None
+    hint = did_you_mean(near)
     return _bad_value(message, path, findings, hint, near)
 
 
@@ -120,7 +120,7 @@ def explain_unknown_key(
         findings.add(rules.BAD_VALUE, f"`{place}` has an empty key", path, key=True)
         return INVALID
     near = closest(key, known)
-    hint = f"did you mean `{near}`?" if near else f"it has {listed(known)}"
+    hint = did_you_mean(near, f"it has {listed(known)}")
     siblings = findings.value_at(path[:-1])
     taken = isinstance(siblings, dict) and near in siblings
     findings.add(

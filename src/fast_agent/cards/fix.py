@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fast_agent.errors import CardError
+from fast_agent.errors import CardError, os_reason
 from fast_agent.text.atomic_file import write_atomic
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _mend_file(file: Path, problems: Sequence[Diagnostic]) -> list[Diagnostic]:
     try:
         write_atomic(file, mark + mended.encode())
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise CardError(f"cannot write `{file}`: {reason}") from error
     return done
 

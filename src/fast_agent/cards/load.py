@@ -29,7 +29,7 @@ from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.render_human import diagnostic
-from fast_agent.errors import FastAgentError, TrustError
+from fast_agent.errors import FastAgentError, TrustError, os_reason
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
@@ -249,7 +249,7 @@ class _Gathering:
         try:
             candidates = list_directory(path, shown)
         except OSError as error:
-            reason = (error.strerror or "cannot be read").lower()
+            reason = os_reason(error)
             self._report(rules.UNREADABLE_FILE, f"the directory cannot be read: {reason}", shown)
             return
         first = len(self.found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fast_agent.cards.references import references, referred_names
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -314,7 +314,7 @@ def _repeated(card: Card, field: str, names: Sequence[str]) -> Iterator[Diagnost
 
 
 def _did_you_mean(near: str | None) -> str | None:
-    return None if near is None else f"did you mean `{near}`?"
+    return did_you_mean(near)
 
 
 def _replacement(card: Card, name: str, near: str | None, field: str, at: int | None) -> Fix | None:

@@ -24,7 +24,7 @@ from fast_agent.diagnostics.diagnostic import Fix
 from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
 from fast_agent.text.fences import unfenced_lines
 from fast_agent.text.span import Position, Span
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     import pathlib
@@ -225,7 +225,7 @@ def _type(values: Mapping[str, JsonValue], findings: Findings) -> CardType | Non
         rules.UNKNOWN_TYPE,
         f"there is no card type `{clipped(value)}`",
         ("type",),
-        hint=f"did you mean `{near}`?" if near else f"the types are {listed(CARD_TYPES)}",
+        hint=did_you_mean(near, f"the types are {listed(CARD_TYPES)}"),
         replacement=near,
     )
     return None

@@ -11,7 +11,7 @@ from fast_agent.commands.attaching import attach
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.told import fenced, listed, short
 from fast_agent.errors import RunError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +111,7 @@ def _history(value: str | None) -> str | None:
         return value
     near = closest(value, HISTORIES)
     listed_words = ", ".join(f"`{word}`" for word in HISTORIES)
-    hint = f"did you mean `{near}`?" if near else f"the values are {listed_words}"
+    hint = did_you_mean(near, f"the values are {listed_words}")
     raise RunError(f"`{short(value)}` is no history", hint=hint)
 
 
@@ -177,7 +177,7 @@ def _known(name: str, desk: Desk) -> Card:
     if card is None:
         desk.program.admission.require(name)
         near = closest(name, desk.app.load_set.cards)
-        hint = f"did you mean `{near}`?" if near else "`/agents` lists them"
+        hint = did_you_mean(near, "`/agents` lists them")
         raise RunError(f"there is no agent `{short(name)}`", hint=hint)
     return card
 

@@ -8,7 +8,7 @@ from fast_agent.commands.command import Ask, Command, CommandResult, Word
 from fast_agent.commands.told import fenced, listed, short
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ async def _asked(
     prompt = prompts.get(name)
     if prompt is None:
         near = closest(name, prompts)
-        hint = f"did you mean `{near}`?" if near else "`/prompts` lists them"
+        hint = did_you_mean(near, "`/prompts` lists them")
         raise RunError(f"server `{server.server_name}` has no prompt `{short(name)}`", hint=hint)
     known = {one.name: one for one in prompt.arguments}
     missing = [key for key, one in known.items() if one.required and key not in given]
@@ -138,7 +138,7 @@ def _one_of(servers: Sequence[S], name: str, desk: Desk) -> S:
         if server.server_name == name:
             return server
     near = closest(name, [server.server_name for server in servers])
-    hint = f"did you mean `{near}`?" if near else "`/mcp` lists the servers"
+    hint = did_you_mean(near, "`/mcp` lists the servers")
     raise RunError(f"agent `{desk.agent}` has no server `{short(name)}`", hint=hint)
 
 

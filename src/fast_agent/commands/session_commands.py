@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.place import named_path
 from fast_agent.commands.told import listed, short
-from fast_agent.errors import RunError, SessionError
+from fast_agent.errors import RunError, SessionError, os_reason
 
 if TYPE_CHECKING:
     from fast_agent.commands.arguments import Arguments
@@ -109,7 +109,7 @@ async def _export(arguments: Arguments, desk: Desk) -> CommandResult:
     try:
         await run_sync(write_atomic, path, text.encode(errors="replace"))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise SessionError(f"`{path}` cannot be written: {reason}") from error
     return CommandResult(text=f"the session is written to `{path}`")
 

@@ -14,7 +14,7 @@ from fast_agent.commands.offer_commands import OFFER_COMMANDS
 from fast_agent.commands.session_commands import SESSION
 from fast_agent.commands.told import failure, listed
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,7 +147,7 @@ def _with_action(command: Command, rest: str) -> tuple[Command, str]:
     if action is not None:
         return action, behind.strip()
     near = closest(word, [one.name for one in command.actions])
-    hint = f"did you mean `{near}`?" if near else f"the usage is `/{command.usage}`"
+    hint = did_you_mean(near, f"the usage is `/{command.usage}`")
     raise RunError(f"`/{command.name}` does not know `{word}`", hint=hint)
 
 

@@ -36,7 +36,7 @@ from fast_agent.text.environment import (
     expand,
     has_variable,
 )
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.cards.kinds import Entry, Kind
@@ -185,7 +185,7 @@ class Reader:
         if value in kind.choices:
             return value
         near = closest(value, kind.choices)
-        hint = None if near is None else f"did you mean `{near}`?"
+        hint = did_you_mean(near)
         message = f"{self._named(at)} must be {expected(kind)}"
         return self._problem(self._rules.wrong_value, at, message, hint)
 
@@ -260,7 +260,7 @@ class Reader:
     def _unknown(self, kind: Record, key: str, at: Keys) -> None:
         names = tuple(entry.name for entry in kind.entries)
         near = closest(key, names)
-        hint = f"did you mean `{near}`?" if near else f"known keys: {', '.join(names)}"
+        hint = did_you_mean(near, f"known keys: {', '.join(names)}")
         where = f" in {self._named(at)}" if at else ""
         place = self._layer.place((*at, key), key=True)
         message = f"unknown key `{key}`{where}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.diagnostics import rules as table
 from fast_agent.diagnostics.rules import Rule
 from fast_agent.errors import ConfigError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ def find_rule(word: str) -> Rule:
     near = closest(word.strip().upper(), tuple(known)) or closest(
         wanted, tuple(rule.name for rule in known.values())
     )
-    hint = f"did you mean `{near}`?" if near else f"the codes go from {_range(known)}"
+    hint = did_you_mean(near, f"the codes go from {_range(known)}")
     raise ConfigError(f"there is no rule `{word}`", hint=hint)
 
 

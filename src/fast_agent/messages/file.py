@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
-from fast_agent.errors import HistoryError, TrustError
+from fast_agent.errors import HistoryError, TrustError, os_reason
 from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.content import AudioContent, Content, EmbeddedResource, ImageContent
 from fast_agent.messages.delimited_codec import (
@@ -113,7 +113,7 @@ def _write(path: Path, transcript: Transcript) -> None:
     try:
         write_atomic(path, text.encode())
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise HistoryError(f"history `{path}` cannot be written: {reason}") from error
 
 
@@ -313,7 +313,7 @@ def merge_into(path: Path, messages: Iterable[Message], *, wait: float = WAIT) -
     try:
         taken = lock.take(wait=wait)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise HistoryError(f"history `{path}` cannot be merged into: {reason}") from error
     if not taken:
         raise HistoryError(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast, get_args
 
-from fast_agent.errors import RunError
+from fast_agent.errors import RunError, os_reason
 from fast_agent.messages.json_text import JsonTextError, parse_json, write_json
 from fast_agent.models.tape import Key, Kind
 
@@ -93,7 +93,7 @@ def read_cassette(path: Path, shown: str | None = None) -> Cassette:
     try:
         data = path.read_bytes()
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
+        reason = os_reason(error)
         raise RunError(f"the recording `{shown}` cannot be read: {reason}", hint=_RECORD) from error
     lines = data.split(b"\n")
     torn = lines.pop()
@@ -225,5 +225,5 @@ class CassetteWriter:
             raise self._refusal(error) from error
 
     def _refusal(self, error: OSError) -> RunError:
-        reason = (error.strerror or "cannot be written").lower()
+        reason = os_reason(error)
         return RunError(f"the recording `{self._path}` cannot be written: {reason}")

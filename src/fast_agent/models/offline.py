@@ -11,7 +11,7 @@ from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta
 from fast_agent.models.usage import Usage
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -184,7 +184,7 @@ def _check_not_misspelt(command: str) -> None:
     if near is None and "_" not in command:
         return
     listed = " and ".join(f"`{known}`" for known in _COMMANDS)
-    hint = f"did you mean `{near}`?" if near else f"the commands are {listed}"
+    hint = did_you_mean(near, f"the commands are {listed}")
     raise ModelError(f"unknown passthrough command `{command}`", hint=hint)
 
 

@@ -11,6 +11,7 @@ from pydantic_ai import exceptions as lib
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError
+from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.models.provider_classes import Endpoint
@@ -117,7 +118,7 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             )
         case lib.ModelNotFoundError():
             near = error.suggested_model_id if isinstance(error, lib.ModelHTTPError) else None
-            hint = f"did you mean `{near}`?" if near else "check the name of the model"
+            hint = did_you_mean(near, "check the name of the model")
             if endpoint.base_url:
                 hint += f"; check `{facts.name}.base_url` too"
             return Failure(f"{_provider(endpoint)} has no model `{endpoint.model}`{detail}", hint)

@@ -28,7 +28,7 @@ from fast_agent.models.weights import (
     weights_path,
 )
 from fast_agent.text.redaction import is_secret_name, is_secret_value
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
@@ -273,7 +273,7 @@ def _pull_file(source: str, wanted: str | None, target: Path, progress: Progress
         names = ", ".join(f"`{name}`" for name in WEIGHTS)
         raise ModelError(
             f"`{source}` is neither weights with a name nor a file",
-            hint=f"did you mean `{near}`?" if near else f"name a GGUF file, a URL, or {names}",
+            hint=did_you_mean(near, f"name a GGUF file, a URL, or {names}"),
         )
     if target.exists() and path.samefile(target):
         return _pulled(target, wanted or _digest_of(target) or "", already=True)

@@ -26,7 +26,7 @@ from fast_agent.messages.message import StopReason
 from fast_agent.models.script import Call, Choose, Delay, Fail, Say, Script, Together
 from fast_agent.models.usage import Usage
 from fast_agent.text.source import SourceError, read_source
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.text.yaml_document import YamlError, parse_yaml
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class ScriptBook:
         if key is None and not self.common:
             near = closest(agent, self.own)
             known = ", ".join(f"`{name}`" for name in self.own)
-            hint = f"did you mean `{near}`?" if near else f"it has steps for {known or 'no agent'}"
+            hint = did_you_mean(near, f"it has steps for {known or 'no agent'}")
             message = f"`{self.path}` has no steps for the agent `{agent}`"
             raise _refusal([Place(self.path).problem(WRONG_MODEL_FILE, message, hint)])
         return self._script(key)

@@ -13,7 +13,7 @@ from fast_agent.diagnostics.rules import (
     UNKNOWN_MODEL_PARAMETER,
     WRONG_MODEL_PARAMETER,
 )
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -173,7 +173,7 @@ class _Reader:
         if value is None:
             message = f"`{key}` in the model `{self.text}` must be {_expected(wanted)}, not `{raw}`"
             near = closest(raw, EFFORTS) if wanted.kind == "effort" else None
-            hint = None if near is None else f"did you mean `{near}`?"
+            hint = did_you_mean(near)
             self._problem(WRONG_MODEL_PARAMETER, message, hint)
         return value
 

@@ -11,7 +11,7 @@ from fast_agent.cards.load_set import LoadSet, changed_cards, default_card
 from fast_agent.errors import CardError
 from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
 from fast_agent.registry.set_checks import SetChecks
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -298,7 +298,7 @@ def _see_that_there_is(name: str, roots: Roots) -> None:
     names = [card.config.name for cards in roots.values() for card in cards]
     if name not in names:
         near = closest(name, names)
-        hint = f"did you mean `{near}`?" if near else "load its card too, or correct the name"
+        hint = did_you_mean(near, "load its card too, or correct the name")
         raise CardError(f"there is no agent `{name}`", hint=hint)
 
 

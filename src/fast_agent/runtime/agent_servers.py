@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
 from fast_agent.runtime.prompt_block import ServerInstructions
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.filter import ServerFilter
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class AgentServers:
         name = self._config.name
         if server not in self.names:
             close = closest(server, self.names)
-            hint = f"did you mean `{close}`?" if close else "list it under `servers`"
+            hint = did_you_mean(close, "list it under `servers`")
             raise RunError(f"agent `{name}` has no server `{server}`", hint=hint)
         from fast_agent.mcp.offers import ServerResources
 

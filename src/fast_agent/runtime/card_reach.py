@@ -12,7 +12,7 @@ from fast_agent.cards.load import CardLoad, load_cards
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.home import from_home, home_directory
 from fast_agent.diagnostics.rules import UNSET_VARIABLE
-from fast_agent.errors import CardError, ToolError
+from fast_agent.errors import CardError, ToolError, os_reason
 from fast_agent.registry.registry import Registry
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.runtime.reached_card import Grounds, code_problems, file_problems
@@ -181,7 +181,7 @@ class CardReach:
         try:
             found = list_directory(str(path), shown)
         except OSError as error:
-            reason = (error.strerror or "cannot be read").lower()
+            reason = os_reason(error)
             raise ToolError(f"the directory `{shown}` cannot be read: {reason}") from None
         inside: list[str | Path | Candidate] = [
             one for one in found if self._grounds.holds(Path(one.path))

@@ -10,7 +10,7 @@ from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.cards.dump import dump_card
 from fast_agent.cards.fields import CARD_TYPES
 from fast_agent.cards.validate import Origin, validate_card
-from fast_agent.errors import CardError, FastAgentError, ToolError
+from fast_agent.errors import CardError, FastAgentError, ToolError, os_reason
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
@@ -187,7 +187,7 @@ class CardWriter(RuntimeTool):
                 with file.open("x", encoding="utf-8") as stream:
                     stream.write(text)
         except OSError as error:
-            reason = (error.strerror or "it failed").lower()
+            reason = os_reason(error)
             raise ToolError(f"`{self._reach.shown(file)}` cannot be written: {reason}") from None
 
 

@@ -17,7 +17,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.resources.sections import Excerpt
 from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.tool_calls import TurnCallContext
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
@@ -255,7 +255,7 @@ class SmartTools:
             if asked is not None and asked not in runtime.names:
                 near = closest(asked, runtime.names)
                 known = ", ".join(f"`{name}`" for name in runtime.names)
-                hint = f"did you mean `{near}`?" if near else f"there are {known}"
+                hint = did_you_mean(near, f"there are {known}")
                 raise ToolError(f"there is no agent `{asked}` in `{path.name}`", hint=hint)
             yield runtime, asked or runtime.default_name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +39,20 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
         if distance < best_distance and distance < min(len(folded), len(candidate)):
             best, best_distance = choice, distance
     return best
+
+
+@overload
+def did_you_mean(near: str | None) -> str | None: ...
+@overload
+def did_you_mean(near: str | None, otherwise: str) -> str: ...
+def did_you_mean(near: str | None, otherwise: str | None = None) -> str | None:
+    """Return the hint that names the closest choice.
+
+    Args:
+        near: What `closest` found.
+        otherwise: The hint where nothing is close; None for none.
+    """
+    return f"did you mean `{near}`?" if near else otherwise
 
 
 def _fold(word: str) -> str:

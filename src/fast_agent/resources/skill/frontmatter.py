@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from fast_agent.rpc.encoding import NOTHING
+from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.cards.kinds import Effects
@@ -265,7 +266,7 @@ def _problems(
     for key in fields:
         if key not in _KNOWN:
             near = closest(key, FIELDS)
-            hint = f"did you mean `{near}`?" if near else "put further facts under `metadata`"
+            hint = did_you_mean(near, "put further facts under `metadata`")
             note(SKILL_UNKNOWN_FIELD, f"`{key}` is no field of a skill", (key,), hint, near)
     return tuple(found)
 
