@@ -53,6 +53,9 @@ DOORS: dict[str, set[str]] = {
     "trust/approvals.py": {"write"},
     "trust/server_tools.py": {"write"},
     "trust/earlier_approvals.py": {"write"},
+    "tui/console_commands.py": {"start"},  # the clipboard
+    "tui/console_keys.py": {"interpolate"},  # of the line that is typed, no variable
+    "tui/programs.py": {"start", "write"},  # the person's editor and pager, and what they typed
     "trust/grant.py": {"interpolate"},  # of paths that were approved
 }
 

@@ -158,7 +158,7 @@ class OneShot(CardOptions):
         """Open the terminal."""
         import anyio
 
-        from fast_agent.cli.session_use import NEWEST, newest
+        from fast_agent.cli.session_use import resumed
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
 
         store = None if self.no_session else wanted.session_store(program)
@@ -166,8 +166,7 @@ class OneShot(CardOptions):
         if self.resume is not None:
             if store is None:
                 raise click.UsageError("--resume goes on with a session, --no-session keeps none")
-            named = self.resume
-            session = store.open(newest(store, program.workspace) if named == NEWEST else named)
+            session = resumed(program, store, self.resume)
         options = TerminalOptions(
             agent=self.agent,
             model=self.model,

@@ -39,16 +39,27 @@ def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Sess
     from fast_agent.cli.wanted import session_store
 
     store, cwd = session_store(program), program.workspace
-    if resume is None:
-        session = store.create(cwd=cwd)
-    else:
-        wanted = newest(store, cwd) if resume == NEWEST else resume
-        if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
-            session = store.open_unasked(wanted)
-        else:
-            session = store.open(wanted, agree=lambda change: _agreed(program, change))
+    session = store.create(cwd=cwd) if resume is None else resumed(program, store, resume)
     with session:
         yield session
+
+
+def resumed(program: FastAgent, store: SessionStore, resume: str) -> Session:
+    """Open a session to go on with it, and ask the person where that needs their yes.
+
+    Args:
+        program: What is run.
+        store: Where sessions are kept.
+        resume: `NEWEST` or an id.
+
+    Raises:
+        SessionError: It cannot be opened.
+        TrustError: Its agents may do more than when it was kept, and nobody agreed.
+    """
+    wanted = newest(store, program.workspace) if resume == NEWEST else resume
+    if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
+        return store.open_unasked(wanted)
+    return store.open(wanted, agree=lambda change: _agreed(program, change))
 
 
 def _agreed(program: FastAgent, change: SetChange) -> bool:

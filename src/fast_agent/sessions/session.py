@@ -140,8 +140,9 @@ class SetChange:
         back = "" if self.began is None else f"resume it in `{self.began}`; "
         return TrustError(
             f"{self.text}\nnothing was sent",
-            hint=f"{back}what was said in it reaches agents that may act: say yes to it at a "
-            "terminal, or `--trust` goes on this once",
+            hint=f"{back}what was said in it reaches agents that may act: "
+            f"`fast-agent go --resume {self.session_id}` asks at a terminal, and `--trust` goes on "
+            "this once",
         )
 
 
