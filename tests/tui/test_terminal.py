@@ -584,3 +584,27 @@ def test_colours_are_left_out(project: Path) -> None:
         terminal.line("# Title `code` **b**")
         terminal.wait_for(" out")
         assert not re.search(rb"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", terminal.raw)
+
+
+@pytest.mark.spec("T-A1.1", "T-A1.2", "T-A1.3")
+@pytest.mark.parametrize("way", ["flag", "variable", "dumb"])
+def test_plain_mode(project: Path, way: str) -> None:
+    environ = {"variable": {"FAST_AGENT_PLAIN": "1"}, "dumb": {"TERM": "dumb"}}.get(way, {})
+    flags = ("--plain",) if way == "flag" else ()
+    call = '***CALL_TOOL execute {"command": "echo made > file"}'
+    with Terminal(*PASS, "--shell", *flags, environ=environ, rows=60) as terminal:
+        terminal.wait_for("[plain mode: on, ", READY)
+        terminal.line("say **hello**")
+        terminal.wait_for("you:", "agent:", "say hello", " out")
+        terminal.line(call)
+        terminal.wait_for("question: agent `agent` asks to call `execute`", "1. yes", "4. no")
+        assert not (project / "file").exists()
+        terminal.line("9")
+        terminal.wait_for("answer with a number from 1 to 5")
+        terminal.send("1\r")
+        terminal.wait_until((project / "file").exists, "the file")
+        terminal.wait_for("+ execute")
+        terminal.line("/exit")
+        assert terminal.wait() == 0
+        assert b"\x1b" not in terminal.raw
+        assert b"\x08" not in terminal.raw

@@ -48,6 +48,7 @@ from fast_agent.cli import options
 )
 @options.shell()
 @options.trust("a smart agent")
+@click.option("--plain", is_flag=True, help="Talk line by line, without drawing.")
 @click.option("--watch", is_flag=True, help="Reload cards when their files change.")
 @click.option("--reload", is_flag=True, help="Reload cards at the command `/reload`.")
 @options.child_history()

@@ -54,6 +54,7 @@ class OneShot(CardOptions):
     output: str
     watch: bool = False
     reload: bool = False
+    plain: bool = False
     record: Path | None = None
     replay: Path | None = None
 
@@ -140,7 +141,7 @@ class OneShot(CardOptions):
         """Whether a user talks at the terminal, as nothing else is to be done."""
         if self._dumps or self.message is not None or self.prompt_file is not None:
             return False
-        return sys.stdin is not None and sys.stdin.isatty() and os.isatty(1)
+        return sys.stdin is not None and sys.stdin.isatty()
 
     def _check_conversation(self) -> None:
         for option, value in (
@@ -159,6 +160,7 @@ class OneShot(CardOptions):
         import anyio
 
         from fast_agent.cli.session_use import resumed
+        from fast_agent.tui.plain import plain_reason
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
 
         store = None if self.no_session else wanted.session_store(program)
@@ -177,6 +179,7 @@ class OneShot(CardOptions):
             ),
             watch=self.watch,
             sessions=store,
+            plain=plain_reason(flag=self.plain, environ=os.environ),
             session=session,
         )
         left = anyio.run(run_terminal, program, options)

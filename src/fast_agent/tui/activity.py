@@ -267,6 +267,8 @@ class Activity:
         now = self._clock()
         work = self._calls.pop((origin.turn_id, call.id), None)
         self._by_call.pop(call.id, None)
+        for turn_id in [turn for turn, one in self._turns.items() if work and one is work]:
+            del self._turns[turn_id]
         if work is None:  # its tool was not found
             work = _Work(shown(call.name), arguments_of(call), now, self._turns.get(origin.turn_id))
         self._count(failed=result.is_error)

@@ -13,6 +13,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from anyio.to_thread import run_sync
 
 from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, run_command
@@ -30,6 +31,7 @@ from fast_agent.tui.console_keys import SIGNS, ConsoleKeys
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import cooked_terminal, suspend
 from fast_agent.tui.live_area import LiveArea
+from fast_agent.tui.plain import LineReader, answer, question_lines
 from fast_agent.tui.questions import Questions
 from fast_agent.tui.rows import clip, shown, width
 from fast_agent.tui.scroll import Scroll, quoted
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.session import Session
     from fast_agent.tui.prompt_history import PromptHistory
-    from fast_agent.tui.questions import TerminalPermission
+    from fast_agent.tui.questions import Question, TerminalPermission
     from fast_agent.tui.screen import Screen
     from fast_agent.tui.theme import Theme
 
@@ -88,6 +90,7 @@ class Console:
         clock: A clock that only goes forward, in seconds.
         motion: Whether the spinner moves.
         vi: Whether vi keys edit the text.
+        is_plain: Whether lines are read and written, and nothing is drawn.
 
     Attributes:
         queue: What waits to be sent.
@@ -109,6 +112,7 @@ class Console:
         clock: Callable[[], float] = time.monotonic,
         motion: bool = True,
         vi: bool = False,
+        is_plain: bool = False,
     ) -> None:
         self.screen = screen
         self.theme = theme
@@ -125,7 +129,9 @@ class Console:
         self.last_answer = ""
         self.restarts = False
         self.new_session: Callable[[], Awaitable[Session]] | None = None
-        self._motion = motion
+        self._is_plain = is_plain
+        self._plain_scope: anyio.CancelScope | None = None
+        self._announced: Question | None = None
         self.shown_hint = ""
         self.turn: _TurnState | None = None
         self._next: list[str] = []
@@ -143,6 +149,7 @@ class Console:
         self._shell_output = ""
         self._leaving = False
         self._stopped = anyio.Event()
+        self._settled = anyio.Event()
 
     # What the shell around it uses.
 
@@ -165,6 +172,9 @@ class Console:
 
     async def run(self) -> None:
         """Talk until the user leaves."""
+        if self._is_plain:
+            await self._run_plainly()
+            return
         keyboard = self.editor.application.input
         # Raw before the first prompt is drawn: else the terminal would change an early Enter.
         with keyboard.raw_mode():
@@ -184,6 +194,37 @@ class Console:
                     self._leaving = True
                     tasks.cancel_scope.cancel()
                     self.screen.leave()
+
+    async def _run_plainly(self) -> None:
+        """Read lines until their end; what is at work then is finished first."""
+        lines = LineReader()
+        async with anyio.create_task_group() as tasks:
+            self._plain_scope = tasks.cancel_scope
+            tasks.start_soon(self.scroll.run)
+            tasks.start_soon(self._work)
+            tasks.start_soon(self._start_tasks, tasks)
+            try:
+                while not self._leaving:
+                    line = await lines.line()
+                    if line is None:
+                        break
+                    self._take_plainly(line)
+                while not self._leaving and (self.turn is not None or self._next or self.queue):
+                    await self._settled.wait()
+                await self.scroll.drained()
+            finally:
+                self._leaving = True
+                tasks.cancel_scope.cancel()
+
+    def _take_plainly(self, line: str) -> None:
+        question = self.questions.current
+        if question is None:
+            if line.strip():
+                self.submit(line)
+            return
+        problem = answer(question, line)
+        if problem is not None:
+            self.scroll.add_lines([shown(problem)])
 
     def note(self, text: str) -> None:
         """Say something that is not part of the conversation."""
@@ -342,8 +383,14 @@ class Console:
             if self.turn is not None:
                 await self._stopped.wait()
             await self.scroll.drained()
-        if self.editor.application.is_running:
+        if self._is_plain:
+            self._close_plainly()
+        elif self.editor.application.is_running:
             self.editor.application.exit()
+
+    def _close_plainly(self) -> None:
+        if self._plain_scope is not None:
+            self._plain_scope.cancel()
 
     async def _work(self) -> None:
         """Send what waits, one after another."""
@@ -361,6 +408,8 @@ class Console:
                 if self._leaving:
                     self._stopped.set()
                 await self.scroll.drained()
+                self._settled.set()
+                self._settled = anyio.Event()
                 self.redraw()
 
     def _take_line(self) -> str | None:
@@ -505,6 +554,8 @@ class Console:
         self.scroll.add_lines([self._ruled(style(label), width(label))], "rule")
 
     def _ruled(self, label: str, size: int) -> str:
+        if self._is_plain:
+            return f"{label}:"
         rest = max(0, self.scroll.text_width - size - 1)
         return f"{label} {self.theme.dim(self.theme.sign('rule') * rest)}"
 
@@ -556,6 +607,11 @@ class Console:
 
     def redraw(self) -> None:
         """Draw the live area."""
+        question = self.questions.current
+        if self._is_plain and question is not self._announced:
+            self._announced = question
+            if question is not None:
+                self.scroll.add_lines(question_lines(question), "question")
         self._commit(())
 
     def _commit(self, lines: Sequence[str]) -> None:
@@ -581,7 +637,6 @@ class Console:
             self._start(self._leave_terminal, work)
 
     async def _leave_terminal(self, work: Callable[[], None]) -> None:
-        from anyio.to_thread import run_sync
 
         self.screen.leave()
         self._away = True

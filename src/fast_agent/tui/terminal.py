@@ -24,6 +24,7 @@ from fast_agent.errors import FastAgentError, RunError, SessionError
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.keyboard import terminal_input
+from fast_agent.tui.plain import PlainScreen, plain_reason
 from fast_agent.tui.prompt_history import FILE as HISTORY_FILE
 from fast_agent.tui.prompt_history import PromptHistory
 from fast_agent.tui.questions import TerminalPermission, TerminalUser
@@ -61,6 +62,7 @@ class TerminalOptions:
         child_history: What called agents start with and where their messages go, over the cards.
         watch: Whether cards are reloaded when their files change.
         sessions: Where conversations are kept; None keeps none.
+        plain: Why lines are read and written, and nothing is drawn; None draws.
         session: The session to continue, open; the terminal closes it. None starts a new one.
     """
 
@@ -71,6 +73,7 @@ class TerminalOptions:
     child_history: ChildHistory | None = None
     watch: bool = False
     sessions: SessionStore | None = None
+    plain: str | None = None
     session: Session | None = None
 
 
@@ -102,7 +105,7 @@ async def run_terminal(program: FastAgent, options: TerminalOptions) -> Left:
     Raises:
         FastAgentError: The agents cannot be made live.
     """
-    console = _new_console(program, asks=True)
+    console = _new_console(program, asks=True, is_plain=options.plain is not None)
 
     def around(given: Surroundings) -> Surroundings:
         return replace(given, permission=console.permission)
@@ -132,14 +135,15 @@ async def talk(program: FastAgent, app: AgentApp, agent: str | None = None) -> N
     Raises:
         RunError: There is no terminal, or no such agent.
     """
+    plain = plain_reason(flag=False, environ=os.environ)
     if not is_terminal():
         raise RunError(
             "there is no terminal to talk at",
             hint="run the program at a terminal, or send messages with `await app(TEXT)`",
         )
-    console = _new_console(program, asks=False)
+    console = _new_console(program, asks=False, is_plain=plain is not None)
     with _printing_above(console, program.redact):
-        left = await _talk(console, program, app, TerminalOptions(agent=agent))
+        left = await _talk(console, program, app, TerminalOptions(agent=agent, plain=plain))
     if left.restarts:
         raise RunError("only `fast-agent go` can begin again", hint="run the program again")
 
@@ -153,6 +157,8 @@ async def _talk(
             watch = stack.enter_context(program.watch(_told_in_loop(console)))
         desk = _open_desk(console, program, app, options, watch)
         try:
+            if options.plain is not None:
+                console.scroll.add_lines([f"[plain mode: on, {options.plain}]"])
             _greet(console, desk)
             if options.session is not None:
                 _show_turns(console, options.session)
@@ -192,12 +198,15 @@ async def _new_session(store: SessionStore, directory: Path) -> Session:
     return await run_sync(partial(store.create, cwd=directory))
 
 
-def _new_console(program: FastAgent, *, asks: bool) -> Console:
+def _new_console(program: FastAgent, *, asks: bool, is_plain: bool) -> Console:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     theme = Theme.of_environment(os.environ, encoding=encoding)
+    if is_plain:
+        theme = Theme(styled=False, ascii_only=True)
     home = home_directory(os.environ)
     history = PromptHistory(home / HISTORY_FILE, str(program.workspace))
-    console = Console(Screen(1, _terminal_size), theme, history, terminal_input())
+    screen = (PlainScreen if is_plain else Screen)(1, _terminal_size)
+    console = Console(screen, theme, history, terminal_input(), is_plain=is_plain)
     if asks:
         remembered = RememberedPermissions(home / PERMISSIONS_FILE)
         protected = ProtectedFiles(program, home, program.workspace)
