@@ -109,10 +109,10 @@ async def test_a_head_has_ten_seconds(settings: HttpSettings) -> None:
         await slow.send(b"\r\n\r\n")
         await half.send(world.head()[:-3])
         await until(lambda: half.protocol._reading is _Reading.HEAD)
-        pass_seconds(9)
+        pass_seconds(5)
         world.connections.check(half.protocol.loop.time())
         assert not half.protocol.transport.is_closing()
-        pass_seconds(2)
+        pass_seconds(6)
         assert (await silent.ended(), await slow.ended()) == (b"", b"")
         assert await half.status() == 408
         assert await half.ended() == b""
@@ -126,10 +126,10 @@ async def test_a_body_has_thirty_seconds_from_its_last_byte() -> None:
         for size in (1, 2, 3):
             await client.send(b"x")
             await until(lambda size=size: client.protocol._body.size == size)
-            pass_seconds(29)
+            pass_seconds(15)
             world.connections.check(client.protocol.loop.time())
             assert client.protocol._reading is _Reading.BODY
-        pass_seconds(2)
+        pass_seconds(16)
         assert await client.status() == 408
         assert await client.ended() == b""
         assert not world.app.asked
@@ -141,10 +141,10 @@ async def test_an_unused_connection_ends_after_half_a_minute() -> None:
         await client.send(world.post())
         assert await client.status() == 200
         await until(lambda: client.protocol._reading is _Reading.NOTHING)
-        pass_seconds(29)
+        pass_seconds(15)
         world.connections.check(client.protocol.loop.time())
         assert not client.protocol.transport.is_closing()
-        pass_seconds(2)
+        pass_seconds(16)
         assert await client.ended() == b""
 
 
@@ -156,10 +156,10 @@ async def test_an_answer_that_nobody_reads_ends_the_connection() -> None:
         await client.send(world.post())
         await until(lambda: client.protocol.flow.write_paused)
         world.connections.check(client.protocol.loop.time())
-        pass_seconds(29)
+        pass_seconds(15)
         world.connections.check(client.protocol.loop.time())
         assert not client.protocol.transport.is_closing()
-        pass_seconds(2)
+        pass_seconds(16)
         assert len(await client.ended()) < 8 << 20
 
 
