@@ -42,6 +42,7 @@ FAMILIES = (
     "resources_guide",
     "smart_prompt",
     "serve",
+    "network",
     "acp",
     "pairs",
 )

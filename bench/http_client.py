@@ -104,12 +104,15 @@ class HttpServer:
         """
         self.connect(kind="application/json; charset=utf-8").socket.close()
 
-    def connect(self, protocol: str = PROTOCOL, kind: str = _JSON) -> Connection:
+    def connect(
+        self, protocol: str = PROTOCOL, kind: str = _JSON, more: Headers = ()
+    ) -> Connection:
         """Open a connection, and shake hands on it where the protocol has that.
 
         Args:
             protocol: Which version to speak.
             kind: The media type to write on bodies.
+            more: More headers of each request.
 
         Raises:
             BenchError: The server does not listen in time, or refuses.
@@ -124,7 +127,7 @@ class HttpServer:
                     raise BenchError("the server does not listen") from None
                 time.sleep(0.05)
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Connection(one, self._port, protocol, kind)
+        return Connection(one, self._port, protocol, kind, more)
 
 
 class Connection:
@@ -135,9 +138,12 @@ class Connection:
         port: The server's port.
         protocol: The version to speak.
         kind: The media type to write on bodies.
+        more: More headers of each request.
     """
 
-    def __init__(self, connected: socket.socket, port: int, protocol: str, kind: str) -> None:
+    def __init__(
+        self, connected: socket.socket, port: int, protocol: str, kind: str, more: Headers
+    ) -> None:
         self.socket = connected
         self._modern = protocol == MODERN
         self._headers: Headers = (
@@ -145,6 +151,7 @@ class Connection:
             "Accept: application/json, text/event-stream",
             f"Content-Type: {kind}",
             f"MCP-Protocol-Version: {protocol}",
+            *more,
         )
         if not self._modern:
             self._shake_hands(protocol)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from fast_agent.serve.connections import ConnectionLimits
 
-_BACKLOG = 1024
+_BACKLOG = 4096
+"""Clients that may wait to be accepted; one that finds no room tries again after a second."""
 _CHECK_SECONDS = 1.0
 _PAUSE_SECONDS = 0.05
 _MAX_UNSENT = 1 << 14
