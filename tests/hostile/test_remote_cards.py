@@ -126,7 +126,7 @@ def test_another_text_or_another_final_address_asks_again(person: Person) -> Non
 @pytest.mark.spec("TR-E3.3")
 @pytest.mark.parametrize(
     "field",
-    ["human_input: true", "servers: [mine]", "agents: [own]", "type: smart"],
+    ["servers: [mine]", "agents: [own]", "type: smart"],
 )
 def test_nothing_but_connect_and_send_can_be_approved(person: Person, field: str) -> None:
     (person.directory / "home/fastagent.config.yaml").write_text(
@@ -144,6 +144,15 @@ def test_nothing_but_connect_and_send_can_be_approved(person: Person, field: str
     person.refused("--card", str(own), "--agent", "ann", FAST_AGENT_TRUST=digest)
     person.refused("--card", str(own), "--agent", "ann", "--trust")
     assert not (person.directory / "work/acted").exists()
+
+
+@pytest.mark.spec("TR-E3.3")
+def test_a_question_it_would_ask_stays_off(person: Person) -> None:
+    person.offer("model: passthrough", "human_input: true")
+    for more in ((), ("--trust",)):
+        done = person.go(*more)
+        assert (done.returncode, done.stdout) == (0, "hi\n")
+        assert "is not approved; the stricter value holds" in done.stderr
 
 
 @pytest.mark.spec("TR-E3.3")
