@@ -15,6 +15,7 @@ from fast_agent.mcp.guarded_http import judged
 from fast_agent.registry.remote_card import fetch_card
 from fast_agent.runtime.url_text import fetch_text
 from fast_agent.serve.agent_admin import AdminTools
+from fast_agent.trust.approvals import Approvals
 from fast_agent.trust.effect import Effect, Holder
 from fast_agent.trust.gate import TrustOptions
 from fast_agent.trust.grant import Grant
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.hostile.canary import Canary
+
+    from fast_agent.trust.approvals import Standing
+    from fast_agent.trust.found_set import FoundSet
 
 pytestmark = pytest.mark.anyio
 
@@ -217,3 +221,24 @@ def test_cards_that_lie_in_a_home_itself_bring_no_file_they_link_to(desk: Path) 
     program = FastAgent(cwd=desk, environ=home, trust=TrustOptions())
     program.load(cards=["."], found=["."])
     assert list(program.load_set.cards) == ["ann"]
+
+
+@pytest.mark.spec("TR-G2.1")
+def test_many_cards_are_compared_with_the_approvals_once_for_all(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = card_writer(desk)
+    for number in range(40):
+        write(f"{FOUND}/a{number}.md", "model: passthrough", "shell: true")
+    program = program_in(desk)
+    compared: list[str] = []
+    standing = Approvals.standing
+
+    def counted(self: Approvals, found: FoundSet) -> Standing:
+        compared.append(found.digest)
+        return standing(self, found)
+
+    monkeypatch.setattr(Approvals, "standing", counted)
+    program.load(cards=[FOUND], found=[FOUND])
+    assert len(program.admission.left_out) == 40
+    assert len(compared) < 20

@@ -96,6 +96,7 @@ class Admission:
         """Whether a configuration that nobody named is read in the place of that of the home."""
         self._sets: dict[Path, FoundSet] = {}
         self._grants: dict[Path, Grant] = {}
+        self._refusals: dict[tuple[Path, bool], dict[Holder, tuple[Effect, ...]]] = {}
         self._settings: dict[str, LeftOut] = {}
         self._servers: dict[str, LeftOut] = {}
         self._wanted_servers: frozenset[str] = frozenset()
@@ -433,6 +434,7 @@ class Admission:
             found = self._describe(path)
             needed = [effect for effect in found.effects if self._is_needed(effect)]
             self._sets[path] = found
+            self._refusals.clear()
             self._grants[path] = self._gate.decide(
                 found,
                 needed,
@@ -467,12 +469,17 @@ class Admission:
         return self._not_allowed(root, ease=True)
 
     def _not_allowed(self, root: Path, *, ease: bool) -> dict[Holder, tuple[Effect, ...]]:
-        found, grant = self._sets[root], self._grants[root]
-        closed: dict[Holder, list[Effect]] = {}
-        for effect in found.effects:
-            if (effect.kind == "ease") is ease and not grant.allows(effect):
-                closed.setdefault(effect.holder, []).append(effect)
-        return {holder: tuple(effects) for holder, effects in closed.items()}
+        known = self._refusals.get((root, ease))
+        if known is not None:
+            return known
+        # Once for each decision: a set with a thousand cards is asked about by each of them.
+        grouped: dict[Holder, list[Effect]] = {}
+        for effect in self._grants[root].not_allowed(self._sets[root].effects):
+            if (effect.kind == "ease") is ease:
+                grouped.setdefault(effect.holder, []).append(effect)
+        closed = {holder: tuple(effects) for holder, effects in grouped.items()}
+        self._refusals[root, ease] = closed
+        return closed
 
     def _is_needed(self, effect: Effect) -> bool:
         if effect.holder.kind != "server":
@@ -587,6 +594,7 @@ class Admission:
 
     def _own_reason(self, card: Card, grant: object) -> LeftOut | None:
         config = card.config
+        from fast_agent.trust.effect import Holder
         from fast_agent.trust.grant import Grant
 
         if not isinstance(grant, Grant):
@@ -596,10 +604,10 @@ class Admission:
             whose = f"belong to the user `{found.owner}`"
             reason = f"its files {whose if found.owner else 'may be changed by everyone'}"
             return LeftOut(f"`{config.name}`", reason, found, found.effects)
-        for holder, effects in self._closed(grant.root).items():
-            if holder.kind == "card" and holder.name == config.name:
-                return LeftOut(f"`{config.name}`", _acts(effects), found, effects)
-        return None
+        effects = self._closed(grant.root).get(Holder("card", config.name))
+        return (
+            None if effects is None else LeftOut(f"`{config.name}`", _acts(effects), found, effects)
+        )
 
     def _unusable(self, config: AgentConfig) -> LeftOut | None:
         """Return a part of a configuration that an agent uses and that is left out."""

@@ -67,6 +67,14 @@ class Grant:
         """Return whether an effect is allowed."""
         return effect in self._now() or (self.everything and effect.refusal is None)
 
+    def not_allowed(self, effects: Iterable[Effect]) -> list[Effect]:
+        """Return those of the effects that are not allowed, comparing with approvals once."""
+        now = self._now()
+        return [
+            one for one in effects
+            if one not in now and not (self.everything and one.refusal is None)
+        ]  # fmt: skip
+
     def _now(self) -> frozenset[Effect]:
         return self.effects if self.current is None else self.effects & self.current()
 
@@ -79,7 +87,7 @@ class Grant:
             TrustError: It ends outside the root or in a secret, and nobody allowed that.
         """
         real = Path(os.path.realpath(path))
-        if self.everything or self._inside.is_free(real) or self._may_read(real):
+        if self.everything or self._inside.is_free_end(real) or self._may_read(real):
             return real
         raise TrustError(
             f"`{path}` may not be read: the project that names it was not allowed to",
@@ -93,7 +101,7 @@ class Grant:
             TrustError: It ends outside the root, or in what is hidden there.
         """
         real = Path(os.path.realpath(path))
-        if self._inside.is_free(real) or self._may_write(real):
+        if self._inside.is_free_end(real) or self._may_write(real):
             return real
         raise TrustError(
             f"`{path}` may not be written: it is outside the project that names it",

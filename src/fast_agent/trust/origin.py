@@ -51,7 +51,7 @@ class Root:
     own: frozenset[FileKey] = frozenset()
 
     @classmethod
-    def of(cls, path: Path, environ: Mapping[str, str], own: Iterable[Path] = ()) -> Root:
+    def of(cls, path: Path, environ: Mapping[str, str], own: Iterable[Path | str] = ()) -> Root:
         """Examine a root.
 
         Args:
@@ -69,7 +69,9 @@ class Root:
         Args:
             path: Absolute; it need not exist, and links in it are followed.
         """
-        real = end_of(path)
+        return self._holds_end(end_of(path))
+
+    def _holds_end(self, real: Path) -> bool:
         if self.is_wide:
             return key_of(real) in self.own
         return real.is_relative_to(self.path) or self._holds_by_key(real)
@@ -82,11 +84,17 @@ class Root:
         Args:
             path: Absolute; links in it are followed.
         """
-        real = end_of(path)
-        key = key_of(real)
-        if key is not None and key in self.own:
+        return self.is_free_end(end_of(path))
+
+    def is_free_end(self, real: Path) -> bool:
+        """Return whether a file may be read without approval, given where its path ends.
+
+        Args:
+            real: Absolute and without links, so that the disk is not asked about them again.
+        """
+        if self.own and key_of(real) in self.own:
             return True
-        return self.holds(real) and not looks_secret(PurePath(self.name(real)))
+        return self._holds_end(real) and not looks_secret(PurePath(self._name_of_end(real)))
 
     def name(self, path: Path) -> str:
         """Return how approvals name a path: relative to the root inside it, else absolute.
@@ -94,7 +102,9 @@ class Root:
         Args:
             path: Absolute; links in it are followed.
         """
-        real = end_of(path)
+        return self._name_of_end(end_of(path))
+
+    def _name_of_end(self, real: Path) -> str:
         if real.is_relative_to(self.path):
             return real.relative_to(self.path).as_posix()
         if not self.is_wide and self._holds_by_key(real):
@@ -196,13 +206,15 @@ def looks_secret(place: PurePath) -> bool:
     Args:
         place: The path relative to the root. `.fast-agent`, `.claude` and `.agents` are not hidden.
     """
-    for part in place.parts:
-        name = _folded(part)
-        if name.startswith(".") and name not in OWN_FOLDERS:
-            return True
-        if any(fnmatchcase(name, one) for one in _SECRET_NAMES):
-            return True
-    return False
+    return any(map(_is_secret_name, place.parts))
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_name(part: str) -> bool:
+    name = _folded(part)
+    if name.startswith(".") and name not in OWN_FOLDERS:
+        return True
+    return any(fnmatchcase(name, one) for one in _SECRET_NAMES)
 
 
 def end_of(path: Path) -> Path:
@@ -210,7 +222,7 @@ def end_of(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def key_of(path: Path) -> FileKey | None:
+def key_of(path: Path | str) -> FileKey | None:
     """Return the device and inode of a file, links followed; None where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - fast

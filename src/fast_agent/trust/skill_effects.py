@@ -58,8 +58,12 @@ def skill_effects(context: Context) -> tuple[Effect, ...]:
         context: What the set is looked at with.
     """
     offers: dict[Path, list[Offer]] = {}
+    ends: dict[Path, Path] = {}
     for offer in _offers(context):
-        offers.setdefault(Path(os.path.realpath(offer.folder)), []).append(offer)
+        # A thousand agents are offered the same few directories.
+        if offer.folder not in ends:
+            ends[offer.folder] = Path(os.path.realpath(offer.folder))
+        offers.setdefault(ends[offer.folder], []).append(offer)
     found: list[Effect] = []
     for folder, own in offers.items():
         if _is_of_set(folder, context):
