@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fast_agent.cli import wanted
-from fast_agent.cli.card_options import CardOptions
-from fast_agent.cli.dump import check_dump, dump_agents, wants_dump
+from fast_agent.cli.card_options import CardOptions, check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import standard_error
