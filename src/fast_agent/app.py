@@ -409,6 +409,7 @@ class FastAgent:
                 if settings != self._settings:
                     self._settings = settings
                     self._agents.expect(self.server_names, self.probes())
+            self.admission.decide()
             return self._reloader.run(anew=True)
 
     def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
@@ -487,16 +488,7 @@ class FastAgent:
         from fast_agent.runtime.surroundings import Surroundings as Around
         from fast_agent.workflows.builders import WORKFLOWS
 
-        if not partial_set:
-            self.admission.require(None)
-        if not self.names() and not (partial_set and self.admission.waiting):
-            self.admission.require_some(())
-            self.agent("agent", default=True)
-        for card in self.load_set.cards.values():
-            if card.config.source is None:
-                self.admission.check_use(card.config)
-        self._agents.check()
-        self.admission.begin()
+        self._begin(notify, shell=shell, partial_set=partial_set)
         surroundings = Around(
             workspace=self._cwd,
             environ=self._environ,
@@ -511,6 +503,7 @@ class FastAgent:
             tape=tape,
             journal=journal,
             redact=self.redact,
+            skills=self.admission.skills,
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)
@@ -556,6 +549,30 @@ class FastAgent:
         from fast_agent.tui.terminal import talk
 
         await talk(self, app, agent)
+
+    def _begin(self, notify: Callable[[str], None], *, shell: bool, partial_set: bool) -> None:
+        """Decide about what was found, before anything is live.
+
+        Args:
+            notify: Told what is left out; one line each.
+            shell: Whether every agent may run commands.
+            partial_set: Whether the default agent may be missing.
+        """
+        if shell:
+            self.admission.expect({}, (), shared=("--shell",))
+        self.admission.decide()
+        if not partial_set:
+            self.admission.require(None)
+        if not self.names() and not (partial_set and self.admission.waiting):
+            self.admission.require_some(())
+            self.agent("agent", default=True)
+        for card in self.load_set.cards.values():
+            if card.config.source is None:
+                self.admission.check_use(card.config)
+        self._agents.check()
+        for line in self.admission.untold():
+            notify(line)
+        self.admission.begin()
 
     async def serve(self, options: ServeOptions | None = None) -> None:
         """Serve the agents to MCP clients, as `fast-agent serve` does: `await fast.serve()`.

@@ -347,7 +347,7 @@ def test_a_live_case_is_kept_off_the_network(run: Run) -> None:
 def test_cards_of_tests_that_nobody_named_run_no_code(run: Run, project: Path) -> None:
     (project.parent / "home/fastagent.config.yaml").unlink()
     refused = run("test", "--record")
-    assert refused.code == 1
+    assert refused.code == 3
     assert "may not act yet; nothing was started" in refused.out
     assert not (project / "rolled").exists()
     # `test PATH` names the file.

@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
     from fast_agent.commands.command import CommandResult
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.trust.gate import TrustOptions
 
 
 class DeskWorld:
     """Cards of the offline model, and a shell that runs lines."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, trust: TrustOptions | None = None) -> None:
         self.directory = directory / "work"
         self.directory.mkdir()
         self.home = directory / "home"
         self.program = FastAgent(
-            cwd=self.directory, environ={"FAST_AGENT_HOME": str(self.home), "HOME": str(self.home)}
+            cwd=self.directory,
+            environ={"FAST_AGENT_HOME": str(self.home), "HOME": str(self.home)},
+            trust=trust,
         )
         self.sessions = SessionStore(self.home)
         self.told: list[str] = []

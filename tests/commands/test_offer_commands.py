@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.commands.desk_world import DeskWorld
 
 from fast_agent.mcp.server import from_command_line
-
-if TYPE_CHECKING:
-    from tests.commands.desk_world import DeskWorld
+from fast_agent.trust.gate import TrustOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +43,8 @@ async def test_a_server_that_cannot_be_started_is_told(world: DeskWorld) -> None
 
 
 @pytest.mark.spec("CMD-16")
-async def test_skills_and_functions_are_listed(world: DeskWorld) -> None:
+async def test_skills_and_functions_are_listed(tmp_path: Path) -> None:
+    world = DeskWorld(tmp_path, TrustOptions(everything=True))
     skill = world.directory / ".fast-agent/skills/knit"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\nname: knit\ndescription: Knits socks.\n---\nKnit.\n")

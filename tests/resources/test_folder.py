@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.patience import Rounds, wait_until
 
-from fast_agent.resources.folder import Folder, ignored
+from fast_agent.config.home import is_never_served
+from fast_agent.resources.folder import Folder
 from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import TooLarge
 from fast_agent.text.safe_file import RefusedFileError
@@ -238,6 +239,6 @@ def test_no_descriptor_is_lost(root: Path) -> None:
 
 
 def test_ignored() -> None:
-    assert ignored(".env.production")
-    assert ignored("__pycache__")
-    assert not ignored(".hidden")
+    assert is_never_served(".env.production")
+    assert is_never_served("__pycache__")
+    assert not is_never_served(".hidden")

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.app import FastAgent
+from fast_agent.cli.card_test.testing import found_tests
 from fast_agent.cli.loading import expect_cards
+from fast_agent.cli.resources_here import expect_guide
 from fast_agent.config.home import CONFIG_NAMES, home_directory
 from fast_agent.errors import ConfigError
 from fast_agent.trust.earlier_approvals import EarlierApprovals
@@ -77,6 +79,9 @@ class FoundHere:
                 raise ConfigError(f"`{path}` does not exist")
             program = self._look(root_of(place) if paths else self.workspace)
             expect_cards(program, cards=(), multi_card=True)
+            expect_guide(program)
+            root = Path(os.path.realpath(program.workspace))
+            program.admission.expect_files(root, tests=found_tests(program.workspace))
             _read_settings(program)
             for one in program.admission.found_sets():
                 if not program.gate.owns(one.root):

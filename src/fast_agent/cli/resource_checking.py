@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fast_agent.config.home import GUIDE_FILE
 from fast_agent.errors import ConfigError
-from fast_agent.resources.guide.file import GUIDE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -132,6 +132,8 @@ def roots_of(values: Mapping[str, object]) -> ResourceRoots:
     )
     if not roots.empty:
         return roots
-    from fast_agent.cli.guide_here import guide_here
+    from fast_agent.cli.resources_here import resources_here
 
-    return roots.or_those_of(".", guide_here())
+    here = resources_here()
+    roots = roots.or_those_of(".", here.guide)
+    return roots._replace(judge=here.judge, guide=roots.guide if here.has_guide else None)

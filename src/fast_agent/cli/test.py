@@ -35,7 +35,8 @@ def command(
     PATHS are `*.test.yaml` files and directories; without any it is this directory with all below
     it. Each case sends messages, and says what is expected of the answer.
 
-    Exit status: 0 all passed, 1 a case failed or a file is wrong, 2 wrong usage or nothing to run.
+    Exit status: 0 all passed, 1 a case failed or a file is wrong, 2 wrong usage or nothing to run,
+    3 no case ran, because the project may not act yet.
     """
     from fast_agent.cli.card_test.testing import find_case_files, run_case_files
 
@@ -59,11 +60,14 @@ def command(
 
     from fast_agent.cli.card_test.report import render_json, render_text
     from fast_agent.cli.output import prints_apart, standard_output
+    from fast_agent.errors import TrustError
 
     # What cards print goes where it does not mix with the report.
     with prints_apart():
         results = anyio.run(run)
     standard_output().write_facts((render_json if output == "json" else render_text)(results))
+    if all(one.refused for one in results):
+        sys.exit(TrustError.status)
     if not all(one.passed for one in results):
         sys.exit(1)
 

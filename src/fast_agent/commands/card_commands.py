@@ -83,11 +83,15 @@ async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
     if arguments.words[:1] != ("yes",):
         asked = "\n".join(render_question(one, approvals.standing(one)) for one in waiting)
         return CommandResult(text=f"{fenced(asked)}\n\n`/trust yes` allows it until it changes")
+    before = program.admission.closed_parts()
     for found in waiting:
         await run_sync(approvals.approve, found)
     done = await run_sync(program.reconsider)
     await desk.refresh()
-    return CommandResult(text=done.line or "approved", agents_changed=True)
+    still = program.admission.closed_parts()
+    came = ", ".join(name for name in before if name not in still)
+    told = [done.line or "approved", *([f"may act now: {came}"] if came else [])]
+    return CommandResult(text="\n".join(told), agents_changed=True)
 
 
 CARD_COMMANDS = (

@@ -65,3 +65,19 @@ SKILL_FOLDERS: Final = (".fast-agent/skills", ".claude/skills", ".agents/skills"
 
 SECRETS_NAMES: Final = ("fastagent.secrets.yaml",)
 """The name of the file that holds secrets."""
+
+
+GUIDE_FILE: Final = ".guide.yaml"
+"""The file beside documents that holds the configuration of their guide."""
+
+_NEVER_SERVED: Final = frozenset(
+    {".git", ".hg", ".svn", ".jj", ".venv", "node_modules", "__pycache__", ".DS_Store"}
+)
+
+
+def is_never_served(name: str) -> bool:
+    """Return whether a file or directory of skills or documents is never served.
+
+    These are version control, the values of variables, and caches.
+    """
+    return name in _NEVER_SERVED or name.startswith(".env")

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.card_load import CardLoad
 from fast_agent.cards.load import with_variables
 from fast_agent.cards.load_set import default_card
 from fast_agent.cards.references import referred_names
+from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS
 from fast_agent.config.layer import without
 from fast_agent.config.load import FoundPart
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import CHANGED_CODE, REACHED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
+from fast_agent.registry.skill_admission import SkillAdmission
 from fast_agent.text.environment import VariableNames
+from fast_agent.trust.effect import Holder
+from fast_agent.trust.origin import end_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig, FunctionRef
     from fast_agent.cards.card import Card
@@ -30,19 +36,23 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import Settings
     from fast_agent.errors import TrustError
     from fast_agent.registry.card_root import CardRoot
+    from fast_agent.text.source import Signature
     from fast_agent.trust.context import Given
-    from fast_agent.trust.effect import Effect, Holder
+    from fast_agent.trust.effect import Effect
     from fast_agent.trust.found_set import FoundSet, Provenance
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
+    from fast_agent.trust.skill_effects import FoundSkills
     from fast_agent.trust.survey import Surveyed
 
     ProviderOf = Callable[[AgentConfig], str | None]
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A card, server or setting that may not act in this run.
+    """A card, server, setting, skill, guide or test file that may not act in this run.
 
     Args:
         name: Its name, as messages show it.
@@ -99,6 +109,17 @@ class Admission:
         self._refusals: dict[tuple[Path, bool], dict[Holder, tuple[Effect, ...]]] = {}
         self._settings: dict[str, LeftOut] = {}
         self._servers: dict[str, LeftOut] = {}
+        self._parts: dict[Holder, LeftOut] = {}
+        self._closed_sets: dict[Path, LeftOut] = {}
+        self._guides: dict[Path, list[FileLayer]] = {}
+        self._tests: dict[Path, list[FileLayer]] = {}
+        self._records = False
+        self._skills_of: tuple[tuple[FoundSkills, Grant], ...] | None = None
+        self._decision = 0
+        self._decided_at: tuple[Signature | None, object] | None = None
+        self._admitted_at: Signature | None = None
+        self._told: set[str] = set()
+        self._lock = RLock()
         self._wanted_servers: frozenset[str] = frozenset()
         self._reaching: tuple[str, ...] = ()
         self._taken: dict[str, None] = {}
@@ -111,6 +132,8 @@ class Admission:
         """What is left out, by the name of its agent."""
         self.waiting: dict[str, AgentConfig] = {}
         """Those of the agents left out that a person can talk to once they are approved."""
+        self.skills = SkillAdmission(self, _acts)
+        """Decides about the skills of directories that no person named."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -119,12 +142,29 @@ class Admission:
 
     def moved(self) -> bool:
         """Return whether it may decide otherwise than when it was last asked."""
-        return bool(self._sets) and self._gate.has_moved()
+        return bool(self._sets) and self._gate.stand != self._admitted_at
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each part that is left out, and for what `--trust` lets act."""
+        for line in self._lines():
+            self._told.add(line)
+            yield line
+
+    def untold(self) -> Iterator[str]:
+        """Yield the lines that nobody was told yet."""
+        known = set(self._told)
+        yield from (line for line in self.lines() if line not in known)
+
+    def tell(self, line: str) -> None:
+        """Log a line, once."""
+        if line not in self._told:
+            self._told.add(line)
+            log.warning("%s", line)
+
+    def _lines(self) -> Iterator[str]:
         yield from self._taken
-        for one in (*self._settings.values(), *self._servers.values(), *self.left_out.values()):
+        parts = (self._settings, self._servers, self._closed_sets, self._parts, self.left_out)
+        for one in chain.from_iterable(part.values() for part in parts):
             yield one.line
         for path in self._sets:
             for holder, effects in self._eased(path).items():
@@ -134,6 +174,14 @@ class Admission:
                             f"{holder}: {effect.subject} ({effect.place}) is not approved; "
                             "the stricter value holds"
                         )
+        digests = {
+            one.found.digest for holder, one in self._parts.items() if holder.kind == "skill"
+        }
+        for digest in digests:
+            yield (
+                "skills act once you say yes at a terminal, or by `--trust`; in CI "
+                f"FAST_AGENT_TRUST={digest} (exactly this set)"
+            )
         if self._sets and self._gate.policy.everything:
             from fast_agent.trust.question import by_trust
 
@@ -171,6 +219,127 @@ class Admission:
         self._receiver = receiver or self._receiver
         self._shared = tuple(dict.fromkeys((*self._shared, *shared)))
         self._model = model or self._model
+
+    def expect_files(
+        self,
+        root: Path,
+        *,
+        guides: Iterable[FileLayer] = (),
+        tests: Iterable[FileLayer] = (),
+        records: bool = False,
+    ) -> None:
+        """Note guides and test files of a set that a run is about to read.
+
+        Args:
+            root: The root of the set.
+            guides: Files of the name `.guide.yaml`.
+            tests: Test files.
+            records: Whether recordings are written.
+        """
+        real = Path(os.path.realpath(root))
+        if self._gate.owns(real) or self._gate.options.without_found:
+            return
+        for known, files in ((self._guides, tuple(guides)), (self._tests, tuple(tests))):
+            if files:
+                known.setdefault(real, []).extend(files)
+        self._records = self._records or records
+
+    def decide(self) -> None:
+        """Decide about all that is expected, where that changed since it was last decided about.
+
+        Agents made in Python and options of a run are known only when it begins.
+        """
+        options = self._gate.options
+        if options.passive or options.without_found or not self._paths():
+            return
+        if self._decided_at != self._basis():
+            self._decide(may_ask=self._may_ask)
+
+    def closed_parts(self) -> tuple[str, ...]:
+        """Name the settings, servers, skills and other parts that are left out, as lines do."""
+        parts = (self._settings, self._servers, self._closed_sets, self._parts, self.left_out)
+        return tuple(one.name for part in parts for one in part.values())
+
+    def decision(self) -> int:
+        """Return a number that differs when skills may be decided about otherwise."""
+        if self._sets and self._decided_at is not None:
+            stand = self._gate.stand
+            if stand != self._decided_at[0]:
+                self._decide(may_ask=False)
+        return self._decision
+
+    def closed(self, folder: Path) -> str | None:
+        """Return why no skill of a directory may be used, in words that follow its name.
+
+        Args:
+            folder: The directory of the skill, without links.
+
+        Returns:
+            None where each skill is looked at; empty where nobody needs to be told.
+        """
+        options = self._gate.options
+        if options.passive:
+            return None
+        usual = any(folder.is_relative_to(end_of(one)) for one in self._usual_folders())
+        if options.without_found:
+            return "" if usual else None
+        root = self._workspace_root()
+        if usual and root is not None and root not in self._sets:
+            self._decide(may_ask=False)  # the directory came after the start
+        for name, one in self._settings.items():
+            if usual and name.partition(".")[0] == "skills":
+                return one.reason  # what the configuration says instead may not count
+        for path, one in self._closed_sets.items():
+            if folder.is_relative_to(path):
+                return one.reason
+        return None
+
+    def decided_skills(self) -> Sequence[tuple[FoundSkills, Grant]]:
+        """Return the skills of each set, with what it may do."""
+        with self._lock:
+            if self._skills_of is None:
+                from fast_agent.trust.survey import found_skills
+
+                self._skills_of = tuple(
+                    (found_skills(self._surveyed(path)), self._grants[path]) for path in self._sets
+                )
+            return self._skills_of
+
+    def allows_guide(self, file: str) -> bool:
+        """Return whether a guide of the working directory may be read.
+
+        Args:
+            file: Its name.
+        """
+        closed = self._closed_sets.get(end_of(self._workspace))
+        return closed is None and Holder("guide", file) not in self._parts
+
+    def check_test(self, file: str) -> None:
+        """Check that a found test file may be run.
+
+        Args:
+            file: Its name.
+
+        Raises:
+            TrustError: It is left out.
+        """
+        one = self._parts.get(Holder("test", file))
+        if one is not None:
+            raise self.refused(one, None)
+
+    def check_read(self, root: Path, file: Path) -> None:
+        """Check that a file which a found set names may be read.
+
+        Args:
+            root: The root of the set.
+            file: The file.
+
+        Raises:
+            TrustError: It ends outside the root or in a secret, and nobody allowed that.
+        """
+        grant = self._grants.get(end_of(root))
+        if grant is not None:
+            grant.check_read(file)
 
     def decide_layers(self, layers: Sequence[FileLayer]) -> Mapping[str, FoundPart]:
         """Decide about configuration files nobody named, with the cards beside them."""
@@ -237,6 +406,7 @@ class Admission:
         self._roots.update(roots)
         if self._gate.options.passive or not self._has_found:
             return {key: root.load for key, root in roots.items()}
+        self._admitted_at = self._gate.stand
         before = set(self.left_out)
         self._decide(may_ask=self._may_ask and not again)
         loads = {key: self._granted(root) for key, root in self._roots.items()}
@@ -427,9 +597,26 @@ class Admission:
 
     @property
     def _has_found(self) -> bool:
-        return bool(self._layers) or any(root.grant is not None for root in self._roots.values())
+        return bool(self._paths())
+
+    def _basis(self) -> tuple[Signature | None, object]:
+        """Return what a decision stands on, but for the files of the sets."""
+        return self._gate.stand, (tuple(self._given().agents), self._shared)
 
     def _decide(self, *, may_ask: bool) -> None:
+        if not self._paths():
+            return
+        with self._lock:
+            self._decide_sets(may_ask=may_ask)
+            self._group()
+            self._skills_of = None
+            self._decision += 1
+            self._decided_at = self._basis()
+        if not self._may_ask:
+            for line in self._lines():
+                self.tell(line)
+
+    def _decide_sets(self, *, may_ask: bool) -> None:
         for path in self._paths():
             found = self._describe(path)
             needed = [effect for effect in found.effects if self._is_needed(effect)]
@@ -443,8 +630,18 @@ class Admission:
                 cards=tuple(self._cards_of(path)),
                 workspace=self._workspace,
             )
+
+    def _group(self) -> None:
+        """Group what is not allowed by the part that is left out."""
         self._settings, self._servers = {}, {}
+        self._parts, self._closed_sets = {}, {}
         for path, found in self._sets.items():
+            from fast_agent.trust.survey import found_skills
+
+            parts = self._surveyed(path)
+            if self._gate.is_strange(found) and (parts.guides or found_skills(parts).any()):
+                name = f"each skill and guide of `{path}`"
+                self._closed_sets[path] = LeftOut(name, _whose(found), found, found.effects)
             for holder, effects in self._closed(path).items():
                 if holder.kind == "server":
                     reason = _acts(effects)
@@ -452,10 +649,32 @@ class Admission:
                 elif holder.kind == "setting":
                     reason = _acts(effects)
                     self._settings[holder.name] = LeftOut(str(holder), reason, found, effects)
+                elif holder.kind != "card":
+                    self._parts[holder] = LeftOut(str(holder), _acts(effects), found, effects)
 
     def _paths(self) -> tuple[Path, ...]:
         roots = [root.grant.root for root in self._roots.values() if root.grant is not None]
-        return tuple(dict.fromkeys((*self._layers, *roots)))
+        own = self._workspace_root()
+        more = () if own is None else (own,)
+        return tuple(dict.fromkeys((*self._layers, *roots, *more, *self._guides, *self._tests)))
+
+    def _workspace_root(self) -> Path | None:
+        """Return the root of the skills in the working directory; None where they are given."""
+        folders = self._usual_folders()
+        if not folders or self._gate.options.without_found:
+            return None
+        root = end_of(self._workspace)
+        return None if self._gate.owns(root) else root
+
+    def _usual_folders(self) -> tuple[Path, ...]:
+        """Return the directories of found skills that exist in the working directory."""
+        home = self._gate.own_home
+        folders = [self._workspace / name for name in SKILL_FOLDERS]
+        return tuple(
+            one
+            for one in folders
+            if os.path.lexists(one) and not (home and one.is_relative_to(home))
+        )
 
     def _closed(self, root: Path) -> dict[Holder, tuple[Effect, ...]]:
         """Group the effects of a set that are not allowed by what brings them.
@@ -475,7 +694,8 @@ class Admission:
         # Once for each decision: a set with a thousand cards is asked about by each of them.
         grouped: dict[Holder, list[Effect]] = {}
         for effect in self._grants[root].not_allowed(self._sets[root].effects):
-            if (effect.kind == "ease") is ease:
+            # A test file that wants more is not run at all: without the network it would only fail.
+            if (effect.kind == "ease" and effect.holder.kind != "test") is ease:
                 grouped.setdefault(effect.holder, []).append(effect)
         closed = {holder: tuple(effects) for holder, effects in grouped.items()}
         self._refusals[root, ease] = closed
@@ -594,16 +814,13 @@ class Admission:
 
     def _own_reason(self, card: Card, grant: object) -> LeftOut | None:
         config = card.config
-        from fast_agent.trust.effect import Holder
         from fast_agent.trust.grant import Grant
 
         if not isinstance(grant, Grant):
             return None
         found = self._sets[grant.root]
         if self._gate.is_strange(found):
-            whose = f"belong to the user `{found.owner}`"
-            reason = f"its files {whose if found.owner else 'may be changed by everyone'}"
-            return LeftOut(f"`{config.name}`", reason, found, found.effects)
+            return LeftOut(f"`{config.name}`", _whose(found), found, found.effects)
         effects = self._closed(grant.root).get(Holder("card", config.name))
         return (
             None if effects is None else LeftOut(f"`{config.name}`", _acts(effects), found, effects)
@@ -711,6 +928,10 @@ class Admission:
             cards=tuple(self._cards_of(root)),
             tool_cards=frozenset(tools),
             layers=tuple(self._layers.get(root, ())),
+            guides=(*self._guides.get(root, ()), *_guides_of(self._layers.get(root, ()))),
+            tests=tuple(self._tests.get(root, ())),
+            records=self._records,
+            own_folders=() if self._gate.own_home is None else (self._gate.own_home,),
         )
 
     def _all_given(self) -> Given:
@@ -776,11 +997,34 @@ def _left_out_of(config: AgentConfig, left_out: Mapping[str, LeftOut]) -> LeftOu
     return next((left_out[name] for name in referred_names(config) if name in left_out), None)
 
 
+def _whose(found: FoundSet) -> str:
+    """Return why a set of another user gives nothing, in words that follow a name."""
+    whose = f"belong to the user `{found.owner}`"
+    return f"its files {whose if found.owner else 'may be changed by everyone'}"
+
+
+def _guides_of(layers: Iterable[FileLayer]) -> Iterator[FileLayer]:
+    """Yield the guide that lies in a docroot which a configuration names."""
+    from fast_agent.config.layer import read_layer
+    from fast_agent.text.json_value import as_object
+
+    for layer in layers:
+        guide = as_object(as_object(layer.document.value).get("guide"))
+        docroot = guide.get("docroot")
+        if isinstance(docroot, str) and not guide.get("categories"):
+            file = layer.directory / docroot / GUIDE_FILE
+            found = read_layer(file, str(file), []) if file.is_file() else None
+            if found is not None:
+                yield found
+
+
 def _acts(effects: Sequence[Effect]) -> str:
     first = effects[0]
     more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
     if first.refusal is not None:
         return f"{first.refusal} ({first.place})"
+    if first.holder.kind == "skill":
+        return f"`{first.kind}` is not approved: {first.subject}{more} ({first.place})"
     return f"it would {first.kind} {first.subject}{more} ({first.place}), which is not approved"
 
 

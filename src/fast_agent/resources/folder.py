@@ -10,6 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from fast_agent.config.home import is_never_served
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.problem import TooLarge
 from fast_agent.text.safe_file import (
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
     from fast_agent.resources.limits import Limits
 
-_IGNORED = frozenset(
-    {".git", ".hg", ".svn", ".jj", ".venv", "node_modules", "__pycache__", ".DS_Store"}
-)
 _UNNAMEABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\\\\]")
 _RECENT_NS = 50_000_000
 _UNSURE = -1
@@ -56,11 +54,6 @@ class Tree(NamedTuple):
     files: Sequence[Entry]
     folders: Sequence[str]
     skipped: Sequence[Skipped]
-
-
-def ignored(name: str) -> bool:
-    """Say whether a file or folder is never served: version control, secrets, caches."""
-    return name in _IGNORED or name.startswith(".env")
 
 
 class Folder:
@@ -122,7 +115,7 @@ class Folder:
         self,
         limits: Limits = DEFAULT_LIMITS,
         below: str = "",
-        skip: Callable[[str], bool] = ignored,
+        skip: Callable[[str], bool] = is_never_served,
     ) -> Tree:
         """Find every file.
 

@@ -10,8 +10,8 @@ import struct
 from threading import Lock
 from typing import NamedTuple
 
+from fast_agent.config.home import is_never_served
 from fast_agent.errors import ResourceError
-from fast_agent.resources.folder import ignored
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
@@ -139,7 +139,7 @@ class Inotify:
             watched = self._watched.get(number)
             if mask & _IGNORED:
                 self._watched.pop(number, None)
-            if watched is None or ignored(name):
+            if watched is None or is_never_served(name):
                 continue
             if watched.names and name not in watched.names:
                 again = again or not name
@@ -165,7 +165,7 @@ class Inotify:
                     waiting.extend(
                         entry.path
                         for entry in entries
-                        if entry.is_dir(follow_symlinks=False) and not ignored(entry.name)
+                        if entry.is_dir(follow_symlinks=False) and not is_never_served(entry.name)
                     )
             except OSError:
                 continue  # gone again

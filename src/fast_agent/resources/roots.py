@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.config.home import SKILL_FOLDERS
+from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.service import ResourceService, ServerInfo
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from fast_agent.resources.guide.provider import GuideProvider
     from fast_agent.resources.limits import Limits
     from fast_agent.resources.provider import Addition, Provider
+    from fast_agent.resources.skill.options import SkillJudge
     from fast_agent.resources.skill.provider import SkillProvider
     from fast_agent.resources.skill.set import NamePolicy
-
-_GUIDE_FILE = ".guide.yaml"
 
 
 class ResourceRoots(NamedTuple):
@@ -36,6 +35,7 @@ class ResourceRoots(NamedTuple):
         load_skill: Whether the tool `load_skill` is offered.
         embed_catalog: Whether that tool's description names the skills.
         configured: The guide that a configuration names, where `guide` is None.
+        judge: Decides which skills may be used; None lets all through.
     """
 
     skills: tuple[str, ...] = ()
@@ -46,6 +46,7 @@ class ResourceRoots(NamedTuple):
     load_skill: bool = True
     embed_catalog: bool = True
     configured: GuideConfig | None = None
+    judge: SkillJudge | None = None
 
     @property
     def empty(self) -> bool:
@@ -106,6 +107,7 @@ class ResourceRoots(NamedTuple):
             list_files=self.list_files,
             load_skill=self.load_skill,
             embed_catalog=self.embed_catalog,
+            judge=self.judge,
         )
         return SkillProvider(self.skills, options, report=report)
 
@@ -125,7 +127,7 @@ class ResourceRoots(NamedTuple):
 
 
 def _has_guide(directory: str) -> bool:
-    return os.path.isfile(f"{directory}/{_GUIDE_FILE}")  # noqa: PTH113  (this is on the way to start)
+    return os.path.isfile(f"{directory}/{GUIDE_FILE}")  # noqa: PTH113  (this is on the way to start)
 
 
 class OpenRoots(NamedTuple):

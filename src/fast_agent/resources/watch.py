@@ -14,7 +14,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.resources.folder import ignored
+from fast_agent.config.home import is_never_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -217,7 +217,7 @@ def _tree(places: Sequence[str], *, deep: bool) -> Iterator[tuple[str, os.stat_r
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    if ignored(entry.name):
+                    if is_never_served(entry.name):
                         continue
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if deep or not is_folder:

@@ -68,6 +68,9 @@ class AgentSkills:
         gate: Callable[[], SkillGate] | None,
     ) -> None:
         self._directories, self._optional = directories_of(config, settings, around.workspace)
+        # A person who names a directory, names its skills.
+        named = config.skills is not None and config.grant is None
+        self._judge = None if named else around.skills
         self._servers = servers
         self._in_prompt = template.uses("agentSkills")
         self._gate = gate
@@ -124,7 +127,9 @@ class AgentSkills:
 
         sources: list[SkillSource] = []
         if self._directories:
-            sources.append(LocalSkills(self._directories, optional=self._optional))
+            sources.append(
+                LocalSkills(self._directories, optional=self._optional, judge=self._judge)
+            )
         sources += self._servers.skills()
         self._catalog = SkillCatalog(sources)
         gate = self._gate() if self._gate else None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.models.tape import Tape
     from fast_agent.resources.provider import Provider
+    from fast_agent.resources.skill.options import SkillJudge
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
     from fast_agent.runtime.journal import Journal
@@ -82,6 +83,8 @@ class Surroundings:
         platform: The machine, as instructions speak of it; empty for this one.
         python: The version of Python, as instructions speak of it; empty for this one.
         redact: Hides secrets in the errors of tools; None hides none.
+        skills: Decides which skills of directories that no person named may be used; None lets all
+            through.
     """
 
     workspace: Path = field(default_factory=Path.cwd)
@@ -113,3 +116,4 @@ class Surroundings:
     platform: str = ""
     python: str = ""
     redact: Callable[[str], str] | None = field(default=None, repr=False)
+    skills: SkillJudge | None = field(default=None, repr=False)

@@ -46,8 +46,8 @@ def _effects(site: Site, value: JsonValue, *, records: bool) -> Iterator[Effect]
     folder = values.get("recordings")
     if isinstance(folder, str):
         yield from _tape(site, folder, ("recordings",), records=records)
-    elif records:
-        yield site.writes(site.directory / RECORDINGS, RECORDINGS, (), {})
+    else:
+        yield from _tape(site, RECORDINGS, (), records=records)
     cases = values.get("cases")
     for index, case in enumerate(as_list(cases)):
         if isinstance(case, Mapping):

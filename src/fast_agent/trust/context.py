@@ -113,6 +113,7 @@ class Context:
         default_model: The model its configuration names for cards without one, as written.
         tool_cards: Those of the cards that are offered to the receiver as tools.
         skill_folders: The directories of skills its configuration names, absolute.
+        own_folders: Directories of the person that may lie inside the root, such as the home.
         parsed: The model specs taken apart so far.
         folders: The digests of directories of Python files found so far.
         digests: The digests of other files found so far.
@@ -127,6 +128,7 @@ class Context:
     default_model: str | None = None
     tool_cards: frozenset[str] = frozenset()
     skill_folders: tuple[Path, ...] = ()
+    own_folders: tuple[Path, ...] = ()
     parsed: dict[str, ParsedModel | None] = field(
         default_factory=dict[str, "ParsedModel | None"], repr=False, compare=False
     )

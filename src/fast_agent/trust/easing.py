@@ -34,11 +34,13 @@ def dropped(holder: Holder, value: JsonValue) -> Iterator[Keys]:
     """Yield the settings of a file that are left out with a holder; its plain bounds still hold.
 
     Args:
-        holder: A server or setting that is not approved.
+        holder: A server, setting or guide that is not approved.
         value: What the file says.
     """
     if holder.kind == "server":
         yield ("mcp", "servers", holder.name)
+    elif holder.kind == "guide":
+        yield ("guide",)  # a docroot of the configuration leads to it
     elif holder.kind == "setting":
         section = as_object(as_object(value).get(holder.name))
         kept = [

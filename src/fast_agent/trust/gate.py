@@ -67,7 +67,6 @@ class Gate:
         self._policy: Policy | None = None
         self._once: set[str] = set()
         self._asked: set[Path] = set()
-        self._seen: Signature | None = None
 
     @cached_property
     def approvals(self) -> Approvals:
@@ -104,11 +103,17 @@ class Gate:
             self._policy = read_policy(own, self._environ, everything=self.options.everything)
         return self._policy
 
-    def has_moved(self) -> bool:
-        """Return whether approvals changed since a set was last decided about."""
+    @property
+    def own_home(self) -> Path | None:
+        """The home of the program; None where it is not the person's own."""
+        return self._home if self.fault is None else None
+
+    @property
+    def stand(self) -> Signature | None:
+        """The state of the approvals now."""
         from fast_agent.text.source import signature_at
 
-        return signature_at(str(self.approvals.path)) != self._seen
+        return signature_at(str(self.approvals.path))
 
     def owns(self, root: Path) -> bool:
         """Return whether a person declared a directory as their own."""
@@ -134,9 +139,6 @@ class Gate:
             cards: The cards of the set, for approvals of card files that were kept earlier.
             workspace: The directory the program works in.
         """
-        from fast_agent.text.source import signature_at
-
-        self._seen = signature_at(str(self.approvals.path))
         if cards and workspace is not None and self._earlier:
             self._covered[found.digest] = self._earlier.covered(found.effects, cards, workspace)
         allowed = self.allowed(found)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.home import SKILL_FOLDERS
+from fast_agent.config.home import SKILL_FOLDERS, is_never_served
 from fast_agent.text.environment import has_variable
 from fast_agent.trust.card_effects import has_tools, names_in
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES, tree_digests
 from fast_agent.trust.effect import Holder
+from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.site import Site, placed
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
     from fast_agent.trust.context import Context
     from fast_agent.trust.effect import Effect
+    from fast_agent.trust.site import Keys
 
 SKILL_FILE: Final = "SKILL.md"
 TOO_MANY: Final = (
@@ -33,12 +35,12 @@ _SHELL: Final = "--shell"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An agent that gets the skills of a directory, and could act on them.
+    """An agent that gets the skills of a directory.
 
     Args:
         agent: Its name.
         folder: The directory, which holds skills or is one.
-        is_given: Whether the person gave the agent.
+        is_given: Whether the person gave the agent, and it has tools.
         has_shell: Whether it may run commands.
     """
 
@@ -48,8 +50,8 @@ class Offer:
     has_shell: bool
 
 
-def skill_effects(context: Context) -> tuple[Effect, ...]:
-    """Work out the effects of the skills of a set.
+class FoundSkills:
+    """The skills of a set, and what each would do.
 
     A skill is text, and reading it is free. It acts where it is offered to an agent with a shell,
     or to one of the person's that has tools.
@@ -57,64 +59,176 @@ def skill_effects(context: Context) -> tuple[Effect, ...]:
     Args:
         context: What the set is looked at with.
     """
-    offers: dict[Path, list[Offer]] = {}
-    ends: dict[Path, Path] = {}
-    for offer in _offers(context):
-        # A thousand agents are offered the same few directories.
-        if offer.folder not in ends:
-            ends[offer.folder] = Path(os.path.realpath(offer.folder))
-        offers.setdefault(ends[offer.folder], []).append(offer)
-    found: list[Effect] = []
-    for folder, own in offers.items():
-        if _is_of_set(folder, context):
-            for skill in skills_in(folder):
-                found.extend(_one_skill(skill, own, context))
-    return tuple(found)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._usual = tuple(_usual_folders(context))
+        offers: dict[Path, list[Offer]] = {}
+        for folder in self._usual:
+            offers[end_of(folder)] = []
+        ends: dict[Path, Path] = {}
+        for offer in _offers(context):
+            # A thousand agents are offered the same few directories.
+            if offer.folder not in ends:
+                ends[offer.folder] = end_of(offer.folder)
+            offers.setdefault(ends[offer.folder], []).append(offer)
+        self._listed: dict[Path, tuple[Path, ...]] = {}
+        self._offers = {one: own for one, own in offers.items() if self._is_of_set(one)}
+
+    def effects(self) -> Iterator[Effect]:
+        """Yield the effects of all skills, and of the directories they are in."""
+        for folder in self._usual:
+            yield from self._link(folder)
+        for folder, own in self._offers.items():
+            for skill in self._skills(folder):
+                yield from self._one(skill, own)
+
+    def files(self, effects: Iterable[Effect]) -> Iterator[str]:
+        """Yield the files that decide whose the skills are, as absolute paths.
+
+        Args:
+            effects: The effects of the set.
+        """
+        for folder in self._offers:
+            yield from (str(skill / SKILL_FILE) for skill in self._skills(folder))
+        for effect in effects:
+            if effect.holder.kind == "skill":
+                yield from (str(self._context.root.path / name) for name in effect.files)
+
+    def any(self) -> bool:
+        """Return whether there is a skill."""
+        return any(self._skills(folder) for folder in self._offers)
+
+    def holds(self, skill: Path) -> bool:
+        """Return whether a skill belongs to the set.
+
+        Args:
+            skill: The directory of the skill, without links.
+        """
+        return any(skill.is_relative_to(folder) for folder in self._offers)
+
+    def place_of(self, skill: Path) -> str:
+        """Return the `SKILL.md` of a skill as approvals name it.
+
+        Args:
+            skill: The directory of the skill, without links.
+        """
+        return self._context.root.name(skill / SKILL_FILE)
+
+    def of(self, skill: Path) -> tuple[Effect, ...]:
+        """Work out the effects of one skill, with its files as they are at this moment.
+
+        Args:
+            skill: The directory of the skill, without links.
+        """
+        links = [
+            effect
+            for folder in self._usual
+            if skill.is_relative_to(end_of(folder))
+            for effect in self._link(folder)
+        ]
+        own = [
+            offer
+            for folder, offers in self._offers.items()
+            if skill.is_relative_to(folder)
+            for offer in offers
+        ]
+        return (*links, *(self._one(skill, own) if self._is_inside(skill) else ()))
+
+    def _skills(self, folder: Path) -> tuple[Path, ...]:
+        if folder not in self._listed:
+            inside = self._is_inside(folder)
+            self._listed[folder] = tuple(skills_in(folder)) if inside else ()
+        return self._listed[folder]
+
+    def _is_of_set(self, folder: Path) -> bool:
+        """Return whether a directory of skills belongs to the set, not to the person."""
+        context = self._context
+        named = context.given.settings.skills.directories or ()
+        if any(end_of(Path(one)) == folder for one in named):
+            return False
+        # What a configuration names elsewhere is a `read` of that directory, held by the setting.
+        return self._is_inside(folder) or folder in map(end_of, _places(context))
+
+    def _is_inside(self, folder: Path) -> bool:
+        """Return whether a directory may be looked into.
+
+        One that is elsewhere by a link is not read, not even to digest it, before that is allowed.
+        """
+        return folder.is_relative_to(self._context.root.path)
+
+    def _link(self, folder: Path) -> Iterator[Effect]:
+        """Yield the effect of a usual directory that is elsewhere by a link."""
+        root = self._context.root
+        end = end_of(folder)
+        if root.is_wide or root.holds(end) or folder not in _places(self._context):
+            return
+        name = folder.relative_to(self._context.given.cwd).as_posix()
+        site = Site(self._context, Holder("skill", name), name, folder, _no_line)
+        yield site.effect("read", root.name(end), ())
+
+    def _one(self, skill: Path, offers: Iterable[Offer]) -> Iterator[Effect]:
+        context = self._context
+        place = context.root.name(skill / SKILL_FILE)
+        site = Site(context, Holder("skill", skill.name), place, skill, _first_line)
+        for file in _secrets_in(skill):
+            yield site.effect("read", context.root.name(file), ())
+        acting = [offer for offer in offers if offer.has_shell or offer.is_given]
+        if not acting:
+            return
+        digests = tree_digests(skill, context.root)
+        refusal = TOO_MANY if digests is None else None
+        for offer in acting:
+            if offer.has_shell:
+                subject = f"skill `{skill.name}` for `{offer.agent}`, which has a shell"
+                yield site.effect("run", subject, (), files=digests, refusal=refusal)
+            if offer.is_given:
+                subject = f"skill `{skill.name}` is offered to your agent `{offer.agent}`"
+                yield site.effect("use", subject, (), files=digests, refusal=refusal)
 
 
 def skills_in(folder: Path) -> Iterator[Path]:
-    """Yield the directories of skills in a directory, or the directory itself where it is one."""
-    if (folder / SKILL_FILE).is_file():
-        yield folder
-        return
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return
-    yield from (entry for entry in entries if (entry / SKILL_FILE).is_file())
+    """Yield the directories of skills below a directory, at any depth, and the directory itself.
+
+    Links are not followed, and what is never served is not looked into.
+    """
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not is_never_served(name))
+        if SKILL_FILE in names:
+            yield Path(place)
 
 
-def _one_skill(skill: Path, offers: Iterable[Offer], context: Context) -> Iterator[Effect]:
-    digests = tree_digests(skill, context.root)
-    refusal = TOO_MANY if digests is None else None
-    site = Site(
-        context,
-        Holder("skill", skill.name),
-        context.root.name(skill / SKILL_FILE),
-        skill,
-        lambda keys, near: 1,  # noqa: ARG005 - the whole skill acts
-    )
-    for offer in offers:
-        if offer.has_shell:
-            subject = f"skill `{skill.name}` for `{offer.agent}`, which has a shell"
-            yield site.effect("run", subject, (), files=digests, refusal=refusal)
-        if offer.is_given:
-            subject = f"skill `{skill.name}` is offered to your agent `{offer.agent}`"
-            yield site.effect("use", subject, (), files=digests, refusal=refusal)
+def _secrets_in(skill: Path) -> Iterator[Path]:
+    """Yield the files of a skill that look secret."""
+    for place, folders, names in os.walk(skill):
+        folders[:] = sorted(name for name in folders if not is_never_served(name))
+        for name in sorted(names):
+            file = Path(place, name)
+            if looks_secret(file.relative_to(skill)) and not is_never_served(name):
+                yield file
+
+
+def _no_line(keys: Keys, near: str) -> None:
+    del keys, near
+
+
+def _first_line(keys: Keys, near: str) -> int:
+    del keys, near
+    return 1  # the whole skill acts
 
 
 def _offers(context: Context) -> Iterator[Offer]:
     given = context.given
     everyone = _SHELL in given.shared
     for card in context.cards.values():
-        if everyone or _has_shell(card):
-            for folder in _folders_of_card(card, context):
-                yield Offer(card.config.name, folder, is_given=False, has_shell=True)
+        shell = everyone or _has_shell(card)
+        for folder in _folders_of_card(card, context):
+            yield Offer(card.config.name, folder, is_given=False, has_shell=shell)
     for config in given.agents.values():
-        if has_tools(config, context):
-            shell = everyone or config.shell
-            for folder in _folders_of_given(config, context):
-                yield Offer(config.name, folder, is_given=True, has_shell=shell)
+        shell = everyone or config.shell
+        for folder in _folders_of_given(config, context):
+            acts = has_tools(config, context)
+            yield Offer(config.name, folder, is_given=acts, has_shell=shell)
 
 
 def _has_shell(card: Card) -> bool:
@@ -142,17 +256,16 @@ def _folders_of_given(config: AgentConfig, context: Context) -> Iterator[Path]:
 
 
 def _usual_folders(context: Context) -> Iterator[Path]:
+    """Yield the directories of skills of agents that name none."""
     if context.skill_folders:
         yield from context.skill_folders
     elif context.given.settings.skills.directories is None:
-        yield from (context.given.cwd / name for name in SKILL_FOLDERS)
+        yield from _places(context)
 
 
-def _is_of_set(folder: Path, context: Context) -> bool:
-    """Return whether a directory of skills belongs to the set, not to the person or another set."""
-    named = context.given.settings.skills.directories or ()
-    if any(Path(os.path.realpath(one)) == folder for one in named):
-        return False
-    # What a configuration names elsewhere is a `read` of that directory: nothing of it is read,
-    # not even to digest it, before a person allowed that.
-    return folder.is_relative_to(context.root.path)
+def _places(context: Context) -> Iterator[Path]:
+    """Yield the places below the working directory where skills are found, if it is the root."""
+    if context.root.path == end_of(context.given.cwd):
+        folders = (context.given.cwd / name for name in SKILL_FOLDERS)
+        own = tuple(map(end_of, context.own_folders))
+        yield from (one for one in folders if not any(map(one.is_relative_to, own)))

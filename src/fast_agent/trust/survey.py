@@ -30,10 +30,10 @@ from fast_agent.trust.found_set import FoundSet
 from fast_agent.trust.free_models import talking
 from fast_agent.trust.origin import Root, address_of_root, ownership_of
 from fast_agent.trust.site import placed
-from fast_agent.trust.skill_effects import skill_effects
+from fast_agent.trust.skill_effects import FoundSkills
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fast_agent.cards.card import Card
     from fast_agent.config.layer import FileLayer
@@ -57,6 +57,7 @@ class Surveyed:
         guides: Its guides: files of the name `.guide.yaml`.
         tests: Its test files.
         records: Whether this run writes recordings.
+        own_folders: Directories of the person that may lie inside the root, such as the home.
     """
 
     root: Path
@@ -67,6 +68,7 @@ class Surveyed:
     guides: tuple[FileLayer, ...] = ()
     tests: tuple[FileLayer, ...] = ()
     records: bool = False
+    own_folders: tuple[Path, ...] = ()
 
 
 def survey(parts: Surveyed) -> FoundSet:
@@ -77,11 +79,14 @@ def survey(parts: Surveyed) -> FoundSet:
     """
     texts = _texts(parts)
     context = _context(parts, texts)
-    effects = dict.fromkeys(_effects(parts, context))
+    skills = FoundSkills(context)
+    effects = dict.fromkeys((*_effects(parts, context), *skills.effects()))
     if address_of_root(parts.root) is not None:
         effects = dict.fromkeys(map(_remote, effects))
+    for path in _talking_files(parts, context, effects):
+        del texts[path]
     texts.update(_named(parts, context))
-    whose = ownership_of(texts, str(context.root.path))
+    whose = ownership_of((*texts, *skills.files(effects)), str(context.root.path))
     kept: dict[str, str] = {}
     files: dict[str, str] = {}
     root = str(context.root.path) + os.sep
@@ -121,8 +126,10 @@ def effects_of(parts: Surveyed, holder: Holder) -> tuple[Effect, ...]:
             return () if card is None else card_effects(card, context)
         case "server" | "setting":
             found = config_effects(parts.layers, context)
+        case "skill":
+            found = tuple(FoundSkills(context).effects())
         case _:
-            found = _effects(parts, context)
+            found = tuple(_effects(parts, context))
     return tuple([one for one in found if one.holder == holder])
 
 
@@ -133,16 +140,24 @@ def _remote(effect: Effect) -> Effect:
     return replace(effect, refusal=REMOTE)
 
 
+def found_skills(parts: Surveyed) -> FoundSkills:
+    """Return the skills of a set, to be asked about one by one.
+
+    Args:
+        parts: What the run loads of it.
+    """
+    return FoundSkills(_context(parts, _texts(parts)))
+
+
 def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
     for card in parts.cards:
         yield from card_effects(card, context)
     yield from config_effects(parts.layers, context)
     for layer in parts.guides:
-        site = site_of(layer, Holder("guide", layer.path), context)
+        site = site_of(layer, guide_holder(layer, context.root), context)
         yield from guide_reads(site, as_object(layer.document.value), ())
     for layer in parts.tests:
         yield from case_effects(layer, context, records=parts.records)
-    yield from skill_effects(context)
 
 
 def _context(parts: Surveyed, texts: Mapping[str, str]) -> Context:
@@ -158,6 +173,7 @@ def _context(parts: Surveyed, texts: Mapping[str, str]) -> Context:
         default_model=default_model(parts.layers),
         tool_cards=parts.tool_cards,
         skill_folders=tuple(_skill_folders(parts)),
+        own_folders=parts.own_folders,
     )
 
 
@@ -178,6 +194,29 @@ def _skill_folders(parts: Surveyed) -> Iterator[Path]:
             place = placed(folder, layer.directory) if isinstance(folder, str) else None
             if place is not None:
                 yield place
+
+
+def guide_holder(layer: FileLayer, root: Root) -> Holder:
+    """Return what is left out where a `.guide.yaml` may not be read.
+
+    Args:
+        layer: The file.
+        root: The root of its set.
+    """
+    name = os.path.basename(layer.source.path)  # noqa: PTH119
+    return Holder("guide", root.name(layer.directory / name))
+
+
+def _talking_files(parts: Surveyed, context: Context, effects: Iterable[Effect]) -> Iterator[str]:
+    """Yield the guides and test files that have no effect, as absolute paths.
+
+    Whether a run loads them does not change what is approved.
+    """
+    acting = {effect.path for effect in effects}
+    for layer in (*parts.guides, *parts.tests):
+        place = layer.directory / os.path.basename(layer.source.path)  # noqa: PTH119
+        if context.root.name(place) not in acting:
+            yield str(place)
 
 
 def _texts(parts: Surveyed) -> dict[str, str]:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.patience import Rounds
 
+from fast_agent.config.home import is_never_served
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.folder import Folder, ignored
+from fast_agent.resources.folder import Folder
 from fast_agent.resources.guide.file import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.limits import DEFAULT_LIMITS, Limits
@@ -317,7 +318,7 @@ class Counting(Folder):
         self,
         limits: Limits = DEFAULT_LIMITS,
         below: str = "",
-        skip: Callable[[str], bool] = ignored,
+        skip: Callable[[str], bool] = is_never_served,
     ) -> Tree:
         self.walks += 1
         return super().walk(limits, below, skip)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fast_agent.config.home import is_never_served
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.folder import ignored
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.skill.check import check_skills
 from fast_agent.resources.skill.files import folded
@@ -213,7 +213,9 @@ NAMES = st.text(
     st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters="/\\"),
     min_size=1,
     max_size=12,
-).filter(lambda name: name not in {".", ".."} and len(name.encode()) < 60 and not ignored(name))
+).filter(
+    lambda name: name not in {".", ".."} and len(name.encode()) < 60 and not is_never_served(name)
+)
 TREES = st.dictionaries(
     st.lists(NAMES, min_size=1, max_size=3).map(tuple), st.binary(max_size=40), max_size=6
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from fast_agent.cards.card_files import TEST_SUFFIXES
@@ -34,6 +34,7 @@ class CaseFile:
         shown: Its path as it is told to people.
         cards: What is loaded, from the file's directory.
         cases: Its cases.
+        layer: Its text and values.
         model: The model of every agent over their cards, or None.
         recordings: The directory of recordings, from the file's directory.
         multi_card: Whether a card file may hold several cards.
@@ -43,6 +44,7 @@ class CaseFile:
     shown: str
     cards: tuple[str, ...]
     cases: tuple[Case, ...]
+    layer: FileLayer = field(repr=False)
     model: str | None = None
     recordings: str = RECORDINGS
     multi_card: bool = False
@@ -98,13 +100,13 @@ def read_case_file(path: Path, shown: str) -> CaseFile:
     if problems:
         raise _refusal(problems)
     cards: tuple[str, ...] = values.pop("cards", ()) or (".",)
-    return CaseFile(path=path, shown=shown, cards=cards, cases=cases, **values)
+    return CaseFile(path=path, shown=shown, cards=cards, cases=cases, layer=layer, **values)
 
 
 def _open(path: Path, shown: str) -> FileLayer:
     try:
         source = read_source(path, shown=shown)
-        return FileLayer(source, parse_yaml(source.text), path.parent)
+        return FileLayer(source, parse_yaml(source.text), path.absolute().parent)
     except SourceError as error:
         message = f"the test file `{shown}` cannot be read: {error.message}"
         problem = Place(shown, error.span).problem(UNREADABLE_TEST_FILE, message, error.hint)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.cli.card_test.case_file import holds
-from fast_agent.errors import FastAgentError
+from fast_agent.errors import FastAgentError, TrustError
 from fast_agent.models.cassette import read_cassette
 from fast_agent.models.cassette_parts import Veil
 from fast_agent.models.player import Player
@@ -21,7 +21,7 @@ from fast_agent.runtime.known_secrets import known_secrets
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
     from fast_agent.app import FastAgent
@@ -47,12 +47,14 @@ class CaseResult:
         name: The case.
         problems: What was not as expected; nothing where it passed.
         recorded: Whether its recording was made.
+        refused: Whether it was not run, because the project may not act yet.
     """
 
     file: str
     name: str
     problems: tuple[str, ...] = ()
     recorded: bool = False
+    refused: bool = False
 
     @property
     def passed(self) -> bool:
@@ -83,6 +85,8 @@ class CaseRunner:
         environ: The environment, for what recordings must not hold.
         guard: Keeps cases off the network.
         recording: Which recordings are made.
+        check_read: Raises `TrustError` for a recording that may not be read; None where a person
+            named the file.
     """
 
     def __init__(
@@ -92,7 +96,9 @@ class CaseRunner:
         environ: Mapping[str, str],
         guard: NetworkGuard,
         recording: Recording,
+        check_read: Callable[[Path], None] | None = None,
     ) -> None:
+        self._check_read = check_read
         self._file = file
         self._program = program
         self._guard = guard
@@ -109,6 +115,7 @@ class CaseRunner:
             self._recording == "all" or (self._recording == "missing" and not path.exists())
         )
         closed = not records and not case.network
+        refused = False
         try:
             outcome = _Outcome()
             with self._tape(case, path, problems, outcome, records=records) as tape:
@@ -116,9 +123,11 @@ class CaseRunner:
                     await self._play(case, tape, outcome)
                 problems += [f"it tried to reach the network: {one}" for one in tried]
                 problems += _unexpected(case.expect, outcome)
+            refused = isinstance(outcome.error, TrustError)
         except FastAgentError as error:
             problems.append(_told(error))
-        return CaseResult(self._file.shown, case.name, tuple(problems), records)
+            refused = isinstance(error, TrustError)
+        return CaseResult(self._file.shown, case.name, tuple(problems), records, refused)
 
     def _named_after(self) -> str | None:
         """Name the agent whose card the file is named after."""
@@ -159,6 +168,8 @@ class CaseRunner:
             problems.append(f"there is no recording `{path}`\n{hint}")
             yield None
         else:
+            if self._check_read is not None:
+                self._check_read(path)
             player = Player(read_cassette(path), self._veil)
             yield player
             if player.drift is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +14,16 @@ from fast_agent.cli.card_test.case_file import read_case_file
 from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
 from fast_agent.cli.card_test.network import NetworkGuard
 from fast_agent.cli.output import hide_in_errors
+from fast_agent.cli.report import report_note
 from fast_agent.config.home import CONFIG_NAMES
-from fast_agent.errors import ConfigError, FastAgentError
+from fast_agent.errors import ConfigError, FastAgentError, TrustError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fast_agent.cli.card_test.case_file import Case, CaseFile
     from fast_agent.cli.card_test.case_run import Recording
+    from fast_agent.config.layer import FileLayer
 
 _MOST_DEPTH = 12
 
@@ -76,18 +80,46 @@ async def run_case_files(
         if not cases:
             continue
         try:
-            program = _program(file, config_path, found=found)
-            runner = CaseRunner(file, program, os.environ, guard, recording)
+            records = recording != "never"
+            program, root = _program(file, config_path, found=found, records=records)
+            check = partial(program.admission.check_read, root) if found else None
+            runner = CaseRunner(file, program, os.environ, guard, recording, check)
         except FastAgentError as error:
             told = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
-            results += [CaseResult(file.shown, case.name, (told,)) for case in cases]
+            refused = isinstance(error, TrustError)
+            results += [
+                CaseResult(file.shown, case.name, (told,), refused=refused) for case in cases
+            ]
             continue
         for case in cases:
             results.append(await runner.run(case))
     return results
 
 
-def _program(file: CaseFile, config_path: Path | None, *, found: bool) -> FastAgent:
+def found_tests(root: Path) -> Iterator[FileLayer]:
+    """Read the test files of a project that can be read, without those of projects inside it.
+
+    Args:
+        root: The directory of the project.
+    """
+    for path in _files_in(root, 0):
+        if _project_of(path.absolute().parent) == root:
+            with suppress(ConfigError):
+                yield read_case_file(path, str(path)).layer
+
+
+def _program(
+    file: CaseFile, config_path: Path | None, *, found: bool, records: bool
+) -> tuple[FastAgent, Path]:
+    """Load the cards of a test file.
+
+    Returns:
+        The program, and the root of the set that the file belongs to.
+
+    Raises:
+        TrustError: No person named the file, and it may not act.
+        FastAgentError: The cards or the configuration are wrong.
+    """
     directory = file.path.absolute().parent
     project = _project_of(directory)
     program = FastAgent(config_path=config_path, cwd=project)
@@ -95,9 +127,14 @@ def _program(file: CaseFile, config_path: Path | None, *, found: bool) -> FastAg
     cards = [card if "://" in card else str(directory / card) for card in file.cards]
     root = Path(os.path.realpath(project))
     strange = cards if found else []
+    if found:
+        program.admission.expect_files(root, tests=[file.layer], records=records)
     program.load(cards=cards, multi_card=file.multi_card, found=strange, root=root)
+    program.admission.check_test(file.path.name)
+    for line in program.admission.lines():
+        report_note(f"{file.shown}: {line}")
     program.admission.require_some(program.names())
-    return program
+    return program, root
 
 
 def _project_of(directory: Path) -> Path:

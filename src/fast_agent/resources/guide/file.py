@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.guide import GUIDE, CategorySettings, GuideSettings
+from fast_agent.config.home import GUIDE_FILE, is_never_served
 from fast_agent.config.layer import Place, read_layer
 from fast_agent.config.reading import Reader, built
 from fast_agent.diagnostics.rules import WRONG_DOCROOT
-from fast_agent.resources.folder import ignored
 from fast_agent.resources.guide.config import guide_config, refusal
 from fast_agent.resources.guide.pattern import is_pattern
 from fast_agent.resources.problem import InvalidUri
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.guide.config import GuideConfig, PlaceOf
-
-GUIDE_FILE: Final = ".guide.yaml"
-"""The file beside the documents that holds a guide's configuration."""
 
 _TOP: Final = "documents"
 
@@ -118,7 +115,7 @@ def _settings_of_folders(root: str) -> GuideSettings:
     loose = False
     with os.scandir(root) as found:
         for entry in sorted(found, key=lambda one: one.name):
-            if entry.name.startswith(".") or ignored(entry.name):
+            if entry.name.startswith(".") or is_never_served(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if _can_name(entry.name):

@@ -7,13 +7,14 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fast_agent.config.home import is_never_served
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import (
     GUIDE_TREE_TOO_LARGE,
     MISSING_GUIDE_DIRECTORY,
     UNSERVED_GUIDE_FILE,
 )
-from fast_agent.resources.folder import Tree, ignored
+from fast_agent.resources.folder import Tree
 from fast_agent.resources.guide.config import composed
 from fast_agent.resources.guide.index import Document, GuideIndex, Shelf, folder_state
 from fast_agent.resources.problem import InvalidUri, TooLarge
@@ -168,7 +169,7 @@ class _Building:
 
 
 def _passed_over(name: str) -> bool:
-    return name.startswith(".") or ignored(name)
+    return name.startswith(".") or is_never_served(name)
 
 
 def places(config: GuideConfig, root: str) -> tuple[str, ...]:

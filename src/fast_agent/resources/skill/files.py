@@ -12,7 +12,8 @@ from itertools import islice
 from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.resources.folder import Folder, Skipped, ignored
+from fast_agent.config.home import is_never_served
+from fast_agent.resources.folder import Folder, Skipped
 from fast_agent.resources.limits import DEFAULT_LIMITS, Limits
 from fast_agent.resources.skill.frontmatter import SkillHead, read_head, unreadable_skill
 from fast_agent.text.safe_file import (
@@ -233,7 +234,7 @@ class SkillRoot:
                 found = list(islice(entries, most + 1))
             if len(found) > most:
                 raise self._too_many()
-            found = [entry for entry in found if not ignored(entry.name)]
+            found = [entry for entry in found if not is_never_served(entry.name)]
             prefix = f"{path}/" if path else ""
             files, folders, skipped, size = _sorted_out(found, prefix)
             if HEAD in files:

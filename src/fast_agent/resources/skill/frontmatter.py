@@ -34,6 +34,9 @@ SKILL_FIELDS: Final[Mapping[str, Effects]] = MappingProxyType(
 )
 """What each field can make a found skill do; a field that is missing here is unknown."""
 
+KNOWN_SKILL_FIELDS: Final = frozenset((*SKILL_FIELDS, "disable-model-invocation"))
+"""Fields a found skill may have: those of the specification, and those this program reads."""
+
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.resources.skill.files import Listing, SkillLimits, SkillRoot
     from fast_agent.resources.skill.frontmatter import SkillHead
+    from fast_agent.resources.skill.options import SkillJudge
     from fast_agent.resources.skill.set import NamePolicy
 
 
 def build(
-    roots: Sequence[SkillRoot], policy: NamePolicy, limits: SkillLimits, before: SkillSet
+    roots: Sequence[SkillRoot],
+    policy: NamePolicy,
+    limits: SkillLimits,
+    before: SkillSet,
+    judge: SkillJudge | None = None,
 ) -> SkillSet:
     """Give every skill of the roots its URI.
 
@@ -30,8 +35,9 @@ def build(
         policy: What wrong names lead to.
         limits: Bounds of a skill.
         before: The last set, whose unchanged skills are taken over.
+        judge: Leaves skills out, which it reports itself; None lets all through.
     """
-    builder = _Builder(policy, limits, before)
+    builder = _Builder(policy, limits, before, judge)
     for root in roots:
         builder.add(root)
     return SkillSet(builder.skills.values(), builder.finished())
@@ -40,7 +46,10 @@ def build(
 class _Builder:
     """A set in the making."""
 
-    def __init__(self, policy: NamePolicy, limits: SkillLimits, before: SkillSet) -> None:
+    def __init__(
+        self, policy: NamePolicy, limits: SkillLimits, before: SkillSet, judge: SkillJudge | None
+    ) -> None:
+        self._judge = judge
         self.skills: dict[str, Skill] = {}
         self.problems: list[Diagnostic] = []
         self._policy: NamePolicy = policy
@@ -89,6 +98,10 @@ class _Builder:
 
     def _skill(self, root: SkillRoot, folder: str, outer: Skill | None) -> Skill | None:
         head = root.heads[folder]
+        if self._judge is not None and self._judge.refuses(
+            f"{root.folder.path}/{folder}".removesuffix("/"), head.frontmatter
+        ):
+            return None
         name = self._name(root, folder, head)
         self.problems.extend(head.problems)
         if name is None or head.description is None:

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fast_agent.resources.skill.files import DEFAULT_SKILL_LIMITS, SkillLimits
 
 if TYPE_CHECKING:
     from fast_agent.resources.skill.set import NamePolicy
+    from fast_agent.text.json_value import JsonObject
+
+
+class SkillJudge(Protocol):
+    """Decides which skills of a directory may be used, since it may be a strange project's."""
+
+    def stamp(self) -> object:
+        """Return a value that differs when a decision may be another one; asked often."""
+        ...
+
+    def refuses(self, folder: str, frontmatter: JsonObject | None) -> bool:
+        """Return whether a skill is left out, as its files are at this moment.
+
+        Args:
+            folder: Its directory, absolute and without links.
+            frontmatter: The fields of its `SKILL.md`; None where they could not be read.
+        """
+        ...
 
 
 class SkillOptions(NamedTuple):
@@ -19,6 +37,7 @@ class SkillOptions(NamedTuple):
         list_files: Whether `resources/list` has supporting files too.
         load_skill: Whether the tools `load_skill` and `read_skill_file` are offered.
         embed_catalog: Whether the tool says which skills there are.
+        judge: Decides which skills may be used; None lets all through.
     """
 
     name_policy: NamePolicy = "frontmatter"
@@ -26,6 +45,7 @@ class SkillOptions(NamedTuple):
     list_files: bool = False
     load_skill: bool = True
     embed_catalog: bool = True
+    judge: SkillJudge | None = None
 
 
 DEFAULT_OPTIONS = SkillOptions()

@@ -74,6 +74,7 @@ class SkillProvider:
         self._keys: list[tuple[object, ...]] = []
         self._resources: Mapping[str, Resource] | None = None
         self._revision = 0
+        self._judged: object = None
         self._snapshots: dict[Skill, SkillSnapshot] = {}
         self._hashes: Hashes | None = None
         self._kept = KeptReads(_KEPT_BYTES)
@@ -114,15 +115,19 @@ class SkillProvider:
         with self._lock:
             began = self._now()
             self._dirty = False
-            changed = [root.look() for root in self.roots]
+            changed = [*[root.look() for root in self.roots], self._is_judged_anew()]
             if any(changed) or self._looked_at == 0:
-                self._swap(build(self.roots, self.options.name_policy, self.limits, self._set))
+                policy, judge = self.options.name_policy, self.options.judge
+                self._judged = None if judge is None else judge.stamp()
+                self._swap(build(self.roots, policy, self.limits, self._set, judge))
             self._looked_at = self._now()
             self._look_cost = max(self._looked_at - began, 0)
             return any(changed)
 
     def read(self, uri: Uri) -> Sequence[ResourceContent]:
         """Read a file of a skill, its manifest, the index or the block for prompts."""
+        if self._is_judged_anew():
+            self.look()
         known = self._kept.get(uri.text)
         if known is not None:
             return known
@@ -225,8 +230,10 @@ class SkillProvider:
                 one = take(skill, self._snapshots.get(skill), self.hashes, self.limits)
             except (StaleError, RefusedFileError):
                 self.look()
-            else:
-                return self._remember(one)
+                continue
+            if self.refuses(skill):
+                raise NotFound(uri.text, what="skill")
+            return self._remember(one)
         raise Unavailable(uri.text, "keeps changing while it is read")
 
     def snapshot_or_none(self, skill: Skill) -> SkillSnapshot | None:
@@ -276,8 +283,19 @@ class SkillProvider:
     def _look_if_due(self) -> None:
         """Look unless that would take more than a small part of the time."""
         waited = self._now() - self._looked_at
-        if self._dirty or not 0 <= waited < self._look_cost * _PATIENCE:
+        if self._dirty or self._is_judged_anew() or not 0 <= waited < self._look_cost * _PATIENCE:
             self.look()
+
+    def _is_judged_anew(self) -> bool:
+        """Return whether the judge may decide otherwise than at the last look."""
+        judge = self.options.judge
+        return judge is not None and judge.stamp() != self._judged
+
+    def refuses(self, skill: Skill) -> bool:
+        """Return whether a skill is left out as its files are now, whatever the last look found."""
+        judge = self.options.judge
+        folder = f"{skill.root.folder.path}/{skill.folder}".removesuffix("/")
+        return judge is not None and judge.refuses(folder, skill.head.frontmatter)
 
     def _may_differ(self, uri: Uri, skill: Skill | None) -> bool:
         """Whether another look may find what was not found; costs less than a look."""
@@ -333,6 +351,9 @@ class SkillProvider:
             if folder.stamp(place) != stamp:
                 return None
             raise Unavailable(uri.text, refusal.message) from None
+        # Judged after it was read, so that what changed since the look is not given away.
+        if self.refuses(skill):
+            raise NotFound(uri.text, what="skill")
         mime_type = _MARKDOWN if path == HEAD else media_type(path)
         contents = (ResourceContent.of_bytes(uri, mime_type, read.data),)
         if path == HEAD and read.stamp != skill.head.stamp:

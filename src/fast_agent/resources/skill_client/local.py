@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.skill.options import SkillJudge
     from fast_agent.resources.skill.provider import SkillProvider
     from fast_agent.resources.skill.set import Skill, SkillSet
 
@@ -28,14 +29,18 @@ class LocalSkills:
     Args:
         directories: Absolute; of two skills with one URI that of the earlier one is taken.
         optional: Whether a directory may be missing without a word.
+        judge: Decides which of the skills may be used; None lets all through.
     """
 
     label = "local"
     local = True
 
-    def __init__(self, directories: Iterable[str], *, optional: bool) -> None:
+    def __init__(
+        self, directories: Iterable[str], *, optional: bool, judge: SkillJudge | None = None
+    ) -> None:
         self._directories = tuple(directories)
         self._optional = optional
+        self._judge = judge
         self._provider: SkillProvider | None = None
         self._roots: tuple[str, ...] = ()
         self._set: SkillSet | None = None
@@ -92,7 +97,7 @@ class LocalSkills:
             roots = tuple([root for root in roots if os.path.isdir(root)])  # noqa: PTH112
         if roots != self._roots:
             self._roots, self._set = roots, None
-            self._provider = _provider(roots) if roots else None
+            self._provider = _provider(roots, self._judge) if roots else None
         return self._provider
 
     def _need(self) -> SkillProvider:
@@ -101,11 +106,11 @@ class LocalSkills:
         return self._provider
 
 
-def _provider(roots: Sequence[str]) -> SkillProvider:
+def _provider(roots: Sequence[str], judge: SkillJudge | None) -> SkillProvider:
     from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
 
     # Skills written for other programs have fields and names that are not in the specification.
-    options = SkillOptions(name_policy="lenient", load_skill=False)
+    options = SkillOptions(name_policy="lenient", load_skill=False, judge=judge)
     return SkillProvider(roots, options, report=_report)
 
 
