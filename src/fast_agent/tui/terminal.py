@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import locale
 import logging
 import os
 import sys
@@ -199,8 +200,7 @@ async def _new_session(store: SessionStore, directory: Path) -> Session:
 
 
 def _new_console(program: FastAgent, *, asks: bool, is_plain: bool) -> Console:
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    theme = Theme.of_environment(os.environ, encoding=encoding)
+    theme = Theme.of_environment(os.environ, encoding=locale.getencoding())
     if is_plain:
         theme = Theme(styled=False, ascii_only=True)
     home = home_directory(os.environ)
