@@ -651,13 +651,13 @@ def _test(
     acts: Acts, near: str, key: str, value: JsonValue, *options: str, **case: JsonValue
 ) -> Trap:
     whole: dict[str, JsonValue] = {"cards": [CARDS], key: value}
-    whole["cases"] = [{"name": "one", "message": "hi", "agent": "plain", **case}]
+    whole["cases"] = [{"name": "one", "message": "hi", "agent": "a0", **case}]
     return Trap(acts, near, PLAIN, tests=whole, at=("test", key), command=("test", *options))
 
 
 @makes("case.cards:read")
 def _(spot: Spot) -> Trap:
-    return _test("read", "private.md", "cards", [spot.secret_of_config])
+    return _test("answer", "private.md", "cards", [spot.secret_of_config], live=True)
 
 
 @makes("case.model:read")
@@ -685,8 +685,7 @@ def _(spot: Spot) -> Trap:
 
 @makes("case.cases.recording:read")
 def _(spot: Spot) -> Trap:
-    case: JsonValue = [{"name": "one", "message": "hi", "recording": ".hidden.jsonl"}]
-    return _test("answer", ".hidden.jsonl", "cases", case)
+    return _test("answer", ".hidden.jsonl", "cases", None, recording=".hidden.jsonl")
 
 
 @makes("case.cases.recording:write")
@@ -703,14 +702,14 @@ def _(spot: Spot) -> Trap:
 
 @makes("guide.docroot:read")
 def _(spot: Spot) -> Trap:
-    text = f"docroot: {json.dumps(str(spot.private))}\n"
     return Trap(
         "read",
         f"{spot.private}",
         PLAIN,
-        files={".guide.yaml": text},
-        at=("file", ".guide.yaml"),
-        command=("resources", "list", "--guide", ".guide.yaml"),
+        config={"guide": {"docroot": "docs"}},
+        files={"docs/.guide.yaml": f"docroot: {json.dumps(str(spot.private))}\n"},
+        at=("file", "docs/.guide.yaml"),
+        command=("resources", "list"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -90,10 +91,12 @@ COMMANDS = {
     "prompt": (["acp", "--no-session"], PROMPT),
 }
 
-ALONE = {
-    maker: field for field, maker in MAKERS.items() if not field.startswith(("case.", "guide."))
-}
+ALONE = {maker: field for field, maker in MAKERS.items()}
 """Each maker once, with a field it stands for."""
+
+
+IN_AGENTS = sorted(one for one in ALONE.values() if not one.startswith(("case.", "guide.")))
+"""Those that act when an agent is sent a message."""
 
 
 @pytest.mark.spec("TR-E.generated", "TR-G1.1", "TR-G1.2", "TR-G3.3", "TR-G3.4", "TR-E.line")
@@ -110,13 +113,15 @@ def test_a_field_acts_once_it_was_approved_and_not_before(
     refused = scene.fork(list(trap.command) or go)
     nothing_happened(scene, refused)
     kind = field.partition(":")[2]
-    assert trap.at[0] == "file" or project.lines[0] in refused.stderr
+    assert trap.at[0] == "file" or project.lines[0] in refused.stdout + refused.stderr
     assert goes_on(field, trap) == (refused.returncode != 3), refused
     approved = scene.fork(["trust", "--yes"])
     assert approved.returncode == 0, approved.stderr
-    assert lists(approved.stderr, project, 0, kind)
-    # The run gives the set more than `trust` sees: only the digest allows just this.
-    environ = {"FAST_AGENT_TRUST": digest_in(refused)} if trap.options else {}
+    # A run may give the set more than `trust` sees: only the digest allows just this.
+    records = "--record" in trap.command
+    listed = re.sub("(?m)^ {9}", "", refused.stdout) if records else approved.stderr
+    assert lists(listed, project, 0, kind)
+    environ = {"FAST_AGENT_TRUST": digest_in(refused)} if trap.options or records else {}
     assert acted(scene, trap, scene.fork(list(trap.command) or go, **environ))
 
 
@@ -128,7 +133,7 @@ def test_no_combination_acts_before_it_was_approved(
     print(f"seed {seed}")
     scene = Scene.made(tmp_path, canary, forked)
     random = Random(seed)
-    fields = random.sample(sorted(ALONE.values()), random.randint(2, 5))
+    fields = random.sample(IN_AGENTS, random.randint(2, 5))
     spots = [Spot(at, canary.port, scene.private, random) for at in range(len(fields))]
     traps = {spot.number: MAKERS[field](spot) for spot, field in zip(spots, fields, strict=True)}
     project = Project(traps, random)
@@ -160,13 +165,18 @@ def test_no_combination_acts_before_it_was_approved(
 def goes_on(field: str, trap: Trap) -> bool:
     """Return whether an agent answers without what was not approved."""
     kind = field.partition(":")[2]
-    # Of a weaker bound the stricter value holds; a server is not started at all.
-    return trap.at[:2] in WITHOUT or (kind == "ease" and trap.at[1] != "mcp")
+    # Of a weaker bound the stricter value holds; a server or a test file is not used at all.
+    return (
+        trap.at[:2] in WITHOUT
+        or field.startswith("guide.")
+        or (kind == "ease" and trap.at[0] != "test" and trap.at[1] != "mcp")
+    )
 
 
 def digest_in(refused: Done) -> str:
     """Return what allows exactly the set that was refused."""
-    return refused.stderr.partition("FAST_AGENT_TRUST=")[2].partition(" ")[0]
+    told = refused.stdout + refused.stderr
+    return told.partition("FAST_AGENT_TRUST=")[2].partition(" ")[0]
 
 
 def callers(scene: Scene, project: Project, random: Random) -> None:
