@@ -48,9 +48,10 @@ def test_a_conversation(project: Path, columns: int) -> None:
         terminal.line("say **hello** to `me`")
         terminal.wait_for("say hello to me", " out")
         terminal.wait_for_screen(READY)
-        row, column = terminal.cursor
-        assert terminal.display[row] == ">"
-        assert column == 2
+        terminal.wait_until(
+            lambda: terminal.display[terminal.cursor[0]] == ">" and terminal.cursor[1] == 2,
+            "the cursor behind the prompt",
+        )
         rows = terminal.everything
         for text in ("you ─", "agent ─", "say **hello** to `me`", "say hello to me"):
             assert sum(text in row for row in rows) == 1, rows
