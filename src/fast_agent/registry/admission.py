@@ -440,7 +440,8 @@ class Admission:
         if not cards or self._gate.owns(root):
             return load
         layers = tuple(self._layers.get(root, ()))
-        found = survey(Surveyed(root=root, given=self._all_given(), cards=cards, layers=layers))
+        person = replace(self._all_given(), shared=())  # `--shell` reaches no card below a turn
+        found = survey(Surveyed(root=root, given=person, cards=cards, layers=layers))
         grant = self._gate.grant(found)
         closed: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
         eased: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
