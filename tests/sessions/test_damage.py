@@ -28,6 +28,7 @@ from fast_agent.messages.message import Message
 from fast_agent.sessions.event import (
     BlockListed,
     HistoryCleared,
+    HistoryCompacted,
     HistoryExtended,
     HistoryReplaced,
     MessageAdded,
@@ -75,6 +76,7 @@ def filled(store: SessionStore, cwd: Path) -> str:
         write(session, [HistoryCleared("eve", all=True)])
         for number in range(12):
             write(session, plain_turn(f"t{number}", f"question {number} " * 20, f"answer {number}"))
+        write(session, [HistoryCompacted("ann", 2, "they talked")])
     return session.id
 
 
@@ -83,6 +85,7 @@ def said(session: Session) -> dict[str, Any]:
     state = session.state
     return {
         "entries": state.entries(),
+        "compactions": {agent: state.compaction(agent) for agent in state.agents},
         "histories": {agent: state.history(agent) for agent in state.agents},
         "title": state.title,
         "turns": [(turn.turn_id, turn.stop_reason, turn.used, turn.place) for turn in state.turns],
@@ -209,6 +212,8 @@ def test_damaged_events_are_named_and_the_rest_is_saved(place: Place) -> None:
         assert "yes, here" in list(texts(saved.history("bob")))
         assert "I never said that" not in list(texts(saved.history("ann")))
         assert saved.state.title == "the title"
+        # It counts messages, of which some are gone.
+        assert saved.journal.compaction("ann") is None
         write(saved, plain_turn("new", "goes", "on"))
     assert place.path.read_bytes() == before, "the damaged session stays as it is"
     with store.open(saved.id) as again:

@@ -19,7 +19,7 @@ from marshal import dumps
 from typing import TYPE_CHECKING, Final, cast
 from zlib import adler32, crc32
 
-from fast_agent.sessions.row import BLOCK, COLUMNS, END, REWOUND, TURN, Row
+from fast_agent.sessions.row import BLOCK, COLUMNS, COMPACTED, END, REWOUND, TURN, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -220,6 +220,8 @@ def whole_turns(inspection: Inspection) -> tuple[list[tuple[float, Row]], int]:
         if row.kind == BLOCK:
             ids = [one for one in json.loads(row.data or "[]") if one not in bad]
             row = row._replace(data=json.dumps(ids))
+        if row.kind == COMPACTED and inspection.damage.events:
+            continue  # it counts the messages before it, and nobody knows how many are gone
         if row.turn not in bad:
             kept.append((at, row))
     return kept, len(bad)
