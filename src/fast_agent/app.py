@@ -324,7 +324,7 @@ class FastAgent:
         servers = tuple(servers)
         added = {spec.name: spec.as_option() for spec in self._extra_servers}
         named = [added.get(name, f"--servers {name}") for name in servers]
-        self.admission.expect(
+        self.admission.expected.add(
             roots,
             servers,
             tools=map(key, tools),
@@ -559,7 +559,7 @@ class FastAgent:
             partial_set: Whether the default agent may be missing.
         """
         if shell:
-            self.admission.expect({}, (), shared=("--shell",))
+            self.admission.expected.add({}, (), shared=("--shell",))
         self.admission.decide()
         if not partial_set:
             self.admission.require(None)

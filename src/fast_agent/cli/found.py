@@ -81,7 +81,7 @@ class FoundHere:
             expect_cards(program, cards=(), multi_card=True)
             expect_guide(program)
             root = Path(os.path.realpath(program.workspace))
-            program.admission.expect_files(root, tests=found_tests(program.workspace))
+            program.admission.expected.add_files(root, tests=found_tests(program.workspace))
             _read_settings(program)
             for one in program.admission.found_sets():
                 if not program.gate.owns(one.root):

@@ -81,7 +81,7 @@ def expect_guide(program: FastAgent) -> bool:
     problems: list[Diagnostic] = []
     layer = read_layer(file, GUIDE_FILE, problems)
     if layer is not None:
-        program.admission.expect_files(program.workspace, guides=[layer])
+        program.admission.expected.add_files(program.workspace, guides=[layer])
     return True  # one that cannot be read is an error where it is opened
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path, PurePath
@@ -14,13 +13,13 @@ from fast_agent.cards.card_load import CardLoad
 from fast_agent.cards.load import with_variables
 from fast_agent.cards.load_set import default_card
 from fast_agent.cards.references import referred_names
-from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS
 from fast_agent.config.layer import without
 from fast_agent.config.load import FoundPart
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import CHANGED_CODE, REACHED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
+from fast_agent.registry.expected import Expected
 from fast_agent.registry.skill_admission import SkillAdmission
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.effect import Holder
@@ -29,7 +28,7 @@ from fast_agent.trust.origin import end_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from fast_agent.cards.agent_config import AgentConfig, FunctionRef
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import FileLoad
     from fast_agent.config.layer import FileLayer, Keys
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
     from fast_agent.trust.skill_effects import FoundSkills
-    from fast_agent.trust.survey import Surveyed
 
     ProviderOf = Callable[[AgentConfig], str | None]
 
@@ -95,13 +93,9 @@ class Admission:
         self._environ = environ
         self._workspace = workspace
         self._provider_of = provider_of
-        self._given = given
-        self._shared: tuple[str, ...] = ()
-        self._model: str | None = None
-        self._tools: frozenset[str] = frozenset()
-        self._receiver: str | None = None
-        self._roots: dict[str, CardRoot] = {}
-        self._layers: dict[Path, list[FileLayer]] = {}
+        self._person = given
+        self.expected = Expected(gate, workspace, given)
+        """What the run is about to load."""
         self.hides_home = False
         """Whether a configuration that nobody named is read in the place of that of the home."""
         self._sets: dict[Path, FoundSet] = {}
@@ -111,17 +105,12 @@ class Admission:
         self._servers: dict[str, LeftOut] = {}
         self._parts: dict[Holder, LeftOut] = {}
         self._closed_sets: dict[Path, LeftOut] = {}
-        self._guides: dict[Path, list[FileLayer]] = {}
-        self._tests: dict[Path, list[FileLayer]] = {}
-        self._records = False
         self._skills_of: tuple[tuple[FoundSkills, Grant], ...] | None = None
         self._decision = 0
         self._decided_at: tuple[Signature | None, object] | None = None
         self._admitted_at: Signature | None = None
         self._told: set[str] = set()
         self._lock = RLock()
-        self._wanted_servers: frozenset[str] = frozenset()
-        self._reaching: tuple[str, ...] = ()
         self._taken: dict[str, None] = {}
         """The lines about what has the name of something given or built in."""
         self._taken_keys: dict[str, tuple[Keys, ...]] = {}
@@ -187,62 +176,8 @@ class Admission:
 
             for found in self._sets.values():
                 if found.effects and not found.is_remote:
-                    names = [card.config.name for card in self._cards_of(found.root)]
+                    names = [card.config.name for card in self.expected.cards_of(found.root)]
                     yield by_trust(names, found.effects).removeprefix("note: ")
-
-    def expect(
-        self,
-        roots: Mapping[str, CardRoot],
-        servers: Iterable[str],
-        *,
-        tools: Iterable[str] = (),
-        receiver: str | None = None,
-        shared: Iterable[str] = (),
-        reaching: Iterable[str] = (),
-        model: str | None = None,
-    ) -> None:
-        """Note what a run is about to load, so that one question covers all of a root.
-
-        Args:
-            roots: The cards, by what they are known by.
-            servers: MCP servers that are used whatever cards say.
-            tools: Those of the roots whose agents become tools of the receiver.
-            receiver: The agent that gets tools and servers; None is the default one.
-            shared: Options that reach every agent, such as `--shell`.
-            reaching: Options that reach the receiver, such as `--servers docs`.
-            model: The model of every agent, over their cards.
-        """
-        self._roots.update(roots)
-        self._wanted_servers |= frozenset(servers)
-        self._reaching = tuple(dict.fromkeys((*self._reaching, *reaching)))
-        self._tools |= frozenset(tools)
-        self._receiver = receiver or self._receiver
-        self._shared = tuple(dict.fromkeys((*self._shared, *shared)))
-        self._model = model or self._model
-
-    def expect_files(
-        self,
-        root: Path,
-        *,
-        guides: Iterable[FileLayer] = (),
-        tests: Iterable[FileLayer] = (),
-        records: bool = False,
-    ) -> None:
-        """Note guides and test files of a set that a run is about to read.
-
-        Args:
-            root: The root of the set.
-            guides: Files of the name `.guide.yaml`.
-            tests: Test files.
-            records: Whether recordings are written.
-        """
-        real = Path(os.path.realpath(root))
-        if self._gate.owns(real) or self._gate.options.without_found:
-            return
-        for known, files in ((self._guides, tuple(guides)), (self._tests, tuple(tests))):
-            if files:
-                known.setdefault(real, []).extend(files)
-        self._records = self._records or records
 
     def decide(self) -> None:
         """Decide about all that is expected, where that changed since it was last decided about.
@@ -250,7 +185,7 @@ class Admission:
         Agents made in Python and options of a run are known only when it begins.
         """
         options = self._gate.options
-        if options.passive or options.without_found or not self._paths():
+        if options.passive or options.without_found or not self.expected.paths():
             return
         if self._decided_at != self._basis():
             self._decide(may_ask=self._may_ask)
@@ -280,10 +215,10 @@ class Admission:
         options = self._gate.options
         if options.passive:
             return None
-        usual = any(folder.is_relative_to(end_of(one)) for one in self._usual_folders())
+        usual = any(folder.is_relative_to(end_of(one)) for one in self.expected.skill_folders())
         if options.without_found:
             return "" if usual else None
-        root = self._workspace_root()
+        root = self.expected.workspace_root()
         if usual and root is not None and root not in self._sets:
             self._decide(may_ask=False)  # the directory came after the start
         for name, one in self._settings.items():
@@ -301,7 +236,8 @@ class Admission:
                 from fast_agent.trust.survey import found_skills
 
                 self._skills_of = tuple(
-                    (found_skills(self._surveyed(path)), self._grants[path]) for path in self._sets
+                    (found_skills(self.expected.surveyed(path)), self._grants[path])
+                    for path in self._sets
                 )
             return self._skills_of
 
@@ -353,7 +289,7 @@ class Admission:
         strange = {root: self._with_free_names(own, given) for root, own in strange.items()}
         options = self._gate.options
         self.hides_home = bool(strange)
-        self._layers = {} if options.without_found else strange
+        self.expected.layers = {} if options.without_found else strange
         if not options.passive and not options.without_found:
             self._decide(may_ask=self._may_ask)
         return {
@@ -368,12 +304,12 @@ class Admission:
 
         eased = {
             effect.subject.partition(":")[0]
-            for path in self._layers
+            for path in self.expected.layers
             for effect in self._sets[path].effects
             if (effect.kind, effect.holder.kind) == ("ease", "setting")
             and self._grants[path].allows(effect)
         }
-        return with_bounds_of(self._given().settings, settings, eased)
+        return with_bounds_of(self._person().settings, settings, eased)
 
     def _with_free_names(
         self, strange: Sequence[FileLayer], given: Sequence[FileLayer]
@@ -381,9 +317,9 @@ class Admission:
         """Leave out of found files what has the name of something given or built in."""
         from fast_agent.trust.taken_names import TakenNames
 
-        options = (one for one in self._reaching if not one.startswith("--servers "))
+        options = (one for one in self.expected.reaching if not one.startswith("--servers "))
         servers = frozenset(option.rpartition(" ")[2] for option in options)
-        taken = TakenNames(self._given().parse_model, tuple(given), servers)
+        taken = TakenNames(self._person().parse_model, tuple(given), servers)
         free: list[FileLayer] = []
         for layer in strange:
             lines = taken.settings(layer)
@@ -403,13 +339,13 @@ class Admission:
         Raises:
             CardError: By `again`, something new in them is not approved.
         """
-        self._roots.update(roots)
+        self.expected.roots.update(roots)
         if self._gate.options.passive or not self._has_found:
             return {key: root.load for key, root in roots.items()}
         self._admitted_at = self._gate.stand
         before = set(self.left_out)
         self._decide(may_ask=self._may_ask and not again)
-        loads = {key: self._granted(root) for key, root in self._roots.items()}
+        loads = {key: self._granted(root) for key, root in self.expected.roots.items()}
         self._default = self._choose_default(loads)
         left_out = self._find_left_out(loads)
         if again:
@@ -419,7 +355,7 @@ class Admission:
         self.waiting = {
             one.name: one for one in configs if one.name in left_out and not one.tool_only
         }
-        return {key: self._filtered(loads[key], self._roots[key]) for key in roots}
+        return {key: self._filtered(loads[key], self.expected.roots[key]) for key in roots}
 
     def reached(self, path: Path, load: CardLoad) -> CardLoad:
         """Return cards that a model named, as they may act: they count as found, also here.
@@ -435,12 +371,12 @@ class Admission:
         from fast_agent.trust.origin import root_of
         from fast_agent.trust.survey import Surveyed, survey
 
-        root, given = root_of(path), {card.config.source for card in self._given_cards()}
+        root, given = root_of(path), {card.config.source for card in self.expected.given_cards()}
         cards = tuple([card for card in load.cards if card.config.source not in given])
         if not cards or self._gate.owns(root):
             return load
-        layers = tuple(self._layers.get(root, ()))
-        person = replace(self._all_given(), shared=())  # `--shell` reaches no card below a turn
+        layers = tuple(self.expected.layers.get(root, ()))
+        person = replace(self.expected.given(), shared=())  # `--shell` reaches no card below a turn
         found = survey(Surveyed(root=root, given=person, cards=cards, layers=layers))
         grant = self._gate.grant(found)
         closed: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
@@ -495,7 +431,7 @@ class Admission:
 
     def found_sets(self) -> tuple[FoundSet, ...]:
         """Work out what was found so far, without deciding about it."""
-        return tuple([self._describe(path) for path in self._paths()])
+        return tuple([self.expected.describe(path) for path in self.expected.paths()])
 
     def sets_with(self, servers: tuple[str, ...]) -> tuple[FoundSet, ...]:
         """Work out the found sets as they act in a session to which an editor gives servers.
@@ -508,7 +444,7 @@ class Admission:
         found: list[FoundSet] = []
         for path, known in self._sets.items():
             if not known.is_remote:
-                parts = self._surveyed(path)
+                parts = self.expected.surveyed(path)
                 given = replace(parts.given, editor_servers=servers)
                 found.append(survey(replace(parts, given=given)))
         return tuple(found)
@@ -518,7 +454,7 @@ class Admission:
         real = path.resolve()
         return tuple(
             card.config.name
-            for card in self._all_cards()
+            for card in self.expected.cards()
             if card.config.name in self.left_out
             and card.config.source is not None
             and card.config.source.resolve().is_relative_to(real)
@@ -526,7 +462,7 @@ class Admission:
 
     def left_out_from(self, address: str) -> tuple[str, ...]:
         """Name the agents of a card from an address that are left out."""
-        root = self._roots.get(address)
+        root = self.expected.roots.get(address)
         cards = () if root is None or not root.remote else root.load.cards
         return tuple(card.config.name for card in cards if card.config.name in self.left_out)
 
@@ -598,14 +534,14 @@ class Admission:
 
     @property
     def _has_found(self) -> bool:
-        return bool(self._paths())
+        return bool(self.expected.paths())
 
     def _basis(self) -> tuple[Signature | None, object]:
         """Return what a decision stands on, but for the files of the sets."""
-        return self._gate.stand, (tuple(self._given().agents), self._shared)
+        return self._gate.stand, (tuple(self._person().agents), self.expected.shared)
 
     def _decide(self, *, may_ask: bool) -> None:
-        if not self._paths():
+        if not self.expected.paths():
             return
         with self._lock:
             self._decide_sets(may_ask=may_ask)
@@ -618,17 +554,17 @@ class Admission:
                 self.tell(line)
 
     def _decide_sets(self, *, may_ask: bool) -> None:
-        for path in self._paths():
-            found = self._describe(path)
-            needed = [effect for effect in found.effects if self._is_needed(effect)]
+        for path in self.expected.paths():
+            found = self.expected.describe(path)
+            needed = [effect for effect in found.effects if self.expected.needs(effect)]
             self._sets[path] = found
             self._refusals.clear()
             self._grants[path] = self._gate.decide(
                 found,
                 needed,
                 may_ask=may_ask,
-                examine=lambda one, at=path: self._examine(at, one),
-                cards=tuple(self._cards_of(path)),
+                examine=lambda one, at=path: self.expected.examine(at, one),
+                cards=tuple(self.expected.cards_of(path)),
                 workspace=self._workspace,
             )
 
@@ -639,7 +575,7 @@ class Admission:
         for path, found in self._sets.items():
             from fast_agent.trust.survey import found_skills
 
-            parts = self._surveyed(path)
+            parts = self.expected.surveyed(path)
             if self._gate.is_strange(found) and (parts.guides or found_skills(parts).any()):
                 name = f"each skill and guide of `{path}`"
                 self._closed_sets[path] = LeftOut(name, _whose(found), found, found.effects)
@@ -652,30 +588,6 @@ class Admission:
                     self._settings[holder.name] = LeftOut(str(holder), reason, found, effects)
                 elif holder.kind != "card":
                     self._parts[holder] = LeftOut(str(holder), _acts(effects), found, effects)
-
-    def _paths(self) -> tuple[Path, ...]:
-        roots = [root.grant.root for root in self._roots.values() if root.grant is not None]
-        own = self._workspace_root()
-        more = () if own is None else (own,)
-        return tuple(dict.fromkeys((*self._layers, *roots, *more, *self._guides, *self._tests)))
-
-    def _workspace_root(self) -> Path | None:
-        """Return the root of the skills in the working directory; None where they are given."""
-        folders = self._usual_folders()
-        if not folders or self._gate.options.without_found:
-            return None
-        root = end_of(self._workspace)
-        return None if self._gate.owns(root) else root
-
-    def _usual_folders(self) -> tuple[Path, ...]:
-        """Return the directories of found skills that exist in the working directory."""
-        home = self._gate.own_home
-        folders = [self._workspace / name for name in SKILL_FOLDERS]
-        return tuple(
-            one
-            for one in folders
-            if os.path.lexists(one) and not (home and one.is_relative_to(home))
-        )
 
     def _closed(self, root: Path) -> dict[Holder, tuple[Effect, ...]]:
         """Group the effects of a set that are not allowed by what brings them.
@@ -701,29 +613,6 @@ class Admission:
         closed = {holder: tuple(effects) for holder, effects in grouped.items()}
         self._refusals[root, ease] = closed
         return closed
-
-    def _is_needed(self, effect: Effect) -> bool:
-        if effect.holder.kind != "server":
-            return True
-        name = effect.holder.name
-        return name in self._wanted_servers or any(
-            name in card.config.servers for card in self._all_cards()
-        )
-
-    def _all_cards(self) -> Iterator[Card]:
-        return chain.from_iterable(root.load.cards for root in self._roots.values())
-
-    def _cards_of(self, path: Path) -> Iterator[Card]:
-        given = {card.config.source for card in self._given_cards()}
-        taken = self._given_names()
-        for root in self._roots.values():
-            if root.grant is not None and root.grant.root == path:
-                yield from (
-                    card
-                    for card in root.load.cards
-                    if card.config.name not in taken
-                    and (card.config.source is None or card.config.source not in given)
-                )
 
     def _part(self, layer: FileLayer, root: Path) -> FoundPart:
         from fast_agent.trust.grant import Grant
@@ -762,14 +651,16 @@ class Admission:
         known = self._files.get(path)
         if known is not None and known[0] is file and known[1] == grant:
             return known[2]
+        from fast_agent.trust.taken_names import taken_tools, with_free_tools
+
         closed = {one.name for one in self._closed(grant.root) if one.kind == "card"}
         opened = file
         if not any(card.config.name in closed for card in file.cards):
             opened = with_variables(file, self._environ, multi_card=root.multi_card)
         cards: list[Card] = []
         for card in opened.cards:
-            self._taken.update(dict.fromkeys(_taken_tools(card)))
-            config = _with_free_tools(replace(card.config, grant=grant))
+            self._taken.update(dict.fromkeys(taken_tools(card)))
+            config = with_free_tools(replace(card.config, grant=grant))
             cards.append(replace(card, config=config))
         eased = {
             one.name: own for one, own in self._eased(grant.root).items() if one.kind == "card"
@@ -788,9 +679,9 @@ class Admission:
     def _find_left_out(self, loads: Mapping[str, CardLoad]) -> dict[str, LeftOut]:
         """Find the cards that may not act, and all that refer to them."""
         left_out: dict[str, LeftOut] = {}
-        given = self._given_names()
+        given = self.expected.given_names()
         for key, load in loads.items():
-            grant = self._roots[key].grant
+            grant = self.expected.roots[key].grant
             for card in load.cards:
                 if grant is not None and card.config.name in given:
                     continue
@@ -840,16 +731,16 @@ class Admission:
         from fast_agent.trust.config_effects import names_found_alias
 
         settings = self._settings
-        has_shell = config.shell or "--shell" in self._shared
+        has_shell = config.shell or "--shell" in self.expected.shared
         if has_shell and "shell" in settings:
             return settings["shell"]
         if "model" not in FIELDS_OF[config.type]:
             return None
-        text = self._model or config.model
+        text = self.expected.model or config.model
         if text is None and "default_model" in settings:
             return settings["default_model"]
-        layers = tuple(chain.from_iterable(self._layers.values()))
-        if "model_aliases" in settings and names_found_alias(text or "", layers, self._given()):
+        layers = tuple(chain.from_iterable(self.expected.layers.values()))
+        if "model_aliases" in settings and names_found_alias(text or "", layers, self._person()):
             return settings["model_aliases"]
         provider = self._provider_of(config)
         asks_one = provider in PROVIDERS
@@ -860,7 +751,7 @@ class Admission:
         return None
 
     def _filtered(self, load: CardLoad, root: CardRoot) -> CardLoad:
-        given = self._given_names()
+        given = self.expected.given_names()
         strange = root.grant is not None
         files: list[FileLoad] = []
         for file in load.files:
@@ -892,100 +783,13 @@ class Admission:
             if card.config.name in given:
                 self._taken[taken_line("agent", card.config.name, card.path)] = None
 
-    def _given_names(self) -> frozenset[str]:
-        return frozenset((*(one.config.name for one in self._given_cards()), *self._given().agents))
-
-    def _given_cards(self) -> Iterator[Card]:
-        for root in self._roots.values():
-            if root.grant is None:
-                yield from root.load.cards
-
     def _choose_default(self, loads: Mapping[str, CardLoad]) -> str | None:
         given = [
-            card for key, load in loads.items() if self._roots[key].grant is None
+            card for key, load in loads.items() if self.expected.roots[key].grant is None
             for card in load.cards
         ]  # fmt: skip
         card = default_card(given or [card for load in loads.values() for card in load.cards])
         return None if card is None else card.config.name
-
-    def _describe(self, root: Path) -> FoundSet:
-        """Work out what the set of a root would do, from the texts that were read."""
-        from fast_agent.trust.survey import survey
-
-        return survey(self._surveyed(root))
-
-    def _surveyed(self, root: Path) -> Surveyed:
-        tools = {
-            card.config.name
-            for key in self._tools
-            if key in self._roots
-            for card in self._roots[key].load.cards
-        }
-        from fast_agent.trust.survey import Surveyed
-
-        return Surveyed(
-            root=root,
-            given=self._all_given(),
-            cards=tuple(self._cards_of(root)),
-            tool_cards=frozenset(tools),
-            layers=tuple(self._layers.get(root, ())),
-            guides=(*self._guides.get(root, ()), *_guides_of(self._layers.get(root, ()))),
-            tests=tuple(self._tests.get(root, ())),
-            records=self._records,
-            own_folders=() if self._gate.own_home is None else (self._gate.own_home,),
-        )
-
-    def _all_given(self) -> Given:
-        """Return what the person gave, with the agents and the options of this run."""
-        given = self._given()
-        cards = {card.config.name: card.config for card in self._given_cards()}
-        receiver = self._receiver or self._usual_receiver(given)
-        options = self._reaching
-        return replace(
-            given,
-            agents={**cards, **given.agents},
-            options={} if receiver is None or not options else {receiver: options},
-            shared=self._shared,
-            receiver=receiver,
-        )
-
-    def _usual_receiver(self, given: Given) -> str | None:
-        """Return the agent that tools and servers go to where nobody says which."""
-        loads = [root.load for key, root in self._roots.items() if key not in self._tools]
-        card = default_card([card for load in loads for card in load.cards])
-        if card is not None:
-            return card.config.name
-        return next((name for name, one in given.agents.items() if one.default), None)
-
-    def _examine(self, root: Path, holder: Holder) -> Iterable[Effect]:
-        """Work out the effects of a holder as its files are now."""
-        from fast_agent.trust.survey import effects_of
-
-        return effects_of(self._surveyed(root), holder)
-
-
-def _taken_tools(card: Card) -> Iterator[str]:
-    """Yield a line for each function of a found card that has the name of a tool of the program."""
-    from fast_agent.trust.taken_names import BUILT_IN_TOOLS, taken_line
-
-    for function in card.config.function_tools:
-        name = _function_name(function)
-        if name in BUILT_IN_TOOLS:
-            yield taken_line("tool", name, f"`{card.config.name}`, {card.path},")
-
-
-def _with_free_tools(config: AgentConfig) -> AgentConfig:
-    if not config.function_tools:
-        return config
-    from fast_agent.trust.taken_names import BUILT_IN_TOOLS
-
-    tools = config.function_tools
-    kept = tuple(one for one in tools if _function_name(one) not in BUILT_IN_TOOLS)
-    return config if len(kept) == len(tools) else replace(config, function_tools=kept)
-
-
-def _function_name(function: FunctionRef) -> str:
-    return function.rpartition(":")[2].strip() if isinstance(function, str) else function.__name__
 
 
 def _not_default(card: Card) -> Card:
@@ -1002,21 +806,6 @@ def _whose(found: FoundSet) -> str:
     """Return why a set of another user gives nothing, in words that follow a name."""
     whose = f"belong to the user `{found.owner}`"
     return f"its files {whose if found.owner else 'may be changed by everyone'}"
-
-
-def _guides_of(layers: Iterable[FileLayer]) -> Iterator[FileLayer]:
-    """Yield the guide that lies in a docroot which a configuration names."""
-    from fast_agent.config.layer import read_layer
-    from fast_agent.text.json_value import as_object
-
-    for layer in layers:
-        guide = as_object(as_object(layer.document.value).get("guide"))
-        docroot = guide.get("docroot")
-        if isinstance(docroot, str) and not guide.get("categories"):
-            file = layer.directory / docroot / GUIDE_FILE
-            found = read_layer(file, str(file), []) if file.is_file() else None
-            if found is not None:
-                yield found
 
 
 def _acts(effects: Sequence[Effect]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.providers import PROVIDERS
@@ -13,6 +13,8 @@ from fast_agent.text.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from fast_agent.cards.agent_config import AgentConfig, FunctionRef
+    from fast_agent.cards.card import Card
     from fast_agent.config.layer import FileLayer, Keys
     from fast_agent.text.json_value import JsonValue
     from fast_agent.trust.context import ParseModel
@@ -101,6 +103,27 @@ def taken_line(kind: str, name: str, place: str) -> str:
         f"{kind} `{name}` of {place} is left out: something you gave, or that is built in, has "
         "this name"
     )
+
+
+def taken_tools(card: Card) -> Iterator[str]:
+    """Yield a line for each function of a found card that has the name of a tool of the program."""
+    for function in card.config.function_tools:
+        name = _function_name(function)
+        if name in BUILT_IN_TOOLS:
+            yield taken_line("tool", name, f"`{card.config.name}`, {card.path},")
+
+
+def with_free_tools(config: AgentConfig) -> AgentConfig:
+    """Return a found card without the functions that have the name of a tool of the program."""
+    if not config.function_tools:
+        return config
+    tools = config.function_tools
+    kept = tuple(one for one in tools if _function_name(one) not in BUILT_IN_TOOLS)
+    return config if len(kept) == len(tools) else replace(config, function_tools=kept)
+
+
+def _function_name(function: FunctionRef) -> str:
+    return function.rpartition(":")[2].strip() if isinstance(function, str) else function.__name__
 
 
 def _whole_servers(layer: FileLayer) -> Iterator[str]:

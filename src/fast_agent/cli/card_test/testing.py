@@ -128,7 +128,7 @@ def _program(
     root = Path(os.path.realpath(project))
     strange = cards if found else []
     if found:
-        program.admission.expect_files(root, tests=[file.layer], records=records)
+        program.admission.expected.add_files(root, tests=[file.layer], records=records)
     program.load(cards=cards, multi_card=file.multi_card, found=strange, root=root)
     program.admission.check_test(file.path.name)
     for line in program.admission.lines():

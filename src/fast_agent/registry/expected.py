@@ -1,0 +1,242 @@
+"""Expected: what a run is about to load, found and given, which decisions are made about."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.load_set import default_card
+from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS
+from fast_agent.trust.origin import end_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from fast_agent.cards.card import Card
+    from fast_agent.config.layer import FileLayer
+    from fast_agent.registry.card_root import CardRoot
+    from fast_agent.trust.context import Given
+    from fast_agent.trust.effect import Effect, Holder
+    from fast_agent.trust.found_set import FoundSet
+    from fast_agent.trust.gate import Gate
+    from fast_agent.trust.survey import Surveyed
+
+
+class Expected:
+    """What a run is about to load, so that one question covers all of a root.
+
+    Args:
+        gate: Knows what is the person's own.
+        workspace: The directory the program works in.
+        person: Returns what the person gave, but for agents and options.
+
+    Attributes:
+        roots: The cards, by what they are known by.
+        layers: The configuration files nobody named, by their root.
+        shared: Options that reach every agent, such as `--shell`.
+        reaching: Options that reach the receiver, such as `--servers docs`.
+        model: The model of every agent, over their cards; None leaves it to them.
+    """
+
+    def __init__(self, gate: Gate, workspace: Path, person: Callable[[], Given]) -> None:
+        self._gate = gate
+        self._workspace = workspace
+        self._person = person
+        self.roots: dict[str, CardRoot] = {}
+        self.layers: dict[Path, list[FileLayer]] = {}
+        self.shared: tuple[str, ...] = ()
+        self.reaching: tuple[str, ...] = ()
+        self.model: str | None = None
+        self._guides: dict[Path, list[FileLayer]] = {}
+        self._tests: dict[Path, list[FileLayer]] = {}
+        self._records = False
+        self._tools: frozenset[str] = frozenset()
+        self._receiver: str | None = None
+        self._servers: frozenset[str] = frozenset()
+
+    def add(
+        self,
+        roots: Mapping[str, CardRoot],
+        servers: Iterable[str],
+        *,
+        tools: Iterable[str] = (),
+        receiver: str | None = None,
+        shared: Iterable[str] = (),
+        reaching: Iterable[str] = (),
+        model: str | None = None,
+    ) -> None:
+        """Note what a run is about to load, so that one question covers all of a root.
+
+        Args:
+            roots: The cards, by what they are known by.
+            servers: MCP servers that are used whatever cards say.
+            tools: Those of the roots whose agents become tools of the receiver.
+            receiver: The agent that gets tools and servers; None is the default one.
+            shared: Options that reach every agent, such as `--shell`.
+            reaching: Options that reach the receiver, such as `--servers docs`.
+            model: The model of every agent, over their cards.
+        """
+        self.roots.update(roots)
+        self._servers |= frozenset(servers)
+        self.reaching = tuple(dict.fromkeys((*self.reaching, *reaching)))
+        self._tools |= frozenset(tools)
+        self._receiver = receiver or self._receiver
+        self.shared = tuple(dict.fromkeys((*self.shared, *shared)))
+        self.model = model or self.model
+
+    def add_files(
+        self,
+        root: Path,
+        *,
+        guides: Iterable[FileLayer] = (),
+        tests: Iterable[FileLayer] = (),
+        records: bool = False,
+    ) -> None:
+        """Note guides and test files of a set that a run is about to read.
+
+        Args:
+            root: The root of the set.
+            guides: Files of the name `.guide.yaml`.
+            tests: Test files.
+            records: Whether recordings are written.
+        """
+        real = Path(os.path.realpath(root))
+        if self._gate.owns(real) or self._gate.options.without_found:
+            return
+        for known, files in ((self._guides, tuple(guides)), (self._tests, tuple(tests))):
+            if files:
+                known.setdefault(real, []).extend(files)
+        self._records = self._records or records
+
+    def paths(self) -> tuple[Path, ...]:
+        """Return the roots of all sets that take part."""
+        roots = [root.grant.root for root in self.roots.values() if root.grant is not None]
+        own = self.workspace_root()
+        more = () if own is None else (own,)
+        return tuple(dict.fromkeys((*self.layers, *roots, *more, *self._guides, *self._tests)))
+
+    def workspace_root(self) -> Path | None:
+        """Return the root of the skills in the working directory; None where they are given."""
+        folders = self.skill_folders()
+        if not folders or self._gate.options.without_found:
+            return None
+        root = end_of(self._workspace)
+        return None if self._gate.owns(root) else root
+
+    def skill_folders(self) -> tuple[Path, ...]:
+        """Return the directories of found skills that exist in the working directory."""
+        home = self._gate.own_home
+        folders = [self._workspace / name for name in SKILL_FOLDERS]
+        return tuple(
+            one
+            for one in folders
+            if os.path.lexists(one) and not (home and one.is_relative_to(home))
+        )
+
+    def needs(self, effect: Effect) -> bool:
+        """Return whether something in the run needs an effect."""
+        if effect.holder.kind != "server":
+            return True
+        name = effect.holder.name
+        return name in self._servers or any(name in card.config.servers for card in self.cards())
+
+    def cards(self) -> Iterator[Card]:
+        """Yield all cards."""
+        return chain.from_iterable(root.load.cards for root in self.roots.values())
+
+    def cards_of(self, path: Path) -> Iterator[Card]:
+        """Yield the cards of a set that count, by the root of it."""
+        given = {card.config.source for card in self.given_cards()}
+        taken = self.given_names()
+        for root in self.roots.values():
+            if root.grant is not None and root.grant.root == path:
+                yield from (
+                    card
+                    for card in root.load.cards
+                    if card.config.name not in taken
+                    and (card.config.source is None or card.config.source not in given)
+                )
+
+    def given_names(self) -> frozenset[str]:
+        """Return the names of the agents a person gave."""
+        return frozenset((*(one.config.name for one in self.given_cards()), *self._person().agents))
+
+    def given_cards(self) -> Iterator[Card]:
+        """Yield the cards a person gave."""
+        for root in self.roots.values():
+            if root.grant is None:
+                yield from root.load.cards
+
+    def describe(self, root: Path) -> FoundSet:
+        """Work out what the set of a root would do, from the texts that were read."""
+        from fast_agent.trust.survey import survey
+
+        return survey(self.surveyed(root))
+
+    def surveyed(self, root: Path) -> Surveyed:
+        """Gather what the set of a root brings."""
+        tools = {
+            card.config.name
+            for key in self._tools
+            if key in self.roots
+            for card in self.roots[key].load.cards
+        }
+        from fast_agent.trust.survey import Surveyed
+
+        return Surveyed(
+            root=root,
+            given=self.given(),
+            cards=tuple(self.cards_of(root)),
+            tool_cards=frozenset(tools),
+            layers=tuple(self.layers.get(root, ())),
+            guides=(*self._guides.get(root, ()), *_guides_of(self.layers.get(root, ()))),
+            tests=tuple(self._tests.get(root, ())),
+            records=self._records,
+            own_folders=() if self._gate.own_home is None else (self._gate.own_home,),
+        )
+
+    def given(self) -> Given:
+        """Return what the person gave, with the agents and the options of this run."""
+        given = self._person()
+        cards = {card.config.name: card.config for card in self.given_cards()}
+        receiver = self._receiver or self._usual_receiver(given)
+        options = self.reaching
+        return replace(
+            given,
+            agents={**cards, **given.agents},
+            options={} if receiver is None or not options else {receiver: options},
+            shared=self.shared,
+            receiver=receiver,
+        )
+
+    def _usual_receiver(self, given: Given) -> str | None:
+        """Return the agent that tools and servers go to where nobody says which."""
+        loads = [root.load for key, root in self.roots.items() if key not in self._tools]
+        card = default_card([card for load in loads for card in load.cards])
+        if card is not None:
+            return card.config.name
+        return next((name for name, one in given.agents.items() if one.default), None)
+
+    def examine(self, root: Path, holder: Holder) -> Iterable[Effect]:
+        """Work out the effects of a holder as its files are now."""
+        from fast_agent.trust.survey import effects_of
+
+        return effects_of(self.surveyed(root), holder)
+
+
+def _guides_of(layers: Iterable[FileLayer]) -> Iterator[FileLayer]:
+    """Yield the guide that lies in a docroot which a configuration names."""
+    from fast_agent.config.layer import read_layer
+    from fast_agent.text.json_value import as_object
+
+    for layer in layers:
+        guide = as_object(as_object(layer.document.value).get("guide"))
+        docroot = guide.get("docroot")
+        if isinstance(docroot, str) and not guide.get("categories"):
+            file = layer.directory / docroot / GUIDE_FILE
+            found = read_layer(file, str(file), []) if file.is_file() else None
+            if found is not None:
+                yield found
