@@ -132,7 +132,7 @@ class Conversation:
     def append(self, message: Message) -> None:
         """Add `message`."""
         history = self.history.append(message)
-        shown = message if self.limits is None else self._shown(message, self.last)
+        shown = self._shown(message, self.last) if message.tool_results else message
         if self.view is self.history and shown is message and _fits(self.last, message):
             self.view = history
         else:
@@ -214,7 +214,7 @@ class Conversation:
 
     def _shown(self, message: Message, last: Message | None) -> Message:
         """Return a message as a model is given it, behind another one."""
-        if not message.tool_results or self.limits is None:
+        if self.limits is None:
             return message
         calls: tuple[ToolCall, ...] = () if last is None else last.tool_calls
         shown = self.limits.apply(message, calls)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.grant import CardGrant
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.history import History
     from fast_agent.messages.long_results import ResultLimits
@@ -130,7 +131,8 @@ class LiveAgent(Agent):
         scope = self._scope if scope is None else scope.within(self._scope)
         if listener is not None:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
-        scope = self._bounded(scope)
+        if self._config.grant is not None:
+            scope = self._bounded(scope, self._config.grant)
         memory = self._memory
         if memory.lock.is_around:
             msg = f"agent `{self.name}` was sent a message from inside its own turn"
@@ -152,12 +154,9 @@ class LiveAgent(Agent):
             if self._steering.waits:
                 self._steering.drop()
 
-    def _bounded(self, scope: Scope) -> Scope:
+    def _bounded(self, scope: Scope, grant: CardGrant) -> Scope:
         """Bound a turn of a found set that nobody approved, with all it starts."""
-        grant = self._config.grant
-        if grant is None or any(isinstance(one, UnapprovedTurn) for one in scope.meters):
-            return scope
-        if grant.is_approved:
+        if any(isinstance(one, UnapprovedTurn) for one in scope.meters) or grant.is_approved:
             return scope
         meter = UnapprovedTurn(self.name, grant.root)
         return replace(scope, meters=(meter, *scope.meters))

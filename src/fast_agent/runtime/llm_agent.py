@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
 from fast_agent.runtime.budget import Budget
-from fast_agent.runtime.compaction import asking, compact
 from fast_agent.runtime.live_agent import LiveAgent
 from fast_agent.runtime.scope import TOP
 from fast_agent.runtime.turn import Turn
@@ -111,6 +110,8 @@ class LlmAgent(LiveAgent):
             LimitError: A usage limit was reached.
             SessionError: A journal could not be brought to hold what is remembered.
         """
+        from fast_agent.runtime.compaction import asking, compact
+
         memory = self._memory
         async with memory.lock:
             base, draft = memory.begin()

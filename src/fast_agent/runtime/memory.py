@@ -99,9 +99,9 @@ class Memory:
         """
         if self.remembers and self._conversation is base:
             self._conversation = draft
-            compaction = draft.compaction
-            if self.record is not None and compaction and compaction is not base.compaction:
-                self.record.compacted(compaction)
+            made = draft.compaction
+            if made is not base.compaction and made is not None and self.record is not None:
+                self.record.compacted(made)
             return True
         return False
 

@@ -23,7 +23,6 @@ from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
 from fast_agent.runtime.budget import Budget, Meter
 from fast_agent.runtime.call_site import CallSite
-from fast_agent.runtime.compaction import asking, compact, start_for
 from fast_agent.runtime.events import (
     ModelAnswered,
     ModelRequested,
@@ -265,7 +264,10 @@ class Turn:
         self._requests += 1
         setup, listener = self._setup, self._listener
         try:
-            response = await self._request_that_fits(system, tools)
+            try:
+                response = await self._request(system, tools)
+            except ContextError as error:
+                response = await self._request_with_less(error, system, tools)
         except BaseException:
             self._budget.give_up()
             raise
@@ -290,20 +292,29 @@ class Turn:
                 listener(event)
         return answer
 
-    async def _request_that_fits(self, system: str, tools: ToolTable) -> ModelResponse:
-        """Ask the model; where the conversation is too long for it, once more with less of it."""
+    async def _request_with_less(
+        self, error: ContextError, system: str, tools: ToolTable
+    ) -> ModelResponse:
+        """Ask the model again, with less of a conversation that is too long for it each time.
+
+        Raises:
+            ContextError: There is no less to ask it with.
+        """
         while True:
+            if self._draft.shorten():
+                self._warn(_SHORTENED.format(model=self._setup.model.name))
+            elif not await self._compact():
+                raise error
+            tools = await self._tools_now(tools)
             try:
                 return await self._request(system, tools)
-            except ContextError:
-                if self._draft.shorten():
-                    self._warn(_SHORTENED.format(model=self._setup.model.name))
-                elif not await self._compact():
-                    raise
-                tools = await self._tools_now(tools)
+            except ContextError as again:
+                error = again
 
     async def _compact(self) -> bool:
         """Put a summary in the place of what was said first; whether that could be done."""
+        from fast_agent.runtime.compaction import asking, compact, start_for
+
         start = start_for(self._draft, self._start)
         if start is None:
             return False

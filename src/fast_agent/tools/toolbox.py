@@ -97,22 +97,18 @@ class Toolbox:
             The same table as before while every toolset gives the same sequence as before; a
             toolset whose tools changed gives a new one.
         """
-        table = await self._merged()
+        if self._toolsets:
+            now = [await toolset.tools() for toolset in self._toolsets]
+            if len(now) != len(self._seen) or any(map(is_not, now, self._seen)):
+                tools = (*self._fixed, *(tool for tools in now for tool in tools))
+                self._table = ToolTable(tools, self._report)
+                self._seen = now
+        table = self._table
         if not reads_results:
             return table
         if self._reading is None or self._reading[0] is not table:
             self._reading = table, ToolTable((*table.values(), *self._reader()))
         return self._reading[1]
-
-    async def _merged(self) -> ToolTable:
-        if not self._toolsets:
-            return self._table
-        now = [await toolset.tools() for toolset in self._toolsets]
-        if len(now) != len(self._seen) or any(map(is_not, now, self._seen)):
-            tools = (*self._fixed, *(tool for tools in now for tool in tools))
-            self._table = ToolTable(tools, self._report)
-            self._seen = now
-        return self._table
 
     def _report(self, kept: Tool, lost: Tool) -> None:
         key = (lost.spec.name, lost.source, lost.server_name)
