@@ -18,7 +18,6 @@ from fast_agent.trust.site import Site, placed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.text.json_value import JsonValue
     from fast_agent.trust.context import Context
@@ -67,7 +66,7 @@ class FoundSkills:
         for folder in self._usual:
             offers[end_of(folder)] = []
         ends: dict[Path, Path] = {}
-        for offer in _offers(context):
+        for offer in _offers(context, self._usual):
             # A thousand agents are offered the same few directories.
             if offer.folder not in ends:
                 ends[offer.folder] = end_of(offer.folder)
@@ -217,16 +216,17 @@ def _first_line(keys: Keys, near: str) -> int:
     return 1  # the whole skill acts
 
 
-def _offers(context: Context) -> Iterator[Offer]:
+def _offers(context: Context, usual: Iterable[Path]) -> Iterator[Offer]:
+    """Yield which directory of skills each agent is offered; `usual` are those of most."""
     given = context.given
     everyone = _SHELL in given.shared
     for card in context.cards.values():
         shell = everyone or _has_shell(card)
-        for folder in _folders_of_card(card, context):
+        for folder in _folders_of_card(card, context, usual):
             yield Offer(card.config.name, folder, is_given=False, has_shell=shell)
     for config in given.agents.values():
         shell = everyone or config.shell
-        for folder in _folders_of_given(config, context):
+        for folder in usual if config.skills is None else ():  # else the person named them
             acts = has_tools(config, context)
             yield Offer(config.name, folder, is_given=acts, has_shell=shell)
 
@@ -235,24 +235,16 @@ def _has_shell(card: Card) -> bool:
     return (card.written or {}).get("shell") not in {None, False}
 
 
-def _folders_of_card(card: Card, context: Context) -> Iterator[Path]:
+def _folders_of_card(card: Card, context: Context, usual: Iterable[Path]) -> Iterator[Path]:
     values: Mapping[str, JsonValue] = card.written or {}
     if values.get("skills") is None:
-        yield from _usual_folders(context)
+        yield from usual
         return
     directory = card.config.directory or context.given.cwd
     for name in names_in(values["skills"]):
         place = None if has_variable(name) else placed(name, directory)
         if place is not None:
             yield place
-
-
-def _folders_of_given(config: AgentConfig, context: Context) -> Iterator[Path]:
-    if config.skills is None:
-        yield from _usual_folders(context)
-    else:
-        # The person named these directories.
-        return
 
 
 def _usual_folders(context: Context) -> Iterator[Path]:
