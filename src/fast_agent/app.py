@@ -409,7 +409,7 @@ class FastAgent:
                 if settings != self._settings:
                     self._settings = settings
                     self._agents.expect(self.server_names, self.probes())
-            self.admission.decide()
+            self.admission.decisions.decide()
             return self._reloader.run(anew=True)
 
     def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
@@ -560,7 +560,7 @@ class FastAgent:
         """
         if shell:
             self.admission.expected.add({}, (), shared=("--shell",))
-        self.admission.decide()
+        self.admission.decisions.decide()
         if not partial_set:
             self.admission.require(None)
         if not self.names() and not (partial_set and self.admission.waiting):
@@ -570,9 +570,9 @@ class FastAgent:
             if card.config.source is None:
                 self.admission.check_use(card.config)
         self._agents.check()
-        for line in self.admission.untold():
+        for line in self.admission.decisions.untold():
             notify(line)
-        self.admission.begin()
+        self.admission.decisions.begin()
 
     async def serve(self, options: ServeOptions | None = None) -> None:
         """Serve the agents to MCP clients, as `fast-agent serve` does: `await fast.serve()`.
@@ -610,7 +610,7 @@ class FastAgent:
             spec,
             home=home,
             workspace=workspace,
-            is_trusted=partial(self.admission.is_approved, workspace),
+            is_trusted=partial(self.admission.decisions.is_approved, workspace),
         )
 
     def names(self) -> list[str]:

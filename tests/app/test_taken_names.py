@@ -50,7 +50,7 @@ class Project:
         """Load the cards, and return the lines about what is left out."""
         found = [FOUND] if (self.root / FOUND).exists() else []
         program.load(cards=[*cards, *found], found=found, optional=found)
-        return list(program.admission.lines())
+        return list(program.admission.decisions.lines())
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_found_file_takes_no_server_of_the_home(project: Project) -> None:
     docs, other = (program.settings.mcp.servers[name] for name in ("docs", "other"))
     assert (docs.url, docs.grant) == ("https://mine.example/mcp", None)
     assert other.grant is not None
-    (line, *_) = program.admission.lines()
+    (line, *_) = program.admission.decisions.lines()
     assert line.startswith("server `docs` of ")
     assert "fastagent.secrets.yaml" in line
 
@@ -123,7 +123,7 @@ def test_a_found_file_takes_no_alias_and_no_name_of_a_model_or_provider(project:
     project.write("desk/fastagent.config.yaml", f"model_aliases:\n{aliases}")
     program = project.program(everything=True)
     assert list(program.settings.model_aliases) == ["mine"]
-    lines = list(program.admission.lines())
+    lines = list(program.admission.decisions.lines())
     taken = [f"model alias `{name}`" for name in names if name != "mine"]
     assert [one.partition(" of ")[0] for one in lines] == taken
 

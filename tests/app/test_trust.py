@@ -70,7 +70,7 @@ class World:
             cwd=self.directory, environ=environ or self.environ, trust=TrustOptions(passive=True)
         )
         looking.expect(cards=[FOUND], found=[FOUND])
-        (found,) = looking.admission.found_sets()
+        (found,) = looking.admission.decisions.found_sets()
         return found
 
     def approve(self) -> FoundSet:
@@ -444,13 +444,13 @@ async def test_a_card_that_weakens_a_bound_loads_with_the_stricter_value(
         return one.human_input, params.max_iterations, params.usage_limits, one.max_refinements
 
     assert bounds(world.program) == kept
-    (line,) = world.program.admission.lines()
+    (line,) = world.program.admission.decisions.lines()
     assert line.startswith("`ann`: ")
     assert line.endswith("is not approved; the stricter value holds")
     world.approve()
     approved = world.new_program()
     assert bounds(approved) == wanted
-    assert list(approved.admission.lines()) == []
+    assert list(approved.admission.decisions.lines()) == []
 
 
 OWN = """
@@ -486,10 +486,10 @@ async def test_of_a_configuration_the_stricter_value_holds(world: World) -> None
         )
 
     assert bounds(world.program) == (30, 2048, None, 20, 10, 4)
-    lines = list(world.program.admission.lines())
+    lines = list(world.program.admission.decisions.lines())
     assert len(lines) == 3
     assert "setting `shell`: shell.timeout_seconds: 30 → 31 (fastagent.config.yaml:2)" in lines[0]
-    (found,) = world.program.admission.found_sets()
+    (found,) = world.program.admission.decisions.found_sets()
     world.program.gate.approvals.approve(found)
     assert bounds(world.new_program()) == (31, 2048, 60, 20, 11, 4), "what was not named stays"
     config.write_text("default_model: passthrough\n")
@@ -530,7 +530,7 @@ async def test_of_a_server_that_may_start_the_stricter_bound_holds(world: World)
     world.program.admission.require(None)
     server = world.program.settings.mcp.servers["t"]
     assert (server.call_timeout_seconds, server.sampling_limit) == (None, None)
-    assert len(list(world.program.admission.lines())) == 2
+    assert len(list(world.program.admission.decisions.lines())) == 2
 
 
 @pytest.mark.spec("TR-G3.3")

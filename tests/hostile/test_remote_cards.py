@@ -183,7 +183,7 @@ async def test_one_that_is_loaded_while_agents_live_is_left_out(person: Person) 
     async with program.run(grows=True) as app:
         assert program.load_agents(person.address) == []
         assert await app("hi") == "hi"
-        (found,) = program.admission.found_sets()
+        (found,) = program.admission.decisions.found_sets()
         assert "ann" in program.admission.left_out
         program.approvals.approve(found)
         assert program.reconsider().added == ("ann",)

@@ -453,9 +453,9 @@ async def test_a_smart_agent_of_a_project_writes_where_its_approval_says(room: R
     refused = program()
     with pytest.raises(TrustError):
         refused.admission.require("desk")
-    (effect,) = refused.admission.found_sets()[0].effects
+    (effect,) = refused.admission.decisions.found_sets()[0].effects
     assert (effect.kind, effect.subject) == ("write", f"{found}/")
-    refused.gate.approvals.approve(refused.admission.found_sets()[0])
+    refused.gate.approvals.approve(refused.admission.decisions.found_sets()[0])
     approved = program()
     async with approved.run(human=room.human) as app:
         await app.desk.send(said)

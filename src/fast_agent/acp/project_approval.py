@@ -112,7 +112,7 @@ class ProjectApproval:
             return ()
         stand = (self._program.snapshot.version, id(self._program.settings))
         if self._surveyed is None or self._surveyed[0] != stand:
-            self._surveyed = stand, self._program.admission.sets_with(self._servers)
+            self._surveyed = stand, self._program.admission.decisions.sets_with(self._servers)
         return self._surveyed[1]
 
     def _missing(self, agent: str) -> tuple[FoundSet, tuple[Effect, ...]] | None:

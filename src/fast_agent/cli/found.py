@@ -83,7 +83,7 @@ class FoundHere:
             root = Path(os.path.realpath(program.workspace))
             program.admission.expected.add_files(root, tests=found_tests(program.workspace))
             _read_settings(program)
-            for one in program.admission.found_sets():
+            for one in program.admission.decisions.found_sets():
                 if not program.gate.owns(one.root):
                     found[one.root] = one
         return list(found.values())
@@ -98,7 +98,7 @@ class FoundHere:
         program = FastAgent(cwd=self.workspace, environ=self._environ, trust=options)
         (root,) = program.expect(cards=[address], multi_card=True).values()
         root.load.raise_errors()
-        return next(one for one in program.admission.found_sets() if one.is_remote)
+        return next(one for one in program.admission.decisions.found_sets() if one.is_remote)
 
     def revoke(self, roots: list[str], paths: list[str]) -> list[str]:
         """Forget the answers for roots, and earlier ones for card files.

@@ -51,7 +51,7 @@ def load_cards(
         found=found,
         optional=found,
     )
-    for line in program.admission.lines():
+    for line in program.admission.decisions.lines():
         report_note(line)
 
 

@@ -59,11 +59,13 @@ def resources_here(environ: Mapping[str, str] | None = None) -> ResourcesHere:
     expect_cards(program, cards=())
     has_guide = expect_guide(program)
     guide = configured_guide(program.settings)
-    program.admission.decide()
-    for line in program.admission.lines():
+    program.admission.decisions.decide()
+    for line in program.admission.decisions.lines():
         report_note(line)
     return ResourcesHere(
-        guide, program.admission.skills, has_guide and program.admission.allows_guide(GUIDE_FILE)
+        guide,
+        program.admission.skills,
+        has_guide and program.admission.decisions.allows_guide(GUIDE_FILE),
     )
 
 

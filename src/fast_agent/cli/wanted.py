@@ -36,7 +36,7 @@ def check_servers(program: FastAgent, wanted: Sequence[str]) -> None:
     """
     for name in _named(wanted):
         if name not in program.server_names:
-            program.admission.check_server(name)
+            program.admission.decisions.check_server(name)
             near = closest(name, program.server_names)
             raise ConfigError(
                 f"--servers names `{name}`, which the configuration does not define",
@@ -90,7 +90,7 @@ def session_store(program: FastAgent) -> SessionStore:
         home,
         disk_seconds=disk_seconds,
         redact=program.redact,
-        provenance=program.admission.provenance,
+        provenance=program.admission.decisions.provenance,
     )
 
 

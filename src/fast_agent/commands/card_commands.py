@@ -75,7 +75,7 @@ async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
     approvals = program.gate.approvals
     waiting = [
         found
-        for found in await run_sync(program.admission.found_sets)
+        for found in await run_sync(program.admission.decisions.found_sets)
         if not program.gate.owns(found.root) and approvals.standing(found).added
     ]
     if not waiting:
@@ -83,12 +83,12 @@ async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
     if arguments.words[:1] != ("yes",):
         asked = "\n".join(render_question(one, approvals.standing(one)) for one in waiting)
         return CommandResult(text=f"{fenced(asked)}\n\n`/trust yes` allows it until it changes")
-    before = program.admission.closed_parts()
+    before = program.admission.decisions.closed_parts()
     for found in waiting:
         await run_sync(approvals.approve, found)
     done = await run_sync(program.reconsider)
     await desk.refresh()
-    still = program.admission.closed_parts()
+    still = program.admission.decisions.closed_parts()
     came = ", ".join(name for name in before if name not in still)
     told = [done.line or "approved", *([f"may act now: {came}"] if came else [])]
     return CommandResult(text="\n".join(told), agents_changed=True)

@@ -1,12 +1,11 @@
-"""Admission: what of found sets gets into the program, decided before anything of them acts."""
+"""Admission: lets the cards and settings of found sets into the program that may act."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePath
-from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.card_load import CardLoad
@@ -19,59 +18,34 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import CHANGED_CODE, REACHED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
+from fast_agent.registry.decisions import Decisions, LeftOut, acts, whose
 from fast_agent.registry.expected import Expected
 from fast_agent.registry.skill_admission import SkillAdmission
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.effect import Holder
-from fast_agent.trust.origin import end_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import FileLoad
     from fast_agent.config.layer import FileLayer, Keys
     from fast_agent.config.settings import Settings
-    from fast_agent.errors import TrustError
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.text.source import Signature
     from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect
-    from fast_agent.trust.found_set import FoundSet, Provenance
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
-    from fast_agent.trust.skill_effects import FoundSkills
 
     ProviderOf = Callable[[AgentConfig], str | None]
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A card, server, setting, skill, guide or test file that may not act in this run.
-
-    Args:
-        name: Its name, as messages show it.
-        reason: Why, in words that follow its name.
-        found: The set that is not approved.
-        effects: The effects nobody allowed.
-    """
-
-    name: str
-    reason: str
-    found: FoundSet
-    effects: tuple[Effect, ...]
-
-    @property
-    def line(self) -> str:
-        """Return what a person is told."""
-        return f"{self.name} is left out: {self.reason}"
-
-
 class Admission:
-    """Decides about found sets, and lets in what may act.
+    """Lets in what of found sets may act, before anything of them does.
 
     Args:
         gate: Decides about one set.
@@ -96,186 +70,27 @@ class Admission:
         self._person = given
         self.expected = Expected(gate, workspace, given)
         """What the run is about to load."""
+        self.decisions = Decisions(gate, workspace, self.expected, given)
+        """What was decided about it."""
         self.hides_home = False
         """Whether a configuration that nobody named is read in the place of that of the home."""
-        self._sets: dict[Path, FoundSet] = {}
-        self._grants: dict[Path, Grant] = {}
-        self._refusals: dict[tuple[Path, bool], dict[Holder, tuple[Effect, ...]]] = {}
-        self._settings: dict[str, LeftOut] = {}
-        self._servers: dict[str, LeftOut] = {}
-        self._parts: dict[Holder, LeftOut] = {}
-        self._closed_sets: dict[Path, LeftOut] = {}
-        self._skills_of: tuple[tuple[FoundSkills, Grant], ...] | None = None
-        self._decision = 0
-        self._decided_at: tuple[Signature | None, object] | None = None
         self._admitted_at: Signature | None = None
-        self._told: set[str] = set()
-        self._lock = RLock()
-        self._taken: dict[str, None] = {}
-        """The lines about what has the name of something given or built in."""
         self._taken_keys: dict[str, tuple[Keys, ...]] = {}
         self._files: dict[str, tuple[FileLoad, Grant, FileLoad]] = {}
         self._default: str | None = None
-        self._may_ask = True
-        self.left_out: dict[str, LeftOut] = {}
-        """What is left out, by the name of its agent."""
         self.waiting: dict[str, AgentConfig] = {}
         """Those of the agents left out that a person can talk to once they are approved."""
-        self.skills = SkillAdmission(self, _acts)
+        self.skills = SkillAdmission(self.decisions)
         """Decides about the skills of directories that no person named."""
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """The files a change of may decide otherwise."""
-        return (str(self._gate.approvals.path),) if self._sets else ()
+    def left_out(self) -> Mapping[str, LeftOut]:
+        """What is left out, by the name of its agent."""
+        return self.decisions.agents
 
     def moved(self) -> bool:
         """Return whether it may decide otherwise than when it was last asked."""
-        return bool(self._sets) and self._gate.stand != self._admitted_at
-
-    def lines(self) -> Iterator[str]:
-        """Yield a line for each part that is left out, and for what `--trust` lets act."""
-        for line in self._lines():
-            self._told.add(line)
-            yield line
-
-    def untold(self) -> Iterator[str]:
-        """Yield the lines that nobody was told yet."""
-        known = set(self._told)
-        yield from (line for line in self.lines() if line not in known)
-
-    def tell(self, line: str) -> None:
-        """Log a line, once."""
-        if line not in self._told:
-            self._told.add(line)
-            log.warning("%s", line)
-
-    def _lines(self) -> Iterator[str]:
-        yield from self._taken
-        parts = (self._settings, self._servers, self._closed_sets, self._parts, self.left_out)
-        for one in chain.from_iterable(part.values() for part in parts):
-            yield one.line
-        for path in self._sets:
-            for holder, effects in self._eased(path).items():
-                if holder.kind != "card" or holder.name not in self.left_out:
-                    for effect in effects:
-                        yield (
-                            f"{holder}: {effect.subject} ({effect.place}) is not approved; "
-                            "the stricter value holds"
-                        )
-        digests = {
-            one.found.digest for holder, one in self._parts.items() if holder.kind == "skill"
-        }
-        for digest in digests:
-            yield (
-                "skills act once you say yes at a terminal, or by `--trust`; in CI "
-                f"FAST_AGENT_TRUST={digest} (exactly this set)"
-            )
-        if self._sets and self._gate.policy.everything:
-            from fast_agent.trust.question import by_trust
-
-            for found in self._sets.values():
-                if found.effects and not found.is_remote:
-                    names = [card.config.name for card in self.expected.cards_of(found.root)]
-                    yield by_trust(names, found.effects).removeprefix("note: ")
-
-    def decide(self) -> None:
-        """Decide about all that is expected, where that changed since it was last decided about.
-
-        Agents made in Python and options of a run are known only when it begins.
-        """
-        options = self._gate.options
-        if options.passive or options.without_found or not self.expected.paths():
-            return
-        if self._decided_at != self._basis():
-            self._decide(may_ask=self._may_ask)
-
-    def closed_parts(self) -> tuple[str, ...]:
-        """Name the settings, servers, skills and other parts that are left out, as lines do."""
-        parts = (self._settings, self._servers, self._closed_sets, self._parts, self.left_out)
-        return tuple(one.name for part in parts for one in part.values())
-
-    def decision(self) -> int:
-        """Return a number that differs when skills may be decided about otherwise."""
-        if self._sets and self._decided_at is not None:
-            stand = self._gate.stand
-            if stand != self._decided_at[0]:
-                self._decide(may_ask=False)
-        return self._decision
-
-    def closed(self, folder: Path) -> str | None:
-        """Return why no skill of a directory may be used, in words that follow its name.
-
-        Args:
-            folder: The directory of the skill, without links.
-
-        Returns:
-            None where each skill is looked at; empty where nobody needs to be told.
-        """
-        options = self._gate.options
-        if options.passive:
-            return None
-        usual = any(folder.is_relative_to(end_of(one)) for one in self.expected.skill_folders())
-        if options.without_found:
-            return "" if usual else None
-        root = self.expected.workspace_root()
-        if usual and root is not None and root not in self._sets:
-            self._decide(may_ask=False)  # the directory came after the start
-        for name, one in self._settings.items():
-            if usual and name.partition(".")[0] == "skills":
-                return one.reason  # what the configuration says instead may not count
-        for path, one in self._closed_sets.items():
-            if folder.is_relative_to(path):
-                return one.reason
-        return None
-
-    def decided_skills(self) -> Sequence[tuple[FoundSkills, Grant]]:
-        """Return the skills of each set, with what it may do."""
-        with self._lock:
-            if self._skills_of is None:
-                from fast_agent.trust.survey import found_skills
-
-                self._skills_of = tuple(
-                    (found_skills(self.expected.surveyed(path)), self._grants[path])
-                    for path in self._sets
-                )
-            return self._skills_of
-
-    def allows_guide(self, file: str) -> bool:
-        """Return whether a guide of the working directory may be read.
-
-        Args:
-            file: Its name.
-        """
-        closed = self._closed_sets.get(end_of(self._workspace))
-        return closed is None and Holder("guide", file) not in self._parts
-
-    def check_test(self, file: str) -> None:
-        """Check that a found test file may be run.
-
-        Args:
-            file: Its name.
-
-        Raises:
-            TrustError: It is left out.
-        """
-        one = self._parts.get(Holder("test", file))
-        if one is not None:
-            raise self.refused(one, None)
-
-    def check_read(self, root: Path, file: Path) -> None:
-        """Check that a file which a found set names may be read.
-
-        Args:
-            root: The root of the set.
-            file: The file.
-
-        Raises:
-            TrustError: It ends outside the root or in a secret, and nobody allowed that.
-        """
-        grant = self._grants.get(end_of(root))
-        if grant is not None:
-            grant.check_read(file)
+        return bool(self.decisions.sets) and self._gate.stand != self._admitted_at
 
     def decide_layers(self, layers: Sequence[FileLayer]) -> Mapping[str, FoundPart]:
         """Decide about configuration files nobody named, with the cards beside them."""
@@ -291,7 +106,7 @@ class Admission:
         self.hides_home = bool(strange)
         self.expected.layers = {} if options.without_found else strange
         if not options.passive and not options.without_found:
-            self._decide(may_ask=self._may_ask)
+            self.decisions.decide_now(may_ask=self.decisions.may_ask)
         return {
             layer.path: self._part(layer, root) for root, own in strange.items() for layer in own
         }
@@ -305,9 +120,9 @@ class Admission:
         eased = {
             effect.subject.partition(":")[0]
             for path in self.expected.layers
-            for effect in self._sets[path].effects
+            for effect in self.decisions.sets[path].effects
             if (effect.kind, effect.holder.kind) == ("ease", "setting")
-            and self._grants[path].allows(effect)
+            and self.decisions.grants[path].allows(effect)
         }
         return with_bounds_of(self._person().settings, settings, eased)
 
@@ -324,7 +139,7 @@ class Admission:
         for layer in strange:
             lines = taken.settings(layer)
             self._taken_keys[layer.path] = tuple(lines)
-            self._taken.update(dict.fromkeys(lines.values()))
+            self.decisions.taken.update(dict.fromkeys(lines.values()))
             free.append(without(layer, lines))
         return free
 
@@ -343,14 +158,14 @@ class Admission:
         if self._gate.options.passive or not self._has_found:
             return {key: root.load for key, root in roots.items()}
         self._admitted_at = self._gate.stand
-        before = set(self.left_out)
-        self._decide(may_ask=self._may_ask and not again)
+        before = set(self.decisions.agents)
+        self.decisions.decide_now(may_ask=self.decisions.may_ask and not again)
         loads = {key: self._granted(root) for key, root in self.expected.roots.items()}
         self._default = self._choose_default(loads)
         left_out = self._find_left_out(loads)
         if again:
             _refuse_new({name: one for name, one in left_out.items() if name not in before}, loads)
-        self.left_out = left_out
+        self.decisions.agents = left_out
         configs = (card.config for load in loads.values() for card in load.cards)
         self.waiting = {
             one.name: one for one in configs if one.name in left_out and not one.tool_only
@@ -388,7 +203,7 @@ class Admission:
         problems = [
             Diagnostic(
                 REACHED_CODE.code,
-                f"`{card.config.name}` was not named by a person: {_acts(effects)}",
+                f"`{card.config.name}` was not named by a person: {acts(effects)}",
                 card.path,
                 hint=_REACHED_HINT,
             )
@@ -407,55 +222,13 @@ class Admission:
         files = [replace(file, cards=tuple(map(admitted, file.cards))) for file in load.files]
         return CardLoad.of(files)
 
-    def provenance(self) -> Provenance:
-        """Return which found sets take part in this run, and what they may do now."""
-        from fast_agent.trust.found_set import Provenance
-
-        sets = tuple(self._sets.values())
-        allowed = [
-            effect
-            for path, found in self._sets.items()
-            for effect in found.effects
-            if self._grants[path].allows(effect)
-        ]
-        return Provenance.of(self._workspace, sets, allowed)
-
-    def is_approved(self, directory: Path) -> bool:
-        """Return whether the project around a directory is approved, or the person's own."""
-        real = directory.resolve()
-        gate = self._gate
-        if gate.policy.everything or gate.owns(real):
-            return True
-        around = (one for one in self._sets.values() if real.is_relative_to(one.root))
-        return any(map(gate.is_approved, around))
-
-    def found_sets(self) -> tuple[FoundSet, ...]:
-        """Work out what was found so far, without deciding about it."""
-        return tuple([self.expected.describe(path) for path in self.expected.paths()])
-
-    def sets_with(self, servers: tuple[str, ...]) -> tuple[FoundSet, ...]:
-        """Work out the found sets as they act in a session to which an editor gives servers.
-
-        Args:
-            servers: Their names; they reach all but cards from addresses.
-        """
-        from fast_agent.trust.survey import survey
-
-        found: list[FoundSet] = []
-        for path, known in self._sets.items():
-            if not known.is_remote:
-                parts = self.expected.surveyed(path)
-                given = replace(parts.given, editor_servers=servers)
-                found.append(survey(replace(parts, given=given)))
-        return tuple(found)
-
     def left_out_in(self, path: Path) -> tuple[str, ...]:
         """Name the agents of a file or directory that are left out."""
         real = path.resolve()
         return tuple(
             card.config.name
             for card in self.expected.cards()
-            if card.config.name in self.left_out
+            if card.config.name in self.decisions.agents
             and card.config.source is not None
             and card.config.source.resolve().is_relative_to(real)
         )
@@ -464,11 +237,9 @@ class Admission:
         """Name the agents of a card from an address that are left out."""
         root = self.expected.roots.get(address)
         cards = () if root is None or not root.remote else root.load.cards
-        return tuple(card.config.name for card in cards if card.config.name in self.left_out)
-
-    def begin(self) -> None:
-        """Ask nobody from now on: a conversation is not interrupted by questions about projects."""
-        self._may_ask = False
+        return tuple(
+            card.config.name for card in cards if card.config.name in self.decisions.agents
+        )
 
     def require(self, agent: str | None) -> None:
         """Check that the agent a person asked for may act.
@@ -480,19 +251,9 @@ class Admission:
             TrustError: It is left out; nothing answers in its place.
         """
         name = self._default if agent is None else agent
-        one = None if name is None else self.left_out.get(name)
+        one = None if name is None else self.decisions.agents.get(name)
         if one is not None:
-            raise self.refused(one, name)
-
-    def check_server(self, name: str) -> None:
-        """Check that a server a person named may act.
-
-        Raises:
-            TrustError: It is left out.
-        """
-        one = self._servers.get(name)
-        if one is not None:
-            raise self.refused(one, None)
+            raise self.decisions.refused(one, name)
 
     def require_some(self, names: Iterable[str]) -> None:
         """Check that anything is left to be served.
@@ -500,14 +261,8 @@ class Admission:
         Raises:
             TrustError: Everything is left out.
         """
-        if self.left_out and not any(True for _ in names):
-            raise self.refused(next(iter(self.left_out.values())), None)
-
-    def refused(self, one: LeftOut, name: str | None) -> TrustError:
-        """Make the error for what is left out."""
-        from fast_agent.trust.question import refusal
-
-        return refusal(one.found, one.effects, agent=name)
+        if self.decisions.agents and not any(True for _ in names):
+            raise self.decisions.refused(next(iter(self.decisions.agents.values())), None)
 
     def check_use(self, config: AgentConfig) -> None:
         """Check that an agent made in Python uses nothing that is left out.
@@ -517,7 +272,7 @@ class Admission:
         """
         used = self._unusable(config)
         if used is not None:
-            raise self.refused(used, config.name)
+            raise self.decisions.refused(used, config.name)
 
     def lacks(self, receiver: str | None) -> bool:
         """Return whether the agent that is to get tools or servers is left out.
@@ -525,7 +280,7 @@ class Admission:
         Args:
             receiver: Its name; None is the default agent.
         """
-        return (receiver or self._default) in self.left_out
+        return (receiver or self._default) in self.decisions.agents
 
     @property
     def waiting_default(self) -> str | None:
@@ -535,84 +290,6 @@ class Admission:
     @property
     def _has_found(self) -> bool:
         return bool(self.expected.paths())
-
-    def _basis(self) -> tuple[Signature | None, object]:
-        """Return what a decision stands on, but for the files of the sets."""
-        return self._gate.stand, (tuple(self._person().agents), self.expected.shared)
-
-    def _decide(self, *, may_ask: bool) -> None:
-        if not self.expected.paths():
-            return
-        with self._lock:
-            self._decide_sets(may_ask=may_ask)
-            self._group()
-            self._skills_of = None
-            self._decision += 1
-            self._decided_at = self._basis()
-        if not self._may_ask:
-            for line in self._lines():
-                self.tell(line)
-
-    def _decide_sets(self, *, may_ask: bool) -> None:
-        for path in self.expected.paths():
-            found = self.expected.describe(path)
-            needed = [effect for effect in found.effects if self.expected.needs(effect)]
-            self._sets[path] = found
-            self._refusals.clear()
-            self._grants[path] = self._gate.decide(
-                found,
-                needed,
-                may_ask=may_ask,
-                examine=lambda one, at=path: self.expected.examine(at, one),
-                cards=tuple(self.expected.cards_of(path)),
-                workspace=self._workspace,
-            )
-
-    def _group(self) -> None:
-        """Group what is not allowed by the part that is left out."""
-        self._settings, self._servers = {}, {}
-        self._parts, self._closed_sets = {}, {}
-        for path, found in self._sets.items():
-            from fast_agent.trust.survey import found_skills
-
-            parts = self.expected.surveyed(path)
-            if self._gate.is_strange(found) and (parts.guides or found_skills(parts).any()):
-                name = f"each skill and guide of `{path}`"
-                self._closed_sets[path] = LeftOut(name, _whose(found), found, found.effects)
-            for holder, effects in self._closed(path).items():
-                if holder.kind == "server":
-                    reason = _acts(effects)
-                    self._servers[holder.name] = LeftOut(str(holder), reason, found, effects)
-                elif holder.kind == "setting":
-                    reason = _acts(effects)
-                    self._settings[holder.name] = LeftOut(str(holder), reason, found, effects)
-                elif holder.kind != "card":
-                    self._parts[holder] = LeftOut(str(holder), _acts(effects), found, effects)
-
-    def _closed(self, root: Path) -> dict[Holder, tuple[Effect, ...]]:
-        """Group the effects of a set that are not allowed by what brings them.
-
-        What would only weaken a bound is not among them: the stricter value holds instead.
-        """
-        return self._not_allowed(root, ease=False)
-
-    def _eased(self, root: Path) -> dict[Holder, tuple[Effect, ...]]:
-        """Group the weaker bounds of a set that are not allowed by what brings them."""
-        return self._not_allowed(root, ease=True)
-
-    def _not_allowed(self, root: Path, *, ease: bool) -> dict[Holder, tuple[Effect, ...]]:
-        known = self._refusals.get((root, ease))
-        if known is not None:
-            return known
-        # Once for each decision: a set with a thousand cards is asked about by each of them.
-        grouped: dict[Holder, list[Effect]] = {}
-        for effect in self._grants[root].not_allowed(self._sets[root].effects):
-            # A test file that wants more is not run at all: without the network it would only fail.
-            if (effect.kind == "ease" and effect.holder.kind != "test") is ease:
-                grouped.setdefault(effect.holder, []).append(effect)
-        closed = {holder: tuple(effects) for holder, effects in grouped.items()}
-        self._refusals[root, ease] = closed
-        return closed
 
     def _part(self, layer: FileLayer, root: Path) -> FoundPart:
         from fast_agent.trust.grant import Grant
@@ -627,19 +304,19 @@ class Admission:
             return FoundPart(Grant(root), VariableNames(self._environ), taken)
         from fast_agent.trust.easing import dropped
 
-        left_out = [keys for one in self._closed(root) for keys in dropped(one, value)]
+        left_out = [keys for one in self.decisions.closed_of(root) for keys in dropped(one, value)]
         left_out += self._taken_keys.get(layer.path, ())
         place = (layer.directory / PurePath(layer.source.path).name).resolve()
-        for effects in self._eased(root).values():
+        for effects in self.decisions.eased_of(root).values():
             left_out += [one.keys for one in effects if root / one.path == place]
-        if self._gate.is_strange(self._sets[root]) and isinstance(value, dict):
+        if self._gate.is_strange(self.decisions.sets[root]) and isinstance(value, dict):
             left_out = [(key,) for key in value]
-        return FoundPart(self._grants[root], self._environ, tuple(filter(None, left_out)))
+        return FoundPart(self.decisions.grants[root], self._environ, tuple(filter(None, left_out)))
 
     def _granted(self, root: CardRoot) -> CardLoad:
         if root.grant is None:
             return root.load
-        grant = self._grants[root.grant.root]
+        grant = self.decisions.grants[root.grant.root]
         files = [self._file(file, grant, root) for file in root.load.files]
         return CardLoad.of(files)
 
@@ -653,25 +330,20 @@ class Admission:
             return known[2]
         from fast_agent.trust.taken_names import taken_tools, with_free_tools
 
-        closed = {one.name for one in self._closed(grant.root) if one.kind == "card"}
+        closed, eased = self.decisions.closed_of(grant.root), self.decisions.eased_of(grant.root)
         opened = file
-        if not any(card.config.name in closed for card in file.cards):
+        if not any(Holder("card", card.config.name) in closed for card in file.cards):
             opened = with_variables(file, self._environ, multi_card=root.multi_card)
         cards: list[Card] = []
         for card in opened.cards:
-            self._taken.update(dict.fromkeys(taken_tools(card)))
+            self.decisions.taken.update(dict.fromkeys(taken_tools(card)))
             config = with_free_tools(replace(card.config, grant=grant))
-            cards.append(replace(card, config=config))
-        eased = {
-            one.name: own for one, own in self._eased(grant.root).items() if one.kind == "card"
-        }
-        if eased:
-            from fast_agent.trust.easing import without_easing
+            bounds = eased.get(Holder("card", config.name))
+            if bounds:
+                from fast_agent.trust.easing import without_easing
 
-            cards = [
-                replace(one, config=without_easing(one.config, eased.get(one.config.name, ())))
-                for one in cards
-            ]
+                config = without_easing(config, bounds)
+            cards.append(replace(card, config=config))
         admitted = replace(opened, cards=tuple(cards))
         self._files[path] = (file, grant, admitted)
         return admitted
@@ -710,27 +382,27 @@ class Admission:
 
         if not isinstance(grant, Grant):
             return None
-        found = self._sets[grant.root]
+        found = self.decisions.sets[grant.root]
         if self._gate.is_strange(found):
-            return LeftOut(f"`{config.name}`", _whose(found), found, found.effects)
-        effects = self._closed(grant.root).get(Holder("card", config.name))
+            return LeftOut(f"`{config.name}`", whose(found), found, found.effects)
+        effects = self.decisions.closed_of(grant.root).get(Holder("card", config.name))
         return (
-            None if effects is None else LeftOut(f"`{config.name}`", _acts(effects), found, effects)
+            None if effects is None else LeftOut(f"`{config.name}`", acts(effects), found, effects)
         )
 
     def _unusable(self, config: AgentConfig) -> LeftOut | None:
         """Return a part of a configuration that an agent uses and that is left out."""
         for name in config.servers:
-            if name in self._servers:
-                return self._servers[name]
-        return self._unusable_setting(config) if self._settings else None
+            if name in self.decisions.servers:
+                return self.decisions.servers[name]
+        return self._unusable_setting(config) if self.decisions.settings else None
 
     def _unusable_setting(self, config: AgentConfig) -> LeftOut | None:
         """Return a setting that an agent would use and that is left out."""
         from fast_agent.cards.fields import FIELDS_OF
         from fast_agent.trust.config_effects import names_found_alias
 
-        settings = self._settings
+        settings = self.decisions.settings
         has_shell = config.shell or "--shell" in self.expected.shared
         if has_shell and "shell" in settings:
             return settings["shell"]
@@ -758,7 +430,7 @@ class Admission:
             kept = [
                 card
                 for card in file.cards
-                if card.config.name not in self.left_out
+                if card.config.name not in self.decisions.agents
                 and not (strange and card.config.name in given)
             ]
             if given and strange:
@@ -781,7 +453,7 @@ class Admission:
 
         for card in file.cards:
             if card.config.name in given:
-                self._taken[taken_line("agent", card.config.name, card.path)] = None
+                self.decisions.taken[taken_line("agent", card.config.name, card.path)] = None
 
     def _choose_default(self, loads: Mapping[str, CardLoad]) -> str | None:
         given = [
@@ -800,22 +472,6 @@ def _not_default(card: Card) -> Card:
 
 def _left_out_of(config: AgentConfig, left_out: Mapping[str, LeftOut]) -> LeftOut | None:
     return next((left_out[name] for name in referred_names(config) if name in left_out), None)
-
-
-def _whose(found: FoundSet) -> str:
-    """Return why a set of another user gives nothing, in words that follow a name."""
-    whose = f"belong to the user `{found.owner}`"
-    return f"its files {whose if found.owner else 'may be changed by everyone'}"
-
-
-def _acts(effects: Sequence[Effect]) -> str:
-    first = effects[0]
-    more = f" and {len(effects) - 1} more" if len(effects) > 1 else ""
-    if first.refusal is not None:
-        return f"{first.refusal} ({first.place})"
-    if first.holder.kind == "skill":
-        return f"`{first.kind}` is not approved: {first.subject}{more} ({first.place})"
-    return f"it would {first.kind} {first.subject}{more} ({first.place}), which is not approved"
 
 
 _REACHED_HINT: Final = (

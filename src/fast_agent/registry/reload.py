@@ -94,7 +94,7 @@ class Reloader:
     def inputs(self) -> tuple[str, ...]:
         """The files that decide what agents are, besides their cards."""
         paths = self._inputs.paths
-        return paths if self._admission is None else (*paths, *self._admission.places)
+        return paths if self._admission is None else (*paths, *self._admission.decisions.places)
 
     def load(
         self,

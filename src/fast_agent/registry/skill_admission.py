@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from fast_agent.registry.decisions import acts
 from fast_agent.resources.skill.frontmatter import KNOWN_SKILL_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+    from fast_agent.registry.decisions import Decisions
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.trust.effect import Effect
     from fast_agent.trust.grant import Grant
     from fast_agent.trust.skill_effects import FoundSkills
-
-
-class Decisions(Protocol):
-    """What was decided about found sets; `Admission` is one."""
-
-    def decision(self) -> int:
-        """Return a number that differs when skills may be decided about otherwise."""
-        ...
-
-    def closed(self, folder: Path) -> str | None:
-        """Return why no skill of a directory may be used, in words that follow its name.
-
-        Args:
-            folder: The directory of the skill, without links.
-
-        Returns:
-            None where each skill is looked at; empty where nobody needs to be told.
-        """
-        ...
-
-    def decided_skills(self) -> Sequence[tuple[FoundSkills, Grant]]:
-        """Return the skills of each set, with what it may do."""
-        ...
-
-    def tell(self, line: str) -> None:
-        """Tell the person a line, once."""
-        ...
 
 
 class SkillAdmission:
@@ -48,12 +20,10 @@ class SkillAdmission:
 
     Args:
         decisions: What was decided about found sets.
-        reason_of: Writes why effects keep a part out, in words that follow its name.
     """
 
-    def __init__(self, decisions: Decisions, reason_of: Callable[[Sequence[Effect]], str]) -> None:
+    def __init__(self, decisions: Decisions) -> None:
         self._decisions = decisions
-        self._reason_of = reason_of
 
     def stamp(self) -> int:
         """Return a number that differs when a decision may be another one."""
@@ -87,7 +57,7 @@ class SkillAdmission:
         if closed:
             holder = closed[0].holder
             own = [effect for effect in closed if effect.holder == holder]
-            return f"{holder} is left out: {self._reason_of(own)}"
+            return f"{holder} is left out: {acts(own)}"
         unknown = [name for name in frontmatter or () if name not in KNOWN_SKILL_FIELDS]
         if unknown:
             return (

@@ -82,7 +82,7 @@ async def run_case_files(
         try:
             records = recording != "never"
             program, root = _program(file, config_path, found=found, records=records)
-            check = partial(program.admission.check_read, root) if found else None
+            check = partial(program.admission.decisions.check_read, root) if found else None
             runner = CaseRunner(file, program, os.environ, guard, recording, check)
         except FastAgentError as error:
             told = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
@@ -130,8 +130,8 @@ def _program(
     if found:
         program.admission.expected.add_files(root, tests=[file.layer], records=records)
     program.load(cards=cards, multi_card=file.multi_card, found=strange, root=root)
-    program.admission.check_test(file.path.name)
-    for line in program.admission.lines():
+    program.admission.decisions.check_test(file.path.name)
+    for line in program.admission.decisions.lines():
         report_note(f"{file.shown}: {line}")
     program.admission.require_some(program.names())
     return program, root
