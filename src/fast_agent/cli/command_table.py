@@ -22,10 +22,14 @@ COMMANDS = {
     "trust": "Approve the code that cards which load by themselves bring.",
     "models": "List models; fetch and remove local ones.",
     "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
+    "import": "Make cards of agents of other tools, such as those of `.claude/agents`.",
     "new": "Write a starter set of cards.",
     "version": "Print the version.",
 }
 """The commands in the order of the help, each with its one-line summary."""
+
+_MODULES = {"import": "importing"}
+"""Modules of commands whose names are words of Python."""
 
 
 class CommandTable(click.Group):
@@ -39,7 +43,8 @@ class CommandTable(click.Group):
         """Import a command, or None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"fast_agent.cli.{cmd_name}").command
+        module = _MODULES.get(cmd_name, cmd_name)
+        command = import_module(f"fast_agent.cli.{module}").command
         return command if isinstance(command, click.Command) else None
 
     def resolve_command(

@@ -203,6 +203,15 @@ CHANGED_CODE: Final = Rule("FA802", "changed-code")
 REACHED_CODE: Final = Rule("FA811", "reached-code")
 REACHED_FILE: Final = Rule("FA812", "reached-file")
 
+# FA83x: agents of other tools that become cards, and cards that become such agents
+LOST_FIELD: Final = Rule("FA831", "lost-field", "warning")
+ADAPTED_FIELD: Final = Rule("FA832", "adapted-field", "info")
+FOREIGN_FIELD: Final = Rule("FA833", "foreign-field", "warning")
+LOOSE_FRONTMATTER: Final = Rule("FA834", "loose-frontmatter", "warning")
+UNREADABLE_FOREIGN: Final = Rule("FA835", "unreadable-agent")
+OPEN_TOOLS: Final = Rule("FA836", "open-tools", "info")
+CONFIG_UNCHANGED: Final = Rule("FA837", "configuration-unchanged", "warning")
+
 # FA90x: files that arguments of a command name
 BAD_JSON_SCHEMA: Final = Rule("FA901", "bad-json-schema")
 

@@ -1,0 +1,122 @@
+"""`fast-agent import`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from fast_agent.cli import options
+from fast_agent.cli.card_paths import AGENT_CARDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fast_agent.formats.detection import Format
+    from fast_agent.formats.draft import ToolChoice
+    from fast_agent.formats.importing import Import
+
+_CHOICES = ("none", "files", "all")
+_FORMATS = (
+    "claude", "copilot", "opencode", "gemini", "codex", "docker-agent", "crewai", "peer", "mcp",
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=options.PATH, metavar="PATH|DIR...")
+@click.option(
+    "--output",
+    type=options.PATH,
+    default=AGENT_CARDS,
+    show_default=True,
+    metavar="DIR",
+    help="Where the cards are written.",
+)
+@click.option(
+    "--tools",
+    "choice",
+    type=click.Choice(_CHOICES),
+    help="What agents get that name no tools, and so had all of them; without it you are asked,"
+    " and where nobody can be asked it is `none`.",
+)
+@click.option(
+    "--from", "wanted", type=click.Choice(_FORMATS), help="The format, where it is not recognised."
+)
+@click.option(
+    "--report", type=click.Choice(["json", "md"]), help="Print what became of each field."
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--force", is_flag=True, help="Write files anew that are there.")
+def command(
+    paths: tuple[Path, ...],
+    output: Path,
+    choice: str | None,
+    wanted: str | None,
+    report: str | None,
+    dry_run: bool,
+    force: bool,
+) -> None:
+    """Make cards of agents of other tools.
+
+    Reads Claude Code, VS Code and Copilot, OpenCode, Gemini CLI, Codex, docker-agent and CrewAI
+    agents below each PATH, and MCP servers of `.mcp.json`, `.vscode/mcp.json` and
+    `claude_desktop_config.json`. Every field that goes into no card is reported.
+
+    Exit status: 0 all files were read, 1 a file could not be, 2 wrong usage.
+    """
+    from fast_agent.cli.output import standard_output
+    from fast_agent.cli.report import report_diagnostics
+    from fast_agent.config.home import working_directory
+    from fast_agent.formats.importing import plan_import, write_import
+
+    here = working_directory()
+    kind = cast("Format | None", wanted)
+
+    def plan_with(tools: ToolChoice) -> Import:
+        return plan_import(paths, output, choice=tools, cwd=here, wanted=kind)
+
+    plan = plan_with(cast("ToolChoice", choice or "none"))
+    if choice is None and sys.stdin.isatty() and _open_agents(plan):
+        plan = plan_with(_ask(_open_agents(plan)))
+    written = [] if dry_run else write_import(plan, force=force)
+    found = plan.diagnostics()
+    if report is None:
+        report_diagnostics(found)
+        _print_list(plan, written, dry_run=dry_run)
+    else:
+        from fast_agent.formats.report import report_json, report_markdown
+
+        render = report_json if report == "json" else report_markdown
+        standard_output().write_facts(render(plan, written))
+    if any(one.severity == "error" for one in found):
+        sys.exit(1)
+
+
+def _open_agents(plan: Import) -> int:
+    return sum(draft.is_open for one in plan.files for draft in one.drafts)
+
+
+def _ask(count: int) -> ToolChoice:
+    what = "1 agent names" if count == 1 else f"{count} agents name"
+    text = f"{what} no tools, and so had all of them. Give them here"
+    answer = click.prompt(text, type=click.Choice(_CHOICES), default="files", err=True)
+    chosen = next((one for one in _CHOICES if one == answer), "none")
+    return cast("ToolChoice", chosen)
+
+
+def _print_list(plan: Import, written: list[Path], *, dry_run: bool) -> None:
+    from fast_agent.cli.output import standard_error, standard_output
+
+    out = standard_output()
+    for path in [plan.output / card.file_name for card in plan.cards] if dry_run else written:
+        out.line(f"{'would write' if dry_run else 'wrote'} {path}")
+    if dry_run and plan.servers.text is not None:
+        out.line(f"would write {plan.config_path}")
+    names = ", ".join(plan.servers.kept)
+    if names:
+        standard_error().line(f"servers that {plan.config_path} has already stay: {names}")
+    if not dry_run and not written:
+        standard_error().line("everything was there already, so nothing was written")
+    elif not dry_run and plan.cards:
+        standard_error().line(f"next: fast-agent check {plan.output}")

@@ -1,0 +1,1 @@
+"""Agents of other tools, read into cards and written back."""

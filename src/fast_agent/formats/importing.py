@@ -1,0 +1,248 @@
+"""Importing: agents of other tools, found below a path, become cards in a directory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.cards.directory_writer import write_directory
+from fast_agent.cards.load import load_cards
+from fast_agent.config.find import CONFIG_NAMES
+from fast_agent.diagnostics import rules
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.errors import CardError
+from fast_agent.formats.assembly import ImportedCard, Surroundings, assemble, file_name_of
+from fast_agent.formats.configuration import ServersAdded, add_servers, known_servers
+from fast_agent.formats.detection import FORMATS, foreign_files
+from fast_agent.formats.reading import ForeignAgents, read_foreign
+from fast_agent.text.source import SourceError, read_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fast_agent.formats.detection import Format
+    from fast_agent.formats.draft import ToolChoice
+    from fast_agent.formats.servers import Server
+
+_TOOL_FOLDERS = (".claude", ".github", ".opencode", ".gemini", ".codex", ".vscode", ".fast-agent")
+_SERVER_FILES = (".mcp.json", ".vscode/mcp.json")
+_OUR_FOLDER = ".fast-agent"
+
+
+@dataclass(slots=True)
+class Import:
+    """What an import would write, and everything to know of it.
+
+    Args:
+        output: The directory of the cards.
+        files: The files that hold agents or servers.
+        cards: The cards.
+        unread: Problems of files that could not be read.
+        config_path: The configuration file the servers go into.
+        servers: The servers, and the text of that file.
+    """
+
+    output: Path
+    files: list[ForeignAgents] = field(default_factory=list[ForeignAgents])
+    cards: list[ImportedCard] = field(default_factory=list[ImportedCard])
+    unread: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    config_path: Path | None = None
+    servers: ServersAdded = field(default_factory=lambda: ServersAdded(None))
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return everything to know, file by file."""
+        found = [*self.unread, *(note for one in self.files for note in one.file.diagnostics())]
+        if self.servers.block:
+            found.append(
+                Diagnostic(
+                    rules.CONFIG_UNCHANGED.code,
+                    "the servers could not be added to this configuration",
+                    str(self.config_path),
+                    severity=rules.CONFIG_UNCHANGED.severity,
+                    hint=f"add them yourself:\n{self.servers.block}",
+                )
+            )
+        return found
+
+
+def plan_import(
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    choice: ToolChoice,
+    cwd: Path,
+    wanted: Format | None = None,
+) -> Import:
+    """Read the agents and servers below some paths; nothing is written.
+
+    Args:
+        paths: Files and directories.
+        output: The directory the cards will be in.
+        choice: What an agent gets that names no tools.
+        cwd: The working directory.
+        wanted: The format of all files; None to find out for each.
+
+    Returns:
+        What would be written.
+
+    Raises:
+        CardError: A path is missing, or holds nothing to import.
+    """
+    plan = Import(output)
+    for path in _listed(paths):
+        _read(plan, path, choice, wanted, named=path in paths)
+    if not plan.files and not plan.unread:
+        listed = "; ".join(FORMATS.values())
+        raise CardError(
+            f"`{paths[0]}` holds no agents of another tool",
+            hint=f"these are known: {listed}; `--from FORMAT` says what a file is",
+        )
+    project = _project_of(paths[0])
+    plan.config_path = _configuration(output, cwd)
+    there = _text_of(plan.config_path)
+    servers = [server for one in plan.files for server in one.servers]
+    servers += _servers_beside(plan, project, choice)
+    plan.servers = add_servers(there, _first_of_each(servers))
+    old = load_cards([output], optional=[output]).cards if output.is_dir() else ()
+    around = Surroundings(
+        output=output,
+        project=project,
+        servers=(*known_servers(there), *(server.name for server in servers)),
+        taken=[one.config.name for one in old if not _is_own_file(one.path, one.config.name)],
+        has_default=False,
+    )
+    plan.cards = assemble(plan.files, around)
+    return plan
+
+
+def write_import(plan: Import, *, force: bool) -> list[Path]:
+    """Write what was planned.
+
+    Args:
+        plan: The plan.
+        force: Whether files that are there may be written anew.
+
+    Returns:
+        The files that were written; a file that had the same text already is not among them.
+
+    Raises:
+        CardError: A file is there, or cannot be written. Nothing was written.
+    """
+    files = {card.file_name: card.text.encode() for card in plan.cards}
+    changed = {name: data for name, data in files.items() if _bytes_of(plan.output / name) != data}
+    there = [plan.output / name for name in changed if os.path.lexists(plan.output / name)]
+    if there and not force:
+        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        raise CardError(
+            f"`{there[0]}`{more} exists already, so nothing was written",
+            hint="`--force` writes such files anew; `--output DIR` names another directory",
+        )
+    written = write_directory(plan.output, changed) if changed else []
+    if plan.servers.text is not None and plan.config_path is not None:
+        directory = plan.config_path.parent
+        written += write_directory(directory, {plan.config_path.name: plan.servers.text.encode()})
+    return written
+
+
+def _listed(paths: Sequence[Path]) -> Iterable[Path]:
+    seen: set[Path] = set()
+    for path in paths:
+        if not path.exists():
+            raise CardError(f"`{path}` does not exist", hint="name a file or a directory")
+        for one in foreign_files(path) if path.is_dir() else [path]:
+            if one not in seen:
+                seen.add(one)
+                yield one
+
+
+def _read(
+    plan: Import, path: Path, choice: ToolChoice, wanted: Format | None, *, named: bool
+) -> None:
+    try:
+        source = read_source(path)
+    except SourceError as error:
+        plan.unread.append(
+            Diagnostic(
+                rules.UNREADABLE_FOREIGN.code,
+                error.message,
+                str(path),
+                span=error.span,
+                severity=rules.UNREADABLE_FOREIGN.severity,
+                hint=error.hint,
+            )
+        )
+        return
+    found = read_foreign(source, choice, wanted)
+    if found is not None and (found.drafts or found.servers or found.file.notes):
+        plan.files.append(found)
+    elif named:
+        plan.unread.append(
+            Diagnostic(
+                rules.UNREADABLE_FOREIGN.code,
+                "the file is no agent of a tool that is known",
+                str(path),
+                severity=rules.UNREADABLE_FOREIGN.severity,
+                hint=f"`--from {'|'.join(FORMATS)}` says what it is",
+            )
+        )
+
+
+def _project_of(path: Path) -> Path:
+    """Return the directory the other tool was used in."""
+    whole = path.absolute()
+    for one in (whole, *whole.parents):
+        if one.name in _TOOL_FOLDERS:
+            return one.parent
+    return whole if whole.is_dir() else whole.parent
+
+
+def _servers_beside(plan: Import, project: Path, choice: ToolChoice) -> list[Server]:
+    """Return the servers of the project that the agents name, where its files were not named."""
+    read = {Path(one.file.path).absolute() for one in plan.files}
+    wanted = {name.casefold() for one in plan.files for d in one.drafts for name in d.servers}
+    found: list[Server] = []
+    for name in _SERVER_FILES if wanted else ():
+        path = project / name
+        if path in read or not path.is_file():
+            continue
+        try:
+            beside = read_foreign(read_source(path), choice, "mcp")
+        except SourceError:
+            continue
+        if beside is not None:
+            found += [one for one in beside.servers if one.name.casefold() in wanted]
+    return found
+
+
+def _first_of_each(servers: Iterable[Server]) -> list[Server]:
+    return list({server.name: server for server in reversed(list(servers))}.values())[::-1]
+
+
+def _configuration(output: Path, cwd: Path) -> Path:
+    """Return the configuration that holds for cards of a directory: one that is there, or new."""
+    whole = Path(os.path.normpath(cwd / output))
+    start = next((one.parent for one in (whole, *whole.parents) if one.name == _OUR_FOLDER), None)
+    if start is None:
+        start = cwd if whole.is_relative_to(cwd) else whole
+    found = next((start / name for name in CONFIG_NAMES if (start / name).is_file()), None)
+    return found or start / CONFIG_NAMES[0]
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        return read_source(path).text
+    except SourceError:
+        return None
+
+
+def _bytes_of(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _is_own_file(path: str, name: str) -> bool:
+    return Path(path).name == file_name_of(name)

@@ -1,0 +1,219 @@
+"""MCP servers as other tools describe them, for a card or for the configuration."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, get_args
+
+from fast_agent.config.settings import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fast_agent.formats.foreign import Fields
+    from fast_agent.text.json_value import JsonValue
+
+_VARIABLE = re.compile(
+    r"\$\{input:([^{}]+)\}"
+    r"|\$\{(?:env:)?([A-Za-z_]\w*)(?::-?([^{}]*))?\}"
+    r"|\{env:([A-Za-z_]\w*)\}"
+    r"|\$\{\{\s*(?:secrets|env)\.([A-Za-z_]\w*)\s*\}\}"
+)
+_BARE = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
+_SECRET = re.compile(r"token|key|secret|passw|auth|credential", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+_NAME = re.compile(r"\W+")
+
+_KNOWN: Final[Mapping[str, tuple[str, str | None]]] = {
+    "timeout": ("a time limit", "set `read_timeout_seconds` of the server in the configuration"),
+    "startup_timeout_sec": ("a time limit", "set `connect_timeout_seconds` of the server"),
+    "startup_timeout_ms": ("a time limit", "set `connect_timeout_seconds` of the server"),
+    "tool_timeout_sec": ("a time limit", "set `call_timeout_seconds` of the server"),
+    "trust": ("it spares questions", "`fast-agent trust` decides what found servers may do"),
+    "alwaysAllow": ("it spares questions", "leave the tools out of `confirm`"),
+    "autoApprove": ("it spares questions", "leave the tools out of `confirm`"),
+    "oauth": ("a login", "run `fast-agent auth`, or send a token in `headers`"),
+    "authProviderType": ("a login", "send a token in `headers`"),
+    "excludeTools": ("it denies tools", "write `tools: {SERVER: [...]}` with those allowed"),
+    "disabled_tools": ("it denies tools", "write `tools: {SERVER: [...]}` with those allowed"),
+    "description": ("a text about it", "keep it as a comment"),
+    "version": ("a version", "name it in the command"),
+    "gallery": ("where the editor found it", None),
+    "dev": ("it helps to develop the server", None),
+    "envFile": ("a file of variables", "export them before, or write `env`"),
+    "sandbox": ("a sandbox of the editor", None),
+    "instruction": ("a text for the model", "say it in the instruction"),
+    "config": ("settings of a catalogue's server", "give them in `env`"),
+    "defer": ("it loads tools late", None),
+    "required": ("it must start", None),
+}
+
+
+@dataclass(slots=True)
+class Server:
+    """One MCP server.
+
+    Args:
+        name: Its name, as the configuration may have it.
+        settings: What stands under `mcp.servers.NAME` in the configuration.
+        tools: The tools that may be used; None for all of them.
+    """
+
+    name: str
+    settings: dict[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+    tools: list[str] | None = None
+
+    def connect(self) -> dict[str, JsonValue]:
+        """Return the item of `mcp_connect` that connects to it."""
+        settings = self.settings
+        if "url" in settings:
+            entry: dict[str, JsonValue] = {"target": settings["url"], "name": self.name}
+            if settings.get("headers"):
+                entry["headers"] = settings["headers"]
+            return entry
+        arguments = settings.get("args")
+        words = [str(settings["command"])]
+        words += [str(word) for word in arguments] if isinstance(arguments, list) else []
+        entry = {"target": shlex.join(words), "name": self.name}
+        if "${" in str(entry["target"]):  # quotes would be fine, but variables must stay readable
+            entry["target"] = " ".join(words)
+        if settings.get("env"):
+            entry["env"] = settings["env"]
+        return entry
+
+
+def server_name(name: str) -> str:
+    """Return a server's name as the configuration may have it."""
+    text = re.sub(r"_{2,}", "_", re.sub(r"[^\w.-]+", "-", name.strip())).strip("-_.")
+    return text or "server"
+
+
+def read_server(name: str, fields: Fields) -> Server | None:
+    """Read one server; report what of it goes nowhere.
+
+    Args:
+        name: Its name there.
+        fields: Its fields, which are closed after this.
+
+    Returns:
+        The server; None where it names neither a command nor an address.
+    """
+    server = Server(server_name(name))
+    kinds = (fields.text("type"), fields.text("transport"))
+    remote = fields.below("remote") if fields.has("remote") else None
+    _read_command(server, fields)
+    where = remote or fields
+    _read_address(server, where)
+    if remote is not None:
+        remote.text("transport_type")
+        remote.none_of(_KNOWN)
+        remote.close("a remote MCP server")
+    if "sse" in kinds and "url" in server.settings:
+        if "sse" in get_args(Transport):
+            server.settings["transport"] = "sse"
+        else:
+            hint = "most such servers answer at an address that ends in `/mcp` too"
+            fields.adapted("type", "SSE is an older transport; the address is asked by HTTP", hint)
+    for name_of_tools in ("tools", "includeTools", "enabled_tools"):
+        tools = fields.words(name_of_tools) if fields.has(name_of_tools) else None
+        if tools is not None and "*" not in tools:
+            server.tools = tools
+    enabled = fields.flag("enabled") if fields.has("enabled") else None
+    if enabled is False or (fields.has("disabled") and fields.flag("disabled")):
+        server.settings["enabled"] = False
+    fields.lost(
+        "ref",
+        "`ref` names a server of a catalogue, which is not looked up",
+        "write the `command` or the `url` of the server in its place",
+    )
+    fields.none_of(_KNOWN)
+    fields.close("an MCP server")
+    return server if "command" in server.settings or "url" in server.settings else None
+
+
+def _read_command(server: Server, fields: Fields) -> None:
+    command = fields.values.get("command")
+    if isinstance(command, list | tuple):
+        words = fields.words("command") or []
+        if words:
+            server.settings["command"] = variables(words[0])
+            server.settings["args"] = [variables(word) for word in words[1:]]
+    elif (text := fields.text("command")) is not None:
+        server.settings["command"] = variables(text)
+    arguments = fields.values.get("args")
+    if isinstance(arguments, list | tuple):
+        fields.take("args")
+        server.settings["args"] = [variables(str(word)) for word in arguments]
+    elif arguments is not None:
+        fields.words("args")
+    for name in ("env", "environment"):
+        texts = _texts(fields, name)
+        if texts:
+            server.settings["env"] = texts
+    cwd = fields.text("cwd") if fields.has("cwd") else None
+    if cwd is None and fields.has("working_dir"):
+        cwd = fields.text("working_dir")
+    if cwd is not None:
+        server.settings["cwd"] = variables(cwd)
+
+
+def _read_address(server: Server, fields: Fields) -> None:
+    for name in ("httpUrl", "url", "serverUrl"):
+        url = fields.text(name)
+        if url is not None and "url" not in server.settings:
+            server.settings["url"] = variables(url)
+    headers: dict[str, JsonValue] = {}
+    for name in ("headers", "http_headers", "requestInit"):
+        headers |= _texts(fields, name)
+    token = fields.text("bearer_token_env_var")
+    if token is not None:
+        headers["Authorization"] = f"Bearer ${{{token}:}}"
+    if fields.has("env_http_headers"):
+        for key, variable in _texts(fields, "env_http_headers").items():
+            headers[key] = f"${{{_NAME.sub('_', str(variable))}:}}"
+    if headers:
+        server.settings["headers"] = headers
+    if "url" in server.settings:
+        for name in ("command", "args", "env", "cwd"):
+            server.settings.pop(name, None)
+
+
+def _texts(fields: Fields, name: str) -> dict[str, JsonValue]:
+    inner = fields.below(name) if fields.has(name) else None
+    if inner is None:
+        return {}
+    found: dict[str, JsonValue] = {}
+    for key, value in inner.values.items():
+        text = inner.text(key) if not isinstance(value, bool) else str(inner.take(key)).lower()
+        if text is None:
+            found[key] = ""
+            continue
+        kept = variables(text)
+        literal = kept == text and _SECRET.search(key) and len(text) >= _SHORTEST_SECRET
+        if literal:
+            variable = _NAME.sub("_", key).upper()
+            kept = f"${{{variable}:}}"
+            inner.adapted(
+                key,
+                f"the value of `{key}` looks secret and was not copied",
+                f"set the environment variable `{variable}`",
+            )
+        found[key] = kept
+    inner.close("it")
+    return found
+
+
+def variables(text: str) -> str:
+    """Write variables of other tools as `${NAME:}`, which is empty where it is not set."""
+
+    def written(match: re.Match[str]) -> str:
+        name = next((match[n] for n in (1, 2, 4, 5) if match[n] is not None), "")
+        default: str = match[3] or ""
+        return f"${{{_NAME.sub('_', name).upper() if match[1] else name}:{default}}}"
+
+    changed = _VARIABLE.sub(written, text)
+    if changed == text:
+        return _BARE.sub(lambda match: f"${{{match[1]}:}}", text)
+    return changed

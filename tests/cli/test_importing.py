@@ -1,0 +1,79 @@
+"""`fast-agent import`, as a person calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Ran
+
+    Run: TypeAlias = Callable[..., Ran]
+
+AGENT = "---\nname: reviewer\ndescription: d\ntools: Read, TodoWrite\ncolor: red\n---\nReview.\n"
+
+
+@pytest.fixture
+def agents(project: Path) -> Path:
+    place = project / ".claude/agents"
+    place.mkdir(parents=True)
+    (place / "reviewer.md").write_text(AGENT)
+    return place
+
+
+@pytest.mark.spec("FMT-12")
+@pytest.mark.usefixtures("agents")
+def test_a_project_is_imported_and_runs(run: Run) -> None:
+    card = Path(".fast-agent/agent-cards/reviewer.md")
+    dry = run("import", ".", "--dry-run")
+    assert f"would write {card}" in dry.out
+    assert not card.exists()
+    ran = run("import", ".")
+    assert ran.code == 0
+    assert f"wrote {card}" in ran.out
+    assert "warning[FA831]: `color` has no counterpart" in ran.err
+    assert "--> .claude/agents/reviewer.md:5:1" in ran.err
+    assert run("check", str(card.parent)).code == 0
+    answer = run("go", "--card", str(card.parent), "--model", "passthrough", "--message", "hello")
+    assert answer.out == "hello\n"
+    card.write_text("mine")
+    refused = run("import", ".")
+    assert refused.code == 1
+    assert "exists already" in refused.err
+    assert run("import", ".", "--force").code == 0
+
+
+@pytest.mark.spec("FMT-13")
+@pytest.mark.usefixtures("agents")
+def test_reports(run: Run) -> None:
+    report = run("import", ".", "--report", "json", "--dry-run").json
+    (file,) = report["files"]
+    assert file["format"] == "claude"
+    assert file["cards"] == ["reviewer"]
+    assert {"name", "description", "tools"} <= set(file["mapped"])
+    assert "color" in file["reported"]
+    assert report["written"] == []
+    assert {one["code"] for one in report["diagnostics"]} >= {"FA831"}
+    text = run("import", ".", "--report", "md", "--dry-run").out
+    assert "## .claude/agents/reviewer.md" in text
+    assert "line 5: `color` has no counterpart" in text
+
+
+def test_wrong_input(run: Run) -> None:
+    assert run("import").code == 2
+    missing = run("import", "nowhere")
+    assert (missing.code, "`nowhere` does not exist" in missing.err) == (1, True)
+    Path("notes.md").write_text("# Notes\n")
+    assert "--from claude" in run("import", "notes.md").err
+    forced = run("import", "notes.md", "--from", "claude", "--report", "json", "--dry-run")
+    assert json.loads(forced.out)["files"][0]["cards"] == ["notes"]
+    Path(".codex/agents").mkdir(parents=True)
+    Path(".codex/agents/a.toml").write_text('name = "a\n')
+    broken = run("import", ".codex")
+    assert broken.code == 1
+    assert "FA835" in broken.err

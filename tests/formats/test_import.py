@@ -1,0 +1,190 @@
+"""Importing whole projects: everything read, everything accounted for, everything checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bench.foreign_samples import COUNT, write_samples
+
+from fast_agent.cards.load import load_cards
+from fast_agent.cards.load_set import check_set
+from fast_agent.cards.placeholder import parse_template
+from fast_agent.errors import CardError
+from fast_agent.formats.account import unaccounted
+from fast_agent.formats.importing import Import, plan_import, write_import
+
+
+def imported(root: Path, choice: str = "files") -> tuple[Import, Path]:
+    output = root / "project" / ".fast-agent" / "agent-cards"
+    assert choice in {"none", "files", "all"}
+    tools = "files" if choice == "files" else "all" if choice == "all" else "none"
+    plan = plan_import([root / "project"], output, choice=tools, cwd=root / "project")
+    return plan, output
+
+
+def agent(root: Path, text: str, place: str = ".claude/agents/one.md") -> Import:
+    path = root / "project" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return imported(root)[0]
+
+
+def codes(plan: Import) -> set[str]:
+    return {one.code for one in plan.diagnostics()}
+
+
+@pytest.mark.spec("FMT-1", "FMT-2", "FMT-3")
+def test_forty_files_of_each_format(tmp_path: Path) -> None:
+    samples = write_samples(tmp_path / "project")
+    plan, output = imported(tmp_path)
+    by_path = {Path(one.file.path): one.file for one in plan.files}
+    for kind, paths in samples.items():
+        assert len(paths) >= COUNT or kind == "mcp"
+        for path in paths:
+            file = by_path.pop(path)
+            assert file.format == kind
+            assert unaccounted(file) == [], path
+            assert not [note for note in file.notes if note.rule == "FA835"], path
+    assert by_path == {}
+    written = write_import(plan, force=False)
+    assert len(written) == len(plan.cards) + 1
+    load = load_cards([output], environ={})
+    names = {"docs"}
+    problems = [*load.diagnostics, *check_set(load.cards, servers=names)]
+    assert [one for one in problems if one.severity == "error"] == []
+    assert len(load.cards) == len(plan.cards)
+    located = [one for one in plan.diagnostics() if one.span is None]
+    assert located == []
+
+
+@pytest.mark.spec("FMT-5")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{{currentDate}}",
+        "\\{{env}} and {{{{x}}}} and {{{y}}}",
+        "${HOME} $${X}",
+        "first\n\n---USER\nhello\n---ASSISTANT\nyes",
+        "---SYSTEM\nx",
+        "a\n---\ntype: agent\n---\nb",
+        "```\n---USER\n```",
+        "one\r\ntwo",
+        "---",
+    ],
+)
+def test_text_stays_text(tmp_path: Path, body: str) -> None:
+    plan = agent(tmp_path, f"---\nname: one\ndescription: d ${{HOME}}\ntools: Read\n---\n{body}\n")
+    write_import(plan, force=False)
+    load = load_cards([plan.output], environ={}, multi_card=True)
+    assert [one for one in load.diagnostics if one.severity == "error"] == []
+    (card,) = load.cards
+    template = parse_template(card.config.instruction or "")
+    assert template.segments == (body.replace("\r\n", "\n"),)
+    assert card.config.description == "d ${HOME}"
+
+
+@pytest.mark.spec("FMT-4")
+def test_frontmatter_that_is_not_yaml(tmp_path: Path) -> None:
+    text = (
+        "---\nname: one\ndescription: Use when: <example>user: 'hi'</example>\n"
+        "tools:\n  - Read\n  - Bash\ncolor: #ff\n---\nBe good.\n"
+    )
+    plan = agent(tmp_path, text)
+    (card,) = plan.cards
+    assert card.draft.values["description"] == "Use when: <example>user: 'hi'</example>"
+    assert card.draft.abilities == {"read", "shell"}
+    assert "FA834" in codes(plan)
+
+
+@pytest.mark.spec("FMT-7")
+@pytest.mark.parametrize("choice", ["none", "files", "all"])
+def test_an_agent_without_tools(tmp_path: Path, choice: str) -> None:
+    agent(tmp_path, "---\nname: one\ndescription: d\n---\nx\n")
+    plan, _ = imported(tmp_path, choice)
+    (card,) = plan.cards
+    assert f"--tools {choice}" in card.text
+    assert (
+        card.draft.abilities
+        == {
+            "none": set[str](),
+            "files": {"read", "write"},
+            "all": {"read", "write", "shell", "fetch"},
+        }[choice]
+    )
+    assert ("shell: true" in card.text) == (choice == "all")
+    assert "FA836" in codes(plan)
+
+
+@pytest.mark.spec("FMT-9")
+def test_references_between_agents(tmp_path: Path) -> None:
+    agent(tmp_path, "---\nname: a\ndescription: d\ntools: Agent(b, nobody)\n---\nx\n")
+    plan = agent(
+        tmp_path,
+        "---\nname: B\ndescription: d\ntools: Agent(a)\n---\nx\n",
+        ".claude/agents/two.md",
+    )
+    values = {card.name: card.draft.values for card in plan.cards}
+    assert values["a"]["agents"] == ["B"]
+    assert "agents" not in values["B"]
+    told = [one.message for one in plan.diagnostics()]
+    assert "there is no agent `nobody` in the files" in told
+    assert any("leads back to `B`" in message for message in told)
+
+
+def test_two_agents_of_one_name(tmp_path: Path) -> None:
+    agent(tmp_path, "---\nname: one\ndescription: d\n---\nx\n")
+    plan = agent(tmp_path, "---\nname: One\ndescription: d\n---\nx\n", ".claude/agents/two.md")
+    assert [card.file_name for card in plan.cards] == ["one.md", "One-2.md"]
+    assert any("is called `One-2`" in one.message for one in plan.diagnostics())
+
+
+@pytest.mark.spec("FMT-10", "FMT-11")
+def test_servers_go_into_the_configuration(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    servers = {
+        "docs": {"type": "http", "url": "https://a.example/mcp"},
+        "here": {"command": "mine"},
+        "own": {
+            "command": "npx",
+            "args": ["-y", "${PACKAGE:-thing}"],
+            "env": {"API_KEY": "sk-1234567890", "TOKEN": "${TOKEN}", "MODE": "fast"},
+        },
+    }
+    project.mkdir()
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    config = project / "fastagent.config.yaml"
+    config.write_text("# mine\nmcp:\n  servers:\n    here: {command: other}  # stays\n")
+    plan = agent(tmp_path, "---\nname: a\ndescription: d\ntools: mcp__docs__*, Read\n---\nx\n")
+    assert write_import(plan, force=False)[-1] == config
+    text = config.read_text()
+    assert text.startswith("# mine\nmcp:\n")
+    assert "here: {command: other}  # stays" in text
+    assert "sk-1234567890" not in text
+    for line in ("API_KEY: ${API_KEY:}", "TOKEN: ${TOKEN:}", "MODE: fast", "${PACKAGE:thing}"):
+        assert line.split(": ")[-1] in text
+    assert plan.servers.added == ("docs", "own")
+    assert plan.servers.kept == ("here",)
+    assert "servers: [docs]" in plan.cards[0].text
+
+
+@pytest.mark.spec("FMT-12")
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    plan = agent(tmp_path, "---\nname: one\ndescription: d\n---\nx\n")
+    write_import(plan, force=False)
+    assert write_import(imported(tmp_path)[0], force=False) == []
+    card = plan.output / "one.md"
+    card.write_text("mine")
+    with pytest.raises(CardError, match="exists already"):
+        write_import(imported(tmp_path)[0], force=False)
+    assert card.read_text() == "mine"
+    write_import(imported(tmp_path)[0], force=True)
+    assert card.read_text() == plan.cards[0].text
+
+
+def test_nothing_to_import(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/README.md").write_text("# Hello\n")
+    with pytest.raises(CardError, match="holds no agents"):
+        imported(tmp_path)
