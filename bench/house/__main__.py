@@ -73,6 +73,7 @@ def figures(source: Path) -> Iterator[Figure]:
         0,
     )
     yield Figure("files in the largest circle", max(map(len, circles), default=0), 0)
+    yield _named("files that import by a string", house.hidden_imports(), 3)
     yield _named("files entered by one plain `tools/call`", files_entered(source), 45)
     yield Figure("modules of ours loaded by `go`, one message", modules_loaded(source), 110)
     yield Figure("`go`, one message, whole process, ms", seconds_of_go(source) * 1e3, 150)

@@ -120,6 +120,10 @@ class House:
         """Give the groups of files that import each other, the largest first."""
         return sorted(_circles(self.imports), key=len, reverse=True)
 
+    def hidden_imports(self) -> Sequence[str]:
+        """Name files that import modules of the package by a string, which no linter sees."""
+        return [name for name, one in self.modules.items() if _imports_by_string(one.tree)]
+
     def know_recording(self) -> Sequence[str]:
         """Name files that know whether a run is recorded, and should not."""
         return [
@@ -198,6 +202,23 @@ def _reads_rpc(tree: ast.AST) -> bool:
             or (node.attr.startswith("validate_") and "jsonrpc_message" in ast.unparse(node.value))
         ):
             return True
+    return False
+
+
+def _imports_by_string(tree: ast.AST) -> bool:
+    """Whether a file imports by a string that does not start with another package's name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        if called not in {"import_module", "__import__"}:
+            continue
+        named = node.args[0]
+        if isinstance(named, ast.JoinedStr):
+            named = named.values[0]
+        if isinstance(named, ast.Constant) and str(named.value).split(".")[0] != PACKAGE:
+            continue
+        return True
     return False
 
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         WorkflowAdvanced,
     )
     from fast_agent.serve.agent_serving import ServeOptions
-    from fast_agent.serve.http import HttpSettings
+    from fast_agent.serve.http_access import HttpSettings
     from fast_agent.sessions.store import SessionStore
     from fast_agent.text.atomic_file import write_atomic
     from fast_agent.tools.filter import ServerFilter
@@ -149,7 +149,7 @@ _HOMES = {
     "FastAgent": "fast_agent.app",
     "FastAgentError": "fast_agent.errors",
     "HistoryError": "fast_agent.errors",
-    "HttpSettings": "fast_agent.serve.http",
+    "HttpSettings": "fast_agent.serve.http_access",
     "Human": "fast_agent.tools.human",
     "HumanAnswer": "fast_agent.tools.human",
     "HumanRequest": "fast_agent.tools.human",

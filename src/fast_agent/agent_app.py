@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.sessions.journal import Journal
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
 

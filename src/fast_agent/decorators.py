@@ -46,7 +46,7 @@ PLANNER_INSTRUCTION = "Plan how the agents can fulfil the request together."
 """The instruction of an orchestrator or iterative planner made without one."""
 
 
-class Program(Protocol):
+class CardReceiver(Protocol):
     """What takes the cards the decorators make."""
 
     def add_card(self, card: Card) -> None:
@@ -59,7 +59,7 @@ class Program(Protocol):
 
 
 def agent(
-    self: Program,
+    self: CardReceiver,
     name: str = "default",
     instruction: str = DEFAULT_INSTRUCTION,
     *,
@@ -136,7 +136,7 @@ def agent(
 
 
 def smart(
-    self: Program,
+    self: CardReceiver,
     name: str = "smart",
     instruction: str = "Help with what you are asked.",
     **fields: Unpack[AgentFields],
@@ -156,7 +156,7 @@ def smart(
 
 
 def chain(
-    self: Program,
+    self: CardReceiver,
     name: str,
     instruction: str | None = None,
     *,
@@ -183,7 +183,7 @@ def chain(
 
 
 def parallel(
-    self: Program,
+    self: CardReceiver,
     name: str,
     instruction: str | None = None,
     *,
@@ -210,7 +210,7 @@ def parallel(
 
 
 def evaluator_optimizer(
-    self: Program,
+    self: CardReceiver,
     name: str,
     instruction: str | None = None,
     *,
@@ -241,7 +241,7 @@ def evaluator_optimizer(
 
 
 def router(
-    self: Program,
+    self: CardReceiver,
     name: str,
     instruction: str = ROUTER_INSTRUCTION,
     *,
@@ -266,7 +266,7 @@ def router(
 
 
 def orchestrator(
-    self: Program,
+    self: CardReceiver,
     name: str,
     instruction: str = PLANNER_INSTRUCTION,
     *,
@@ -295,7 +295,7 @@ def orchestrator(
 
 
 def iterative_planner(
-    self: Program,
+    self: CardReceiver,
     name: str,
     instruction: str = PLANNER_INSTRUCTION,
     *,
@@ -322,7 +322,7 @@ def iterative_planner(
 
 
 def maker(
-    self: Program,
+    self: CardReceiver,
     name: str,
     instruction: str | None = None,
     *,
@@ -358,7 +358,7 @@ def maker(
     return _add(self, "MAKER", locals())
 
 
-def _add(program: Program, card_type: CardType, given: dict[str, Any]) -> Callable[[F], F]:
+def _add(program: CardReceiver, card_type: CardType, given: dict[str, Any]) -> Callable[[F], F]:
     """Make a card of a decorator's arguments, by name, and add it."""
     fields: dict[str, Any] = {**given, **given.get("fields", {})}
     fields.pop("self")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from bench.house.source import House
+from bench.house.__main__ import ROOT
+from bench.house.source import PACKAGE, House
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,12 @@ def house(root: Path, **files: str) -> House:
         path.write_text(text)
     return House(root)
 
+
+IMPORT_BY_STRING = {
+    "fast_agent",  # public names, imported when a program first uses them
+    "fast_agent.cli.command_table",  # subcommands, imported when they are called
+    "fast_agent.tools.function_loader",  # what the code of cards imports
+}
 
 ROOM = "from fast_agent.a.one import One\n__all__ = ['One']\n"
 
@@ -120,3 +127,25 @@ def test_edges_are_our_own_and_that_of_the_sdk(tmp_path: Path) -> None:
     assert house(tmp_path / "c", serve__in__own=own, serve__in__t=typed).edges() == ["our own"]
     through = "from fast_agent.rpc.peer import Peer\n"
     assert house(tmp_path / "d", serve__in__edge=through).edges() == ["our own"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("import_module('fast_agent.serve.http')\n", True),
+        ("importlib.import_module(f'fast_agent.{name}')\n", True),
+        ("import_module(name)\n", True),
+        ("__import__('fast_agent')\n", True),
+        ("import_module('xllamacpp')\n", False),
+        ("import_module(f'pydantic_ai.{name}')\n", False),
+        ("import fast_agent.one\n", False),
+    ],
+)
+def test_imports_by_a_string_are_found(tmp_path: Path, text: str, hidden: bool) -> None:
+    assert bool(house(tmp_path, app=text).hidden_imports()) is hidden
+
+
+def test_no_files_of_the_product_import_each_other_in_a_circle() -> None:
+    found = House(ROOT / "src" / PACKAGE)
+    assert [sorted(ring) for ring in found.circles()] == []
+    assert set(found.hidden_imports()) <= IMPORT_BY_STRING, "import them, so that linters see it"

@@ -103,7 +103,8 @@ def main(transport: str, skills: str) -> None:
         return
     import anyio
 
-    from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, serve_http
+    from fast_agent.serve.http import MCP_PATH, open_socket, serve_http
+    from fast_agent.serve.http_access import HttpSettings
     from fast_agent.serve.resource_server import ResourceServer
 
     settings = HttpSettings(port=0)

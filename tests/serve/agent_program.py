@@ -13,7 +13,7 @@ import anyio
 from fast_agent.app import FastAgent
 from fast_agent.serve import agent_drain
 from fast_agent.serve.agent_serving import ServeOptions, serve
-from fast_agent.serve.http import HttpSettings
+from fast_agent.serve.http_access import HttpSettings
 
 
 def main(cards: str, seconds: str, *rest: str) -> None:

@@ -18,7 +18,7 @@ from tests.serve.agent_world import AgentWorld, ask, connected, heard, text_of, 
 
 from fast_agent.errors import ConfigError
 from fast_agent.serve.agent_serving import ServeOptions, serve
-from fast_agent.serve.http import HttpSettings
+from fast_agent.serve.http_access import HttpSettings
 
 pytestmark = pytest.mark.anyio
 ERAS = ("legacy", "2026-07-28")

@@ -18,7 +18,8 @@ from tests.serve.served import ACCEPT, HELLO, META, Served, write_skill
 from fast_agent.errors import ConfigError, RunError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.service import ResourceService, ServerInfo
-from fast_agent.serve.http import HttpSettings, open_socket, read_token, serve_http
+from fast_agent.serve.http import open_socket, read_token, serve_http
+from fast_agent.serve.http_access import HttpSettings
 from fast_agent.serve.http_sessions import HttpSessions
 from fast_agent.serve.resource_server import ResourceServer
 

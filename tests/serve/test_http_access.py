@@ -7,8 +7,7 @@ import socket
 import pytest
 
 from fast_agent.errors import ConfigError
-from fast_agent.serve.http import HttpSettings
-from fast_agent.serve.http_access import AccessPolicy
+from fast_agent.serve.http_access import AccessPolicy, HttpSettings
 
 TOKEN = "a-token-of-some-length"
 BEARER = {"authorization": f"Bearer {TOKEN}"}

@@ -11,7 +11,7 @@ from tests.patience import pass_seconds, until
 from tests.serve.http_world import TOKEN, http_world
 
 from fast_agent.serve.connections import ConnectionLimits
-from fast_agent.serve.http import HttpSettings
+from fast_agent.serve.http_access import HttpSettings
 from fast_agent.serve.http_protocol import _Reading
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE, wait_until
 
 from fast_agent import FastAgent
 from fast_agent.serve.agent_serving import ServeOptions, serve
-from fast_agent.serve.http import HttpSettings
+from fast_agent.serve.http_access import HttpSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from fast_agent.models.script import Call, Together
 
 if TYPE_CHECKING:
     from fast_agent.models.model import ModelRequest
-    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.runtime import Runtime
+    from fast_agent.sessions.journal import Journal
 
 CONFIGS = (
     AgentConfig(name="lead", instruction="lead", agents=("kid", "pal")),

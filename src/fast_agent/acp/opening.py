@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from fast_agent.acp.remembered import RememberedPermissions
     from fast_agent.acp.updates import Updates
     from fast_agent.agent_app import AgentApp
-    from fast_agent.app import FastAgent
     from fast_agent.commands.desk import Desk
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.program import Program
     from fast_agent.registry.watch import CardWatch
     from fast_agent.rpc.peer import Peer
-    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.sessions.journal import Journal
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
 
@@ -72,7 +72,7 @@ class SessionOpening:
         watch: What watches the cards, or None.
     """
 
-    program: FastAgent
+    program: Program
     remembered: RememberedPermissions
     new_id: Callable[[], str]
     agent: str | None = None
@@ -294,7 +294,7 @@ class _SessionOrigins:
         given: Servers the editor gave the session.
     """
 
-    program: FastAgent
+    program: Program
     given: tuple[ServerSpec, ...]
 
     def agent_origin(self, name: str) -> str | None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import anyio
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.errors import TrustError
+    from fast_agent.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.rpc.peer import Peer
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -52,7 +52,7 @@ class ProjectApproval:
         self,
         peer: Peer,
         session_id: str,
-        program: FastAgent,
+        program: Program,
         asking: anyio.Lock,
         servers: tuple[str, ...] = (),
     ) -> None:

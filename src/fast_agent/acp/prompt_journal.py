@@ -12,9 +12,9 @@ from fast_agent.sessions.event import TurnBegan
 
 if TYPE_CHECKING:
     from fast_agent.messages.history import History
-    from fast_agent.runtime.journal import Journal
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.event import SessionEvent
+    from fast_agent.sessions.journal import Journal
 
 _LOOKS_AGAIN: Final = 0.005
 

@@ -14,7 +14,7 @@ from fast_agent.trust.launchers import is_launcher_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fast_agent.app import FastAgent
+    from fast_agent.program import Program
 
 _NAMES: Final = frozenset((*CONFIG_NAMES, *SECRETS_NAMES))
 
@@ -34,7 +34,7 @@ class ProtectedFiles:
         cwd: The directory of the session.
     """
 
-    def __init__(self, program: FastAgent, home: Path, cwd: Path) -> None:
+    def __init__(self, program: Program, home: Path, cwd: Path) -> None:
         self._program = program
         self._home = _folded(home)
         self._cwd = cwd

@@ -60,6 +60,14 @@ class Node:
     default: bool
     cost: Cost | None
 
+    @property
+    def facts(self) -> list[str]:
+        """The lines below the name of the agent in a picture."""
+        lines: list[str] = [self.config.type]
+        if self.cost is not None:
+            lines.append(f"{_told(self.cost.requests)} requests, {_told(self.cost.calls)} calls")
+        return lines
+
 
 @dataclass(frozen=True, slots=True)
 class CardGraph:
@@ -95,13 +103,9 @@ def render_graph(graph: CardGraph, output: str) -> str:
 
     Args:
         graph: The graph.
-        output: `mermaid`, `svg`, `table` or `json`.
+        output: `mermaid`, `table` or `json`.
     """
     match output:
-        case "svg":
-            from fast_agent.cli.graph_svg import draw_graph
-
-            return draw_graph(graph, {node.config.name: _facts(node) for node in graph.nodes})
         case "json":
             return _json(graph)
         case "table":
@@ -123,7 +127,7 @@ def _mermaid(graph: CardGraph) -> Iterator[str]:
     server_ids = {name: f"s{number}" for number, name in enumerate(servers, 1)}
     for node in graph.nodes:
         config = node.config
-        text = "<br/>".join([_escaped(config.name), *_facts(node)])
+        text = "<br/>".join([_escaped(config.name), *node.facts])
         shape = _SHAPES.get(config.type, _WORKFLOW_SHAPE)
         yield f"    {ids[config.name]}{shape.format(text)}"
     for name, node_id in server_ids.items():
@@ -136,14 +140,6 @@ def _mermaid(graph: CardGraph) -> Iterator[str]:
     for node in graph.nodes:
         if node.default:
             yield f"    style {ids[node.config.name]} stroke-width:3px"
-
-
-def _facts(node: Node) -> list[str]:
-    """Say what stands below the name of an agent in a picture."""
-    lines: list[str] = [node.config.type]
-    if node.cost is not None:
-        lines.append(f"{_told(node.cost.requests)} requests, {_told(node.cost.calls)} calls")
-    return lines
 
 
 def _escaped(text: str) -> str:

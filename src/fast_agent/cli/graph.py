@@ -54,5 +54,10 @@ def command(
     where = [one if "://" in str(one) else Path(one).absolute() for one in named]
     program.load(cards=where, multi_card=multi_card, found=() if paths else where)
     graph = CardGraph.of(program, cost=cost)
-    text = render_graph(graph, output or ("table" if cost else "mermaid"))
+    if output == "svg":
+        from fast_agent.cli.graph_svg import draw_graph
+
+        text = draw_graph(graph)
+    else:
+        text = render_graph(graph, output or ("table" if cost else "mermaid"))
     standard_output().write_facts(text)

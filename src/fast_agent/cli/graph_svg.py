@@ -35,18 +35,17 @@ _ARROW: Final = (
 )
 
 
-def draw_graph(graph: CardGraph, told: Mapping[str, Sequence[str]]) -> str:
+def draw_graph(graph: CardGraph) -> str:
     """Draw a graph.
 
     Args:
         graph: The graph.
-        told: The lines below the name of each agent.
 
     Returns:
         An SVG document; names in it are text, whatever they hold.
     """
     servers = dict.fromkeys(name for node in graph.nodes for name in node.config.servers)
-    texts = {node.config.name: [node.config.name, *told[node.config.name]] for node in graph.nodes}
+    texts = {node.config.name: [node.config.name, *node.facts] for node in graph.nodes}
     texts |= {f"\0{name}": [name] for name in servers}
     texts = {key: [_shown(line) for line in lines] for key, lines in texts.items()}
     labels = _labels(graph)

@@ -12,7 +12,8 @@ from fast_agent.cli.output import standard_error
 from fast_agent.cli.resource_options import roots_of
 from fast_agent.cli.resources_fast import SERVER_NAME
 from fast_agent.serve.connections import raise_descriptor_limit
-from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, read_token, serve_http
+from fast_agent.serve.http import MCP_PATH, open_socket, read_token, serve_http
+from fast_agent.serve.http_access import HttpSettings
 from fast_agent.serve.resource_server import ResourceServer
 from fast_agent.version import __version__
 

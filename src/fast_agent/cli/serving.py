@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.serve.agent_scopes import InstanceScope
     from fast_agent.serve.agent_server import Served
-    from fast_agent.serve.http import HttpSettings
+    from fast_agent.serve.http_access import HttpSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Serving(CardOptions):
 
         gc.disable()  # nothing made by imports is garbage, and looking for some takes a tenth of it
         from fast_agent.serve.agent_serving import ServeOptions, serve
-        from fast_agent.serve.http import HttpSettings
+        from fast_agent.serve.http_access import HttpSettings
 
         gc.freeze()
         gc.enable()
@@ -122,7 +122,8 @@ class Serving(CardOptions):
                 raise click.UsageError(f"{option} is for --transport http")
 
     def _http(self) -> HttpSettings:
-        from fast_agent.serve.http import HttpSettings, read_token
+        from fast_agent.serve.http import read_token
+        from fast_agent.serve.http_access import HttpSettings
 
         settings = HttpSettings(
             host=self.host,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
-    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.models.usage import Usage
 

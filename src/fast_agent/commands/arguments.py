@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fast_agent.commands.command import Arguments
 from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest
 
@@ -31,27 +32,6 @@ class Token:
     end: int
     quoted: bool = False
     closed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """What a command was given.
-
-    Args:
-        words: The words, in the order the command takes them.
-        options: The options given, each with its value, or with an empty one.
-    """
-
-    words: tuple[str, ...] = ()
-    options: dict[str, str] = field(default_factory=dict[str, str])
-
-    def word(self, index: int = 0) -> str | None:
-        """Give a word by its place; None where it was not given."""
-        return self.words[index] if index < len(self.words) else None
-
-    def has(self, option: str) -> bool:
-        """Whether an option was given."""
-        return option in self.options
 
 
 class _WrongError(Exception):

@@ -13,7 +13,7 @@ from fast_agent.diagnostics.render_human import render_human
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
 
 

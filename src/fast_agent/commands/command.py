@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.messages.message import Message
@@ -10,7 +10,6 @@ from fast_agent.messages.message import Message
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from fast_agent.commands.arguments import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.content import Content
 
@@ -34,6 +33,27 @@ Busy: TypeAlias = Literal["now", "queue", "no"]
 
 Act: TypeAlias = "Callable[[Arguments, Desk], Awaitable[CommandResult]]"
 """Does what a command says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a command was given.
+
+    Args:
+        words: The words, in the order the command takes them.
+        options: The options given, each with its value, or with an empty one.
+    """
+
+    words: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict[str, str])
+
+    def word(self, index: int = 0) -> str | None:
+        """Give a word by its place; None where it was not given."""
+        return self.words[index] if index < len(self.words) else None
+
+    def has(self, option: str) -> bool:
+        """Whether an option was given."""
+        return option in self.options
 
 
 @dataclass(frozen=True, slots=True)

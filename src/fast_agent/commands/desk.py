@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.program import Program
     from fast_agent.registry.watch import CardWatch
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.journal import Journal
+    from fast_agent.sessions.journal import Journal
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
     from fast_agent.tools.human import Human
@@ -57,7 +57,7 @@ class Desk:
 
     def __init__(
         self,
-        program: FastAgent,
+        program: Program,
         app: AgentApp,
         *,
         agent: str | None = None,

@@ -12,7 +12,7 @@ from fast_agent.errors import RunError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.message import Message
 

@@ -13,7 +13,7 @@ from fast_agent.text.suggestion import closest, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.mcp.offers import ServerPrompts
 

@@ -12,7 +12,7 @@ from fast_agent.commands.told import listed, short
 from fast_agent.errors import RunError, SessionError, os_reason
 
 if TYPE_CHECKING:
-    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionSummary

@@ -19,7 +19,7 @@ from fast_agent.text.suggestion import closest, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
 
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.conversation import Conversation
     from fast_agent.runtime.events import Event, Listener
-    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.memory import Memory
     from fast_agent.runtime.output import OutputShape
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.steering import SteeringMessage
     from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.sessions.journal import Journal
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 T = TypeVar("T")

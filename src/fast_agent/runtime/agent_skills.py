@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import repeat
 from os import F_OK, access
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fast_agent.config.home import SKILL_FOLDERS
 
@@ -30,18 +30,6 @@ ACTS = frozenset(
     {"create_agent_card", "write_text_file", "smart_get_resource", "smart_with_resource"}
 )
 """Tools of the runtime that write a file, or ask a server for what a URI says."""
-
-
-class OfferedSkills(Protocol):
-    """What an agent is offered of skills."""
-
-    async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while nothing changed."""
-        ...
-
-    def block(self) -> str:
-        """Give the block of a prompt as of the last look at the tools."""
-        ...
 
 
 class AgentSkills:

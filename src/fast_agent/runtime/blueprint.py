@@ -29,6 +29,7 @@ from fast_agent.runtime.turn_setup import TurnSetup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
@@ -36,16 +37,15 @@ if TYPE_CHECKING:
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import Settings
-    from fast_agent.mcp.pool import ServerPool
+    from fast_agent.mcp.offers import ServerResources
+    from fast_agent.mcp.pool import ServerPool, ServerReport
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.models.create import Models
     from fast_agent.models.selection import Selection
     from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.agent_skills import OfferedSkills
     from fast_agent.runtime.agent_tool import AgentTool
     from fast_agent.runtime.child_history import ChildHistories
-    from fast_agent.runtime.runtime import Runtime
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.runtime.url_text import UrlTexts
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.permission import Asking
     from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skill_tools import OfferedSkills
     from fast_agent.tools.tool import Tool
 
 
@@ -125,6 +126,32 @@ class Workshop:
     gate: Callable[[], SkillGate] | None = None
 
 
+class InnerRuntime(Protocol):
+    """The agents of cards that an agent reaches during a turn; live while it is entered."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all cards, in load order."""
+        ...
+
+    @property
+    def default_name(self) -> str:
+        """The name of the agent that answers where none is named; raises RunError without one."""
+        ...
+
+    def agent(self, name: str) -> Agent:
+        """Return the shared instance of a card; raises FastAgentError where it cannot be run."""
+        ...
+
+    def server_resources(self, name: str) -> tuple[ServerResources, ...]:
+        """Return the resources of a card's servers, as its agent may use them."""
+        ...
+
+    async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
+        """Open the servers of some agents, and return how each stands."""
+        ...
+
+
 class MakeRuntime(Protocol):
     """Makes a runtime of a load-set, as `Runtime` is made."""
 
@@ -135,7 +162,7 @@ class MakeRuntime(Protocol):
         surroundings: Surroundings | None = None,
         *,
         scope: Scope | None = None,
-    ) -> Runtime:
+    ) -> AbstractAsyncContextManager[InnerRuntime]:
         """Make it; nothing is open before it is entered."""
         ...
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.conversation import Conversation
+    from fast_agent.runtime.scope import SharedConversation
 
 Landing: TypeAlias = "Callable[[], Awaitable[None]]"
 """Puts what one child leaves where it goes; it does not raise, and no cancellation stops it."""
@@ -45,7 +45,7 @@ class CallSite:
         warn: Callable[[str], None],
         *,
         concurrent: bool = False,
-        cast: Cast | None = None,
+        cast: SharedConversation | None = None,
     ) -> None:
         self.before = before
         self.warn = warn

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.runtime.blueprint import MakeRuntime
-    from fast_agent.runtime.runtime import Runtime
+    from fast_agent.runtime.blueprint import InnerRuntime, MakeRuntime
     from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.surroundings import Surroundings
 
@@ -135,7 +134,7 @@ class CardReach:
         return self._load(path, self.variables).cards
 
     @asynccontextmanager
-    async def running(self, path: Path, scope: Scope) -> AsyncGenerator[Runtime]:
+    async def running(self, path: Path, scope: Scope) -> AsyncGenerator[InnerRuntime]:
         """Make the cards of a path live, apart from all others, for as long as this lasts.
 
         Args:

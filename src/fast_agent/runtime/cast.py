@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fast_agent.models.usage import Usage
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.call_site import CallSite
-    from fast_agent.runtime.journal import Journal
-    from fast_agent.runtime.scope import Scope
+    from fast_agent.runtime.scope import Scope, SharedConversation
+    from fast_agent.sessions.journal import Journal
 
     MakeShared = Callable[[str, Scope], Agent]
 
@@ -56,7 +56,7 @@ class Cast:
         scope: Scope,
         journal: Journal | None = None,
         *,
-        within: Cast | None = None,
+        within: SharedConversation | None = None,
     ) -> None:
         self._make = make
         self._within = within
@@ -74,7 +74,7 @@ class Cast:
         )
 
     @property
-    def conversation(self) -> Cast:
+    def conversation(self) -> SharedConversation:
         """The cast that stands for the whole conversation: this one, or the one it works for."""
         return self if self._within is None else self._within.conversation
 
@@ -170,6 +170,6 @@ def cast_of(place: CallSite | Scope) -> Cast:
     Raises:
         RunError: There is none: the turn was started outside a runtime.
     """
-    if place.cast is None:
+    if not isinstance(place.cast, Cast):
         raise RunError("this turn belongs to no conversation of a runtime")
     return place.cast

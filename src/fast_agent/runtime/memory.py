@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.history import History
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.journal import Journal, MemoryRecord
+    from fast_agent.runtime.journal import MemoryRecord
+    from fast_agent.sessions.journal import Journal
 
 log = getLogger(__name__)
 

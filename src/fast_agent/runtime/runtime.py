@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.journal import Journal
     from fast_agent.tools.human import Human
 
 

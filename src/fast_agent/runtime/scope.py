@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.text.frozen import frozen
 
@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from fast_agent.runtime.budget import Meter
-    from fast_agent.runtime.cast import Cast
     from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.journal import Journal
     from fast_agent.runtime.steering import Steering
     from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.journal import Journal
     from fast_agent.tools.human import Human
+
+
+class SharedConversation(Protocol):
+    """A conversation as its turns know it; `cast_of` returns its agents."""
+
+    @property
+    def conversation(self) -> SharedConversation:
+        """The whole conversation: this one, or the one whose turn it works for."""
+        ...
 
 
 @frozen
@@ -49,7 +57,7 @@ class Scope:
     charges: Charges | None = None
     transcript: CumulativeTranscript | None = None
     journal: Journal | None = None
-    cast: Cast | None = None
+    cast: SharedConversation | None = None
     human: Human | None = None
     redact: Callable[[str], str] | None = None
     steering: Steering | None = None

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.agent_tool import Crew
+    from fast_agent.runtime.blueprint import InnerRuntime
     from fast_agent.runtime.card_reach import CardReach
-    from fast_agent.runtime.runtime import Runtime
     from fast_agent.tools.tool import ToolContext
 
 MOST_CHARACTERS: Final = 20_000
@@ -146,7 +146,7 @@ class SmartTools:
     async def _smart(self, args: ToolArguments, context: TurnCallContext) -> tuple[Content, ...]:
         message = args.required_text("message")
 
-        async def ask(runtime: Runtime, agent: Agent) -> tuple[Content, ...]:
+        async def ask(runtime: InnerRuntime, agent: Agent) -> tuple[Content, ...]:
             del runtime
             return (await agent.generate(message)).message.content
 
@@ -157,7 +157,7 @@ class SmartTools:
     ) -> tuple[Content, ...]:
         message, uri = args.required_text("message"), args.required_text("uri")
 
-        async def ask(runtime: Runtime, agent: Agent) -> tuple[Content, ...]:
+        async def ask(runtime: InnerRuntime, agent: Agent) -> tuple[Content, ...]:
             server = await _server_of(runtime, agent.name, args.text("server"), uri)
             text = await agent.with_resource(message, server.server_name, uri)
             return (TextContent(text),)
@@ -205,7 +205,7 @@ class SmartTools:
         self,
         args: ToolArguments,
         context: TurnCallContext,
-        ask: Callable[[Runtime, Agent], Awaitable[tuple[Content, ...]]],
+        ask: Callable[[InnerRuntime, Agent], Awaitable[tuple[Content, ...]]],
     ) -> tuple[Content, ...]:
         """Run an agent of the cards, between the two events that frame a child's work."""
         parent, listener = self._crew.parent, context.scope.listener
@@ -238,7 +238,7 @@ class SmartTools:
     @asynccontextmanager
     async def _opened(
         self, args: ToolArguments, context: TurnCallContext
-    ) -> AsyncGenerator[tuple[Runtime, str]]:
+    ) -> AsyncGenerator[tuple[InnerRuntime, str]]:
         """Open the cards a call names; give them and the name of the agent it is about."""
         if context.scope.depth >= self._crew.max_depth:
             deepest = self._crew.max_depth
@@ -261,7 +261,7 @@ class SmartTools:
 
 
 async def _servers_of(
-    runtime: Runtime, name: str, asked: str | None
+    runtime: InnerRuntime, name: str, asked: str | None
 ) -> tuple[ServerResources, ...]:
     """Open the servers of an agent, or the one that is asked for."""
     servers = runtime.server_resources(name)
@@ -281,7 +281,9 @@ async def _servers_of(
     return chosen
 
 
-async def _server_of(runtime: Runtime, name: str, asked: str | None, uri: str) -> ServerResources:
+async def _server_of(
+    runtime: InnerRuntime, name: str, asked: str | None, uri: str
+) -> ServerResources:
     """Find the server of an agent that has a resource."""
     servers = await _servers_of(runtime, name, asked)
     if len(servers) == 1:

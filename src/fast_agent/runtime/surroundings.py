@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill.options import SkillJudge
     from fast_agent.runtime.events import Listener
     from fast_agent.runtime.ids import NewId
-    from fast_agent.runtime.journal import Journal
     from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.journal import Journal
     from fast_agent.tools.human import Human
     from fast_agent.tools.permission import Permission
     from fast_agent.tools.skill_gate import SkillGate

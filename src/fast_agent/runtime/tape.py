@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from fast_agent.messages.content import EmbeddedResource
     from fast_agent.models.selection import Selection
     from fast_agent.models.tape import Tape
-    from fast_agent.runtime.agent_skills import AgentSkills
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.runtime.url_text import Fetch
     from fast_agent.text.json_value import JsonValue
+    from fast_agent.tools.skill_tools import OfferedSkills
     from fast_agent.tools.tool import Tool
 
 
@@ -35,7 +35,7 @@ class TapedSkills:
         tape: The tape.
     """
 
-    def __init__(self, agent: str, skills: AgentSkills, tape: Tape) -> None:
+    def __init__(self, agent: str, skills: OfferedSkills, tape: Tape) -> None:
         self._skills = skills
         self._tape = tape
         self._name = f"skills of {agent}"

@@ -19,7 +19,8 @@ from fast_agent.serve.agent_admin import AdminTools
 from fast_agent.serve.agent_generation import Generations
 from fast_agent.serve.agent_scopes import ScopeLimits, Scopes
 from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, Served
-from fast_agent.serve.http import MCP_PATH, HttpSettings, open_socket, serve_http
+from fast_agent.serve.http import MCP_PATH, open_socket, serve_http
+from fast_agent.serve.http_access import HttpSettings
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from socket import socket
 
-    from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.serve.agent_scopes import InstanceScope
     from fast_agent.sessions.store import SessionStore
@@ -86,7 +87,7 @@ def new_session_id() -> str:
 
 @asynccontextmanager
 async def open_server(
-    program: FastAgent,
+    program: Program,
     options: ServeOptions,
     *,
     notify: Callable[[str], None] = log.warning,
@@ -159,7 +160,7 @@ async def open_server(
 
 
 async def serve(
-    program: FastAgent,
+    program: Program,
     options: ServeOptions | None = None,
     *,
     ready: Callable[[str], None] = log.info,
@@ -203,7 +204,7 @@ def address_of(settings: HttpSettings, listening: socket) -> str:
 
 @asynccontextmanager
 async def _watched(
-    program: FastAgent, server: AgentServer, notify: Callable[[str], None]
+    program: Program, server: AgentServer, notify: Callable[[str], None]
 ) -> AsyncGenerator[None]:
     """Take changed cards soon after they change."""
     loop = asyncio.get_running_loop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import signal
 import socket
 from contextlib import contextmanager
@@ -11,9 +10,10 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fast_agent.errors import ConfigError, RunError
+from fast_agent.serve.http_access import AccessPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -22,51 +22,12 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from fast_agent.serve.connections import ConnectionLimits
+    from fast_agent.serve.http_access import HttpSettings
     from fast_agent.serve.resource_server import ResourceServer
 
 MCP_PATH = "/mcp"
 _SHORTEST_TOKEN = 16
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class HttpSettings(NamedTuple):
-    """How to listen.
-
-    Args:
-        host: The address.
-        port: The port; 0 for any free one.
-        token: What clients must send; None accepts all clients that reach the address.
-        allow_hosts: Names in `Host` that are accepted besides the server's own, each with a port
-            or for any port.
-        allow_origins: Origins of web pages that may call, such as `https://app.example.com`.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token: str | None = None
-    allow_hosts: tuple[str, ...] = ()
-    allow_origins: tuple[str, ...] = ()
-
-    @property
-    def loopback(self) -> bool:
-        """Whether only this machine reaches the address."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-    def check(self) -> None:
-        """Check the names that are accepted, before anything listens.
-
-        Raises:
-            ConfigError: One of them is not a host name, or not an origin.
-        """
-        from fast_agent.serve.http_access import check_hosts, check_origins
-
-        check_hosts(self.allow_hosts)
-        check_origins(self.allow_origins)
 
 
 def read_token(path: str) -> str:
@@ -156,7 +117,6 @@ async def serve_http(
     import uvicorn
 
     from fast_agent.serve.connections import ConnectionLimits
-    from fast_agent.serve.http_access import AccessPolicy
     from fast_agent.serve.http_protocol import HttpProtocol
     from fast_agent.serve.listener import Listener
 

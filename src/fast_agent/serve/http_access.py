@@ -18,8 +18,6 @@ from fast_agent.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fast_agent.serve.http import HttpSettings
-
     Headers = Sequence[tuple[bytes, bytes]]
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
@@ -40,6 +38,44 @@ _SINGLE = (
 _METHODS = b"GET, POST, DELETE"
 _EXPOSED = b"Mcp-Session-Id, MCP-Protocol-Version"
 _PREFLIGHT_SECONDS = b"600"
+
+
+class HttpSettings(NamedTuple):
+    """How to listen.
+
+    Args:
+        host: The address.
+        port: The port; 0 for any free one.
+        token: What clients must send; None accepts all clients that reach the address.
+        allow_hosts: Names in `Host` that are accepted besides the server's own, each with a port
+            or for any port.
+        allow_origins: Origins of web pages that may call, such as `https://app.example.com`.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine reaches the address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def check(self) -> None:
+        """Check the names that are accepted, before anything listens.
+
+        Raises:
+            ConfigError: One of them is not a host name, or not an origin.
+        """
+        check_hosts(self.allow_hosts)
+        check_origins(self.allow_origins)
 
 
 class Refusal(NamedTuple):

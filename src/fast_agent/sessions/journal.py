@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.messages.history import History
 from fast_agent.sessions.collection import collection_paused
@@ -29,6 +29,56 @@ if TYPE_CHECKING:
     from fast_agent.sessions.state import SessionState
 
 _REMEMBERED = (TurnBegan, HistoryReplaced, HistoryExtended, HistoryCleared, HistoryCompacted)
+
+
+class Journal(Protocol):
+    """Where turns and histories are written down, and where those of before come from."""
+
+    def is_due(self, *, top: bool) -> bool:
+        """Whether the end of a turn is to be brought to the disk; `top` where none is above it."""
+        ...
+
+    def record(self, *events: SessionEvent) -> None:
+        """Write events, all or none; what is shown of them is shown after this.
+
+        Raises:
+            SessionError: They cannot be written.
+        """
+        ...
+
+    def settle(self, *events: SessionEvent) -> None:
+        """Write events and bring them to the disk; waits for the disk, in a worker thread.
+
+        Raises:
+            SessionError: They cannot be written.
+        """
+        ...
+
+    def history(self, agent: str) -> History | None:
+        """Give what an agent remembered before; None where nothing is known of it.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        ...
+
+    def compaction(self, agent: str) -> tuple[int, str] | None:
+        """Return where the last compaction of an agent's history ends, and its summary.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        ...
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """What the turns written down used, in the order of the counts of `Usage`."""
+        ...
+
+    @property
+    def transcript(self) -> CumulativeTranscript:
+        """Everything said before, and where turns are added from now on."""
+        ...
 
 
 class SessionJournal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.errors import FastAgentError
 from fast_agent.messages.content import ImageContent, TextContent
@@ -41,6 +41,18 @@ MAX_ENUM = 100
 MAX_REMEMBERED = 1_000
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+class OfferedSkills(Protocol):
+    """What an agent is offered of skills."""
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now; the same sequence while nothing changed."""
+        ...
+
+    def block(self) -> str:
+        """Give the block of a prompt as of the last look at the tools."""
+        ...
 
 
 class SkillTools:

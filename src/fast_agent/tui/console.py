@@ -27,10 +27,8 @@ from fast_agent.runtime.events import (
 )
 from fast_agent.tui.activity import Activity, one_line, seconds, tokens
 from fast_agent.tui.attachments import attached_files, with_attachments
-from fast_agent.tui.console_keys import SIGNS, ConsoleKeys
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import cooked_terminal, suspend
-from fast_agent.tui.live_area import LiveArea
 from fast_agent.tui.plain import LineReader, answer, question_lines
 from fast_agent.tui.questions import Questions
 from fast_agent.tui.rows import clip, shown, width
@@ -51,15 +49,19 @@ if TYPE_CHECKING:
     from fast_agent.runtime.steering import SteeringMessage
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.session import Session
+    from fast_agent.tui.editor import Actions
     from fast_agent.tui.prompt_history import PromptHistory
     from fast_agent.tui.questions import Question, TerminalPermission
     from fast_agent.tui.screen import Screen
     from fast_agent.tui.theme import Theme
 
+    _Rows = Callable[[], tuple[list[str], tuple[int, int]]]
     _Work = Callable[..., Coroutine[None, None, None]]
 
 log = getLogger(__name__)
 
+SIGNS: Final = frozenset({"/", "@", "#"})
+"""What a line starts with that may be a command."""
 _TICK_SECONDS: Final = 0.25
 
 
@@ -85,6 +87,8 @@ class Console:
         theme: The styles.
         history: What was typed before.
         keyboard: Where keys come from.
+        keys: Makes what its keys do.
+        live_rows: Makes what draws the live area: its rows, and row and column of the caret.
         questions: Questions that wait for the user.
         permission: Asks the user before calls; None where nothing is asked about.
         clock: A clock that only goes forward, in seconds.
@@ -107,6 +111,8 @@ class Console:
         history: PromptHistory,
         keyboard: Input,
         *,
+        keys: Callable[[Console], Actions],
+        live_rows: Callable[[Console], _Rows],
         questions: Questions | None = None,
         permission: TerminalPermission | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -121,9 +127,8 @@ class Console:
         self.permission = permission
         self.scroll = Scroll(theme, lambda: screen.size[0], self._commit, lambda: screen.slow)
         self.activity = Activity(theme, clock, lambda: screen.size[0], motion=motion)
-        self._keys = ConsoleKeys(self)
-        self._live = LiveArea(self)
-        self.editor = Editor(self._keys, history, theme, keyboard, vi=vi)
+        self._live_rows = live_rows(self)
+        self.editor = Editor(keys(self), history, theme, keyboard, vi=vi)
         self.queue: list[str] = []
         self.parked = False
         self.last_answer = ""
@@ -618,7 +623,7 @@ class Console:
         if self._away:
             self._held += lines
             return
-        rows, cursor = self._live.rows()
+        rows, cursor = self._live_rows()
         with suppress(OSError):  # the terminal may be gone; reading from it says so
             self.screen.draw(rows, cursor, lines)
 

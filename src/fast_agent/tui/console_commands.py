@@ -15,7 +15,7 @@ from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
 
 if TYPE_CHECKING:
-    from fast_agent.commands.arguments import Arguments
+    from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.tui.console import Console
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.commands.completion import complete
 from fast_agent.errors import FastAgentError
 from fast_agent.tui.attachments import file_ways
+from fast_agent.tui.console import SIGNS
 from fast_agent.tui.questions import MODES
 from fast_agent.tui.scroll import quoted
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from fast_agent.tui.console import Console
     from fast_agent.tui.questions import Question
 
-SIGNS: Final = frozenset({"/", "@", "#"})
 _TWICE_SECONDS: Final = 1.5
 _PAGE: Final = 5
 

@@ -24,7 +24,9 @@ from fast_agent.config.home import home_directory
 from fast_agent.errors import FastAgentError, RunError, SessionError
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
+from fast_agent.tui.console_keys import ConsoleKeys
 from fast_agent.tui.keyboard import terminal_input
+from fast_agent.tui.live_area import LiveArea
 from fast_agent.tui.plain import PlainScreen, plain_reason
 from fast_agent.tui.prompt_history import FILE as HISTORY_FILE
 from fast_agent.tui.prompt_history import PromptHistory
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
     from fast_agent.runtime.surroundings import Surroundings
@@ -96,7 +98,7 @@ def is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and os.isatty(1)
 
 
-async def run_terminal(program: FastAgent, options: TerminalOptions) -> Left:
+async def run_terminal(program: Program, options: TerminalOptions) -> Left:
     """Talk with the agents of a program until the user leaves.
 
     Args:
@@ -125,7 +127,7 @@ async def run_terminal(program: FastAgent, options: TerminalOptions) -> Left:
             return await _talk(console, program, app, options)
 
 
-async def talk(program: FastAgent, app: AgentApp, agent: str | None = None) -> None:
+async def talk(program: Program, app: AgentApp, agent: str | None = None) -> None:
     """Talk with the live agents of a program until the user leaves; see `AgentApp.interactive`.
 
     Args:
@@ -150,7 +152,7 @@ async def talk(program: FastAgent, app: AgentApp, agent: str | None = None) -> N
 
 
 async def _talk(
-    console: Console, program: FastAgent, app: AgentApp, options: TerminalOptions
+    console: Console, program: Program, app: AgentApp, options: TerminalOptions
 ) -> Left:
     with ExitStack() as stack:
         watch = None
@@ -171,7 +173,7 @@ async def _talk(
 
 def _open_desk(
     console: Console,
-    program: FastAgent,
+    program: Program,
     app: AgentApp,
     options: TerminalOptions,
     watch: CardWatch | None,
@@ -199,14 +201,22 @@ async def _new_session(store: SessionStore, directory: Path) -> Session:
     return await run_sync(partial(store.create, cwd=directory))
 
 
-def _new_console(program: FastAgent, *, asks: bool, is_plain: bool) -> Console:
+def _new_console(program: Program, *, asks: bool, is_plain: bool) -> Console:
     theme = Theme.of_environment(os.environ, encoding=locale.getencoding())
     if is_plain:
         theme = Theme(styled=False, ascii_only=True)
     home = home_directory(os.environ)
     history = PromptHistory(home / HISTORY_FILE, str(program.workspace))
     screen = (PlainScreen if is_plain else Screen)(1, _terminal_size)
-    console = Console(screen, theme, history, terminal_input(), is_plain=is_plain)
+    console = Console(
+        screen,
+        theme,
+        history,
+        terminal_input(),
+        keys=ConsoleKeys,
+        live_rows=lambda console: LiveArea(console).rows,
+        is_plain=is_plain,
+    )
     if asks:
         remembered = RememberedPermissions(home / PERMISSIONS_FILE)
         protected = ProtectedFiles(program, home, program.workspace)

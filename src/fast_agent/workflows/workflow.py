@@ -13,6 +13,7 @@ from fast_agent.cards.fields import default_of
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
+from fast_agent.runtime.cast import cast_of
 from fast_agent.runtime.events import TurnFinished, TurnStarted
 from fast_agent.runtime.live_agent import LiveAgent
 from fast_agent.runtime.tool_calls import told
@@ -133,9 +134,10 @@ class Workflow(LiveAgent):
 
     def expect_turn(self, scope: Scope) -> None:
         """Hold on to its members before the turn waits; see `LiveAgent.expect_turn`."""
-        self.bind(scope.cast)
+        if scope.cast is not None:
+            self.bind(cast_of(scope))
 
-    def bind(self, cast: Cast | None) -> None:
+    def bind(self, cast: Cast) -> None:
         """Hold on to the shared instances of its members, and theirs, for as long as it lives.
 
         A member that becomes another one makes this another workflow too; turns that began before
@@ -144,7 +146,7 @@ class Workflow(LiveAgent):
         Args:
             cast: The conversation it belongs to.
         """
-        if self._bound is not None or cast is None or not self._setup.shared:
+        if self._bound is not None or not self._setup.shared:
             return
         self._bound = {}
         for name in dict.fromkeys(referred_names(self.config)):

@@ -1,0 +1,712 @@
+"""Program: agents from cards and from Python, checked together, made live by `run`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import fast_agent.decorators as decorators
+from fast_agent.cards.load_set import check_set
+from fast_agent.config.find import shown_path
+from fast_agent.config.home import home_directory, user_home, working_directory
+from fast_agent.config.load import load_settings
+from fast_agent.config.settings import Settings
+from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
+from fast_agent.registry.admission import Admission
+from fast_agent.registry.card_root import CardReader, read_roots
+from fast_agent.registry.registry import CODE, Registry
+from fast_agent.registry.reload import Reloader
+from fast_agent.runtime.card_inputs import card_inputs
+from fast_agent.runtime.card_probes import card_probes
+from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
+from fast_agent.trust.origin import own_place, remote_root, root_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+    from fast_agent.cards.card import Card
+    from fast_agent.cards.card_load import Fetched
+    from fast_agent.cards.load_set import LoadSet, Probe
+    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.mcp.server import ServerSpec
+    from fast_agent.models.tape import Tape
+    from fast_agent.registry.card_root import CardRoot
+    from fast_agent.registry.registry import Snapshot
+    from fast_agent.registry.reload import Reload
+    from fast_agent.registry.watch import CardWatch
+    from fast_agent.runtime.events import Listener
+    from fast_agent.runtime.surroundings import Surroundings
+    from fast_agent.sessions.journal import Journal
+    from fast_agent.text.redaction import Redactor
+    from fast_agent.tools.human import Human
+    from fast_agent.trust.approvals import Approvals
+    from fast_agent.trust.context import Given
+    from fast_agent.trust.grant import Grant
+
+log = logging.getLogger(__name__)
+
+
+class Program:
+    """A program's agents.
+
+    Args:
+        name: The program's name, for people.
+        config_path: The configuration file; None looks for one.
+        cwd: The directory the program works in; None is the working directory.
+        environ: The environment; None is the process's own.
+        ignore_config: Use no configuration file at all.
+        trust: How what no person named is treated; None asks at the terminal, where there is one.
+    """
+
+    def __init__(
+        self,
+        name: str = "fast-agent",
+        *,
+        config_path: str | Path | None = None,
+        cwd: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        ignore_config: bool = False,
+        trust: TrustOptions | None = None,
+    ) -> None:
+        self.name = name
+        self._config_path = None if config_path is None else Path(config_path)
+        self._cwd = working_directory() if cwd is None else Path(cwd).resolve()
+        self._environ = dict(os.environ) if environ is None else dict(environ)
+        self._ignore_config = ignore_config
+        self._settings: Settings | None = None
+        self._registry: Registry | None = None
+        self._live_roots: Reloader | None = None
+        self._extra_servers: list[ServerSpec] = []
+        home = home_directory(self._environ)
+        options = TrustOptions(asker=ask_at_terminal) if trust is None else trust
+        self.gate = Gate(home, self._cwd, self._environ, options)
+        self.admission = Admission(
+            self.gate, self._environ, self._cwd, self._provider_of, self._given
+        )
+        self._read: dict[str, CardRoot] = {}
+        self._reconsidering = Lock()
+        self._model: str | None = None
+        self._hidden: set[str] = set()
+        self._redactor: tuple[object, Redactor] | None = None
+
+    @property
+    def approvals(self) -> Approvals:
+        """What the person answered about found sets."""
+        return self.gate.approvals
+
+    @property
+    def workspace(self) -> Path:
+        """The directory the program works in, absolute."""
+        return self._cwd
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration, read when first asked for.
+
+        Raises:
+            ConfigError: With every problem of every file and variable.
+        """
+        if self._settings is None:
+            if self._ignore_config:
+                self._settings = Settings()
+            else:
+                self._settings = self._checked_settings()
+        return self._settings
+
+    def _checked_settings(self) -> Settings:
+        settings = load_settings(
+            cwd=self._cwd,
+            environ=self._environ,
+            home=home_directory(self._environ),
+            config_path=self._config_path,
+            shown_from=working_directory(),
+            decide=self.admission.decide_layers,
+            home_is_own=self.gate.fault is None,
+        )
+        if self.gate.options.without_found and self.admission.hides_home:
+            settings = self._own_settings()
+        settings = self.admission.bounded(settings)
+        if settings.default_model or settings.model_aliases:
+            from fast_agent.models.check import check_settings
+
+            # A program that only looks reads no file that a project names.
+            may_read = (
+                not self.gate.options.passive
+                or settings.default_model == self._person.default_model
+            )
+            problems = check_settings(settings, self._environ, cwd=self._cwd, may_read=may_read)
+            if problems:
+                first = problems[0]
+                raise ConfigError(first.message, hint=first.hint, diagnostics=problems)
+        return settings
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The agents now, and where they came from."""
+        return self._agents.snapshot
+
+    @property
+    def load_set(self) -> LoadSet:
+        """The agents now."""
+        return self.snapshot.load_set
+
+    def add_server(self, server: ServerSpec) -> None:
+        """Add an MCP server to those of the configuration, before cards that use it are loaded."""
+        if self._registry is not None:
+            raise ConfigError("servers are added before cards are loaded")
+        self._extra_servers.append(server)
+
+    def add_card(self, card: Card) -> None:
+        """Add an agent made in Python, as the decorators do.
+
+        Raises:
+            CardError: Its name is taken.
+        """
+        self._agents.add(card)
+
+    def load_agents(self, *paths: str | Path, multi_card: bool = False) -> list[str]:
+        """Load cards from files, directories and web addresses, at once and all or nothing.
+
+        Loading a path again removes the agents that are gone from it.
+
+        Args:
+            paths: What to load; relative paths start at the program's directory.
+            multi_card: Whether a file may hold several cards.
+
+        Returns:
+            The names of the agents loaded, in load order.
+
+        Raises:
+            CardError: With every problem of every card.
+            ConfigError: With every problem of the configuration.
+        """
+        return list(self.load(cards=paths, multi_card=multi_card))
+
+    def load(
+        self,
+        *,
+        cards: Iterable[str | Path] = (),
+        tools: Iterable[str | Path] = (),
+        servers: Iterable[str] = (),
+        receiver: str | None = None,
+        multi_card: bool = False,
+        found: Iterable[str | Path] = (),
+        root: Path | None = None,
+        optional: Iterable[str | Path] = (),
+    ) -> tuple[str, ...]:
+        """Load cards in one step, and give one agent more tools and servers.
+
+        Args:
+            cards: What to load.
+            tools: Cards whose agents become tools of the receiver.
+            servers: Names of MCP servers the receiver gets.
+            receiver: The agent that gets them; None is the default agent.
+            multi_card: Whether a file may hold several cards.
+            found: Those of the paths that were found, not named by a person. What cards from there
+                bring runs only once a person approved it: `fast-agent trust`.
+            root: The root of the set they belong to; None for the project each is in.
+            optional: Those of the paths that may be directories without a card.
+
+        Returns:
+            The names of all agents loaded, in load order.
+
+        Raises:
+            CardError: With every problem of every card.
+            ConfigError: With every problem of the configuration.
+        """
+        cards, tools = tuple(cards), tuple(tools)
+        roots = self.expect(
+            cards=cards,
+            tools=tools,
+            servers=servers,
+            multi_card=multi_card,
+            found=found,
+            root=root,
+            optional=optional,
+            receiver=receiver,
+        )
+        self._read = {}
+        try:
+            reloader = self._reloader
+        except ConfigError as error:
+            loads = [root.load for root in roots.values()]
+            problems = [problem for load in loads for problem in load.diagnostics]
+            problems += check_set(
+                [card for load in loads for card in load.cards],
+                probes=self._plain_probes(),
+                unread=[name for load in loads for name in load.unread],
+            )
+            raise ConfigError(
+                error.message, hint=error.hint, diagnostics=(*error.diagnostics, *problems)
+            ) from error
+        return reloader.load(
+            roots,
+            tools={self._reader.key(path) for path in tools},
+            servers=tuple(servers),
+            receiver=receiver,
+            both={self._reader.key(path) for path in cards},
+        )
+
+    def expect(
+        self,
+        *,
+        cards: Iterable[str | Path] = (),
+        tools: Iterable[str | Path] = (),
+        servers: Iterable[str] = (),
+        multi_card: bool = False,
+        found: Iterable[str | Path] = (),
+        root: Path | None = None,
+        optional: Iterable[str | Path] = (),
+        model: str | None = None,
+        receiver: str | None = None,
+        shared: Iterable[str] = (),
+        reaching: Iterable[str] = (),
+    ) -> dict[str, CardRoot]:
+        """Read cards that are about to be loaded, so that one question covers all of a project.
+
+        Args:
+            cards: What is going to be loaded, as for `load`.
+            tools: Cards whose agents become tools.
+            servers: Names of MCP servers that are used whatever cards say.
+            multi_card: Whether a file may hold several cards.
+            found: Those of the paths that were found, not named by a person.
+            root: The root of the set they belong to; None for the project each is in.
+            optional: Those of the paths that may be directories without a card.
+            model: The model of every agent, over their cards.
+            receiver: The agent that gets tools and servers; None is the default one.
+            shared: Options that reach every agent, such as `--shell`.
+            reaching: Options that bring the receiver servers the program does not know yet:
+                `--stdio NAME`, `--url NAME`.
+
+        Returns:
+            What was read, by what it is known by.
+        """
+        key = self._reader.key
+        strange: dict[str, Grant] = {}
+        for path in found:
+            from fast_agent.trust.grant import Grant
+
+            place = own_place(self._cwd / path, self._environ)
+            strange[key(path)] = Grant(root or root_of(self._cwd / path), place=place)
+        strange = {one: grant for one, grant in strange.items() if not self.gate.owns(grant.root)}
+        for address in filter(_is_address, map(key, (*cards, *tools))):
+            from fast_agent.trust.grant import Grant
+
+            strange[address] = Grant(remote_root(address))
+        wanted = [path for path in (*cards, *tools) if key(path) not in self._read]
+        self._read |= read_roots(
+            self._reader,
+            wanted,
+            multi_card=multi_card,
+            optional={key(path) for path in optional},
+            found=strange,
+        )
+        roots = {key(path): self._read[key(path)] for path in (*cards, *tools)}
+        servers = tuple(servers)
+        added = {spec.name: spec.as_option() for spec in self._extra_servers}
+        named = [added.get(name, f"--servers {name}") for name in servers]
+        self.admission.expected.add(
+            roots,
+            servers,
+            tools=map(key, tools),
+            receiver=receiver,
+            shared=shared,
+            reaching=(*named, *reaching),
+            model=model,
+        )
+        self._model = model or self._model
+        return roots
+
+    def _given(self) -> Given:
+        """Return what the person gave, which found sets may reach and are compared with."""
+        from fast_agent.models.selection import select_model
+        from fast_agent.models.spec import parse_model_spec
+        from fast_agent.trust.context import Given
+
+        person = self._person
+        environ = self._environ
+        model = select_model(None, person, environ, cwd=self._cwd, flag=self._model).text
+        made = () if self._registry is None else self._registry.snapshot.roots.get(CODE, ())
+        return Given(
+            parse_model=parse_model_spec,
+            environ=environ,
+            cwd=self._cwd,
+            settings=person,
+            agents={card.config.name: card.config for card in made},
+            default_model=model,
+        )
+
+    @cached_property
+    def _person(self) -> Settings:
+        """The configuration of the person alone: that of the home, and of the environment."""
+        try:
+            return self._own_settings()
+        except ConfigError:
+            return Settings()  # a file of this run is wrong, or one that this run does not read
+
+    def _own_settings(self) -> Settings:
+        if self._ignore_config or self.gate.fault is not None:
+            return Settings()
+        home = home_directory(self._environ)
+        named = None if self._config_path is None else self._cwd / self._config_path
+        # The search starts at the top, so that only the home is looked into.
+        top = Path(home.anchor)
+        return load_settings(cwd=top, environ=self._environ, home=home, config_path=named)
+
+    def _provider_of(self, config: AgentConfig) -> str | None:
+        """Return the provider of the model an agent asks; None where that is not known."""
+        from fast_agent.models.selection import select_model
+        from fast_agent.models.spec import parse_model_spec
+
+        settings = self.settings
+        chosen = select_model(config, settings, self._environ, cwd=self._cwd, flag=self._model)
+        try:
+            return parse_model_spec(chosen.text, settings.model_aliases).provider
+        except ModelError:
+            return None
+
+    def reload(self) -> Reload:
+        """Read again the cards that changed since they were loaded, all or none of them.
+
+        Returns:
+            What changed, or what is wrong; then the agents are those of before.
+        """
+        return self._reloader.run()
+
+    def reconsider(self) -> Reload:
+        """Decide again about what was found, and take in what may act now.
+
+        Configuration and cards are read again, as after an approval. Nobody is asked.
+
+        Returns:
+            What changed, or what is wrong; then the agents are those of before.
+
+        Raises:
+            ConfigError: With every problem of the configuration; then it is that of before.
+        """
+        with self._reconsidering:
+            if not self._ignore_config:
+                settings = self._checked_settings()
+                if settings != self._settings:
+                    self._settings = settings
+                    self._agents.expect(self.server_names, self.probes())
+            self.admission.decisions.decide()
+            return self._reloader.run(anew=True)
+
+    def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
+        """Give an agent others as tools; a reload keeps them.
+
+        Args:
+            receiver: The agent that gets them.
+            agents: Those it gets; itself, and those it has, are passed over.
+
+        Returns:
+            The names of those that are new to it.
+
+        Raises:
+            CardError: There is no such agent, or they would call each other in a ring.
+        """
+        return self._agents.attach(receiver, agents)
+
+    def watch(self, told: Callable[[Reload], None]) -> CardWatch:
+        """Reload whenever cards, or files they stand on, change: `with fast.watch(print):`.
+
+        Args:
+            told: Hears, in the watcher's thread, of each reload that changed something or was
+                refused.
+        """
+        from fast_agent.registry.watch import CardWatch
+
+        return CardWatch(self._reloader, told)
+
+    @asynccontextmanager
+    async def run(
+        self,
+        *,
+        model: str | None = None,
+        params: RequestParams | None = None,
+        shell: bool = False,
+        human: Human | None = None,
+        listener: Listener | None = None,
+        notify: Callable[[str], None] = log.warning,
+        trust_cards: bool = False,
+        child_history: ChildHistory | None = None,
+        tape: Tape | None = None,
+        journal: Journal | None = None,
+        grows: bool = False,
+        adjust: Callable[[Surroundings], Surroundings] | None = None,
+        partial_set: bool = False,
+    ) -> AsyncGenerator[AgentApp]:
+        """Make the agents live: `async with fast.run() as app:`.
+
+        Args:
+            model: The model of every agent, over cards and configuration.
+            params: Request parameters over those of cards and configuration.
+            shell: Whether every agent may run commands.
+            human: The way to a person, or None.
+            listener: Hears of the events of every turn, or None.
+            notify: Told what a person should know, such as a fallback model; one line each.
+            trust_cards: Whether cards that a smart agent reaches by their path may run code.
+            child_history: What called agents start with and where their messages go, over the
+                cards of all that call them.
+            tape: Records the run, or replays one; None does neither.
+            journal: Where turns are written down as they go, and where histories of before come
+                from: the `journal` of an open session. None keeps them in memory only.
+            grows: Whether cards may be loaded or reloaded while the agents are live.
+            adjust: Changes what the agents are given around them, for programs with edges of
+                their own; None changes nothing.
+            partial_set: Whether it may run without the default agent, where that may not act.
+
+        Raises:
+            TrustError: The default agent came with a project, and may not act.
+            CardError: The agents do not agree with each other.
+            ConfigError: The configuration is wrong.
+            RunError: No asyncio event loop is running, as under trio.
+        """
+        _require_asyncio()
+        from fast_agent.agent_app import AgentApp
+        from fast_agent.runtime.runtime import BUILDERS, Runtime
+        from fast_agent.runtime.surroundings import Surroundings as Around
+        from fast_agent.workflows.builders import WORKFLOWS
+
+        self._begin(notify, shell=shell, partial_set=partial_set)
+        surroundings = Around(
+            workspace=self._cwd,
+            environ=self._environ,
+            model=model,
+            servers=tuple(self._extra_servers),
+            place_server=partial(self.place_server, workspace=self._cwd),
+            shell=shell,
+            human=human,
+            listener=listener,
+            trust_cards=trust_cards,
+            admit=self.admission.reached,
+            tape=tape,
+            journal=journal,
+            redact=self.redact,
+            skills=self.admission.skills,
+        )
+        if params is not None:
+            surroundings = replace(surroundings, params=params)
+        if child_history is not None:
+            surroundings = replace(surroundings, child_history=child_history)
+        if adjust is not None:
+            surroundings = adjust(surroundings)
+        builders = {**BUILDERS, **WORKFLOWS}
+        try:
+            async with Runtime(
+                self.load_set, self.settings, surroundings, builders=builders, grows=grows
+            ) as runtime:
+                yield AgentApp(
+                    runtime,
+                    lambda: self.snapshot,
+                    lambda: self.settings,
+                    surroundings,
+                    notify,
+                    self._talk,
+                )
+                runtime.finish_scripts()
+        except FastAgentError as error:
+            error.hide(self.redact)
+            raise
+
+    async def _talk(self, app: AgentApp, agent: str | None) -> None:
+        """Let a user talk with the agents at the terminal, which is above this module."""
+        del app, agent
+        raise RunError("this program has no terminal", hint="make it with `FastAgent`")
+
+    def _begin(self, notify: Callable[[str], None], *, shell: bool, partial_set: bool) -> None:
+        """Decide about what was found, before anything is live.
+
+        Args:
+            notify: Told what is left out; one line each.
+            shell: Whether every agent may run commands.
+            partial_set: Whether the default agent may be missing.
+        """
+        if shell:
+            self.admission.expected.add({}, (), shared=("--shell",))
+        self.admission.decisions.decide()
+        if not partial_set:
+            self.admission.require(None)
+        if not self.names() and not (partial_set and self.admission.waiting):
+            self.admission.require_some(())
+            decorators.agent(self, "agent", default=True)
+        for card in self.load_set.cards.values():
+            if card.config.source is None:
+                self.admission.check_use(card.config)
+        self._agents.check()
+        for line in self.admission.decisions.untold():
+            notify(line)
+        self.admission.decisions.begin()
+
+    def place_server(self, spec: ServerSpec, *, workspace: Path) -> ServerSpec:
+        """Choose the directory a server starts in: the home, for a launcher that names none.
+
+        Args:
+            spec: The server.
+            workspace: The directory its agents work in; a launcher starts there where the project
+                around it is approved or the person's own.
+        """
+        from fast_agent.mcp.server import launched
+        from fast_agent.trust.origin import account_home
+
+        home = home_directory(self._environ)
+        if self.gate.fault is not None:
+            home = account_home() or user_home(self._environ)
+        elif not home.is_dir():
+            home = user_home(self._environ)
+        return launched(
+            spec,
+            home=home,
+            workspace=workspace,
+            is_trusted=partial(self.admission.decisions.is_approved, workspace),
+        )
+
+    def names(self) -> list[str]:
+        """Name the agents a person can talk to, in load order."""
+        return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
+
+    def redact(self, text: str) -> str:
+        """Return text with a mark instead of each secret the program knows.
+
+        These are keys, headers, values of `${NAME}` in configuration and cards, and variables that
+        look like secrets.
+        """
+        from fast_agent.text.redaction import Redactor
+
+        version = None if self._registry is None else self._registry.snapshot.version
+        settings = None if self._settings is None else id(self._settings)
+        stand = (version, settings, len(self._extra_servers), len(self._hidden))
+        if self._redactor is None or self._redactor[0] != stand:
+            self._redactor = stand, Redactor(self.secrets())
+        return self._redactor[1].redact(text)
+
+    def also_hide(self, servers: Iterable[ServerSpec]) -> None:
+        """Hide the secrets of servers that a client gave, too."""
+        from fast_agent.runtime.known_secrets import known_secrets
+
+        self._hidden.update(known_secrets(Settings(), {}, servers=servers))
+
+    def secrets(self) -> frozenset[str]:
+        """Return the secrets the program knows so far; nothing is read for it."""
+        from fast_agent.runtime.known_secrets import known_secrets
+
+        cards = () if self._registry is None else self.load_set.cards.values()
+        settings = self._settings or Settings()
+        known = known_secrets(settings, self._environ, cards, self._extra_servers)
+        return frozenset((*known, *self._hidden))
+
+    def agent_origin(self, name: str) -> str | None:
+        """Return the file of an agent's card, as people are shown it; None where it has none."""
+        card = self.load_set.cards.get(name)
+        source = None if card is None else card.config.source
+        return None if source is None else shown_path(source, self._cwd)
+
+    def server_origin(self, name: str) -> str | None:
+        """Return where an MCP server is declared: a file and line, a variable, an option, a card.
+
+        Args:
+            name: The server's name; None is returned for one that is not known.
+        """
+        place = self.settings.place_of("mcp", "servers", name)
+        if place is not None:
+            line = "" if place.span is None else f":{place.span.start.line}"
+            return place.variable or f"{place.path}{line}"
+        for server in self._extra_servers:
+            if server.name == name:
+                return server.declared
+        from fast_agent.mcp.server import derived_name
+
+        for card in self.load_set.cards.values():
+            for connect in card.config.mcp_connect:
+                if name == (connect.name or derived_name(connect.target)):
+                    return self.agent_origin(card.config.name)
+        return None
+
+    def probes(self) -> tuple[Probe, ...]:
+        """Give the checks of single cards by the rooms above the cards; none runs a card's code.
+
+        Without a configuration that can be read, models go unchecked: their names may be aliases.
+        """
+        try:
+            settings = self.settings
+        except ConfigError:
+            return self._plain_probes()
+        return card_probes(self._cwd, settings, self._environ)
+
+    def _plain_probes(self) -> tuple[Probe, ...]:
+        """Give the checks that need no configuration."""
+        return card_probes(self._cwd, None, self._environ)
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """Name the MCP servers cards may use."""
+        return (*self.settings.mcp.servers, *(server.name for server in self._extra_servers))
+
+    @property
+    def _agents(self) -> Registry:
+        if self._registry is None:
+            self._registry = Registry(self.server_names, self.probes())
+        return self._registry
+
+    @property
+    def _reloader(self) -> Reloader:
+        if self._live_roots is None:
+            inputs = partial(card_inputs, workspace=self._cwd)
+            self._live_roots = Reloader(self._agents, inputs, self.admission)
+        return self._live_roots
+
+    @property
+    def _reader(self) -> CardReader:
+        return CardReader(self._cwd, self._environ, self._fetch)
+
+    def _fetch(self, address: str) -> Fetched:
+        """Fetch a card from an address a person typed; redirects lead to its host only.
+
+        What came is found, as everything with an address is: only to fetch it was the person's act.
+        """
+        from fast_agent.registry.remote_card import fetch_card
+
+        if self.gate.options.without_found:
+            raise CardError(
+                "a card from a web address counts as found, and `--no-found` loads nothing found",
+                hint="save the card and name the file",
+            )
+        if self.gate.options.passive and not self.gate.options.fetches:
+            raise CardError(
+                "cards from web addresses are not fetched only to be looked at",
+                hint="save the card and name the file",
+            )
+        from fast_agent.trust.grant import origin_of
+
+        place = origin_of(address)
+
+        def check(url: str) -> None:
+            if origin_of(url) != place:
+                raise CardError(f"`{address}` leads to another host, which nobody named")
+
+        return fetch_card(address, check)
+
+
+def _is_address(key: str) -> bool:
+    return key.lower().startswith(("http://", "https://"))
+
+
+def _require_asyncio() -> None:
+    from asyncio import get_running_loop
+
+    try:
+        get_running_loop()
+    except RuntimeError:
+        raise RunError(
+            "agents run on asyncio, and no asyncio event loop is running here",
+            hint="run the program with `asyncio.run` or `anyio.run`; trio is not supported",
+        ) from None
