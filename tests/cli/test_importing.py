@@ -77,3 +77,19 @@ def test_wrong_input(run: Run) -> None:
     broken = run("import", ".codex")
     assert broken.code == 1
     assert "FA835" in broken.err
+
+
+@pytest.mark.spec("FMT-14")
+@pytest.mark.usefixtures("agents")
+def test_cards_are_exported(run: Run) -> None:
+    run("import", ".")
+    dry = run("export", "--to", "codex", "--dry-run")
+    assert "would write .codex/agents/reviewer.toml" in dry.out
+    assert not Path(".codex").exists()
+    assert run("export", "--to", "codex").code == 0
+    assert 'developer_instructions = "Review."' in Path(".codex/agents/reviewer.toml").read_text()
+    again = run("export", "--to", "codex")
+    assert (again.code, "exists already" in again.err) == (1, True)
+    assert run("export", "--to", "codex", "--force").code == 0
+    assert run("export", "--to", "nothing").code == 2
+    assert run("export", "nowhere", "--to", "claude").codes == ["FA131"]

@@ -23,12 +23,13 @@ COMMANDS = {
     "models": "List models; fetch and remove local ones.",
     "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
     "import": "Make cards of agents of other tools, such as those of `.claude/agents`.",
+    "export": "Write cards as agents of another tool.",
     "new": "Write a starter set of cards.",
     "version": "Print the version.",
 }
 """The commands in the order of the help, each with its one-line summary."""
 
-_MODULES = {"import": "importing"}
+_MODULES = {"import": "importing", "export": "exporting"}
 """Modules of commands whose names are words of Python."""
 
 

@@ -423,7 +423,12 @@ def card_text(draft: Draft) -> str:
 
 def _plain(text: str) -> str:
     r"""Write a text so that nothing in it is a placeholder: `{{` as `\{{`."""
-    return text.replace("\r\n", "\n").strip("\n").rstrip().replace("{{", "\\{{")
+    lines = text.replace("\r\n", "\n").split("\n")
+    while lines and not lines[0].strip():
+        del lines[0]
+    while lines and not lines[-1].strip():
+        del lines[-1]
+    return "\n".join(lines).replace("{{", "\\{{")
 
 
 def _escaped(value: JsonValue) -> JsonValue:

@@ -124,12 +124,15 @@ def _take_tools(draft: Draft, fields: Fields, choice: ToolChoice) -> None:
         draft.take_tools(fields.words("tools") or [], place, _FAMILY)
         return
     tools = as_object(fields.take("tools"))
-    if True not in tools.values() and not fields.has("permission"):
+    if True not in tools.values() and tools.get("*") is None and not fields.has("permission"):
         draft.open(choice, "an agent without `tools`")
     if fields.has("permission"):
         _permitted(draft, fields)
-    draft.take_tools([name for name, on in tools.items() if on is True], place, _FAMILY)
-    draft.deny([name for name, on in tools.items() if on is False], place, _FAMILY)
+    for name, on in tools.items():  # of two that fit, the last one counts
+        if on is True:
+            draft.take_tools([name], place, _FAMILY)
+        else:
+            draft.deny([name], place, _FAMILY)
 
 
 def _permitted(draft: Draft, fields: Fields) -> None:

@@ -249,6 +249,9 @@ def ability_of(name: str, family: str) -> Tool | Unnamed:
         if one in _LOST:
             what, hint = _LOST[one]
             return Unnamed(f"the tool `{name}` {what}, and a card has nothing like it", hint)
+    if family == "opencode" and "_" in name.strip("_"):
+        head, _, pattern = name.rpartition("_") if name.endswith("_*") else name.partition("_")
+        return Tool(server=head, pattern=pattern)
     return Unnamed(
         f"no tool `{name}` is known",
         "if an MCP server has it, add the server and write `tools: {SERVER: [NAME]}`",

@@ -1,0 +1,460 @@
+"""Cards written as agents of other tools, with everything that does not fit reported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+
+from fast_agent.cards.fields import FIELDS_OF
+from fast_agent.cards.placeholder import parse_template
+from fast_agent.cards.request_params import NO_PARAMS
+from fast_agent.config.server import is_url, split_command
+from fast_agent.diagnostics import rules
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.errors import ConfigError, ModelError
+from fast_agent.formats.toml_writer import write_toml
+from fast_agent.models.spec import parse_model_spec
+from fast_agent.text.yaml_writer import write_yaml
+
+if TYPE_CHECKING:
+    from fast_agent.cards.agent_config import AgentConfig, McpConnect
+    from fast_agent.cards.card import Card
+    from fast_agent.diagnostics.rules import Rule
+    from fast_agent.formats.tools import Ability
+    from fast_agent.models.spec import ModelSpec
+    from fast_agent.text.json_value import JsonValue
+
+Target: TypeAlias = Literal["claude", "copilot", "opencode", "gemini", "codex", "docker-agent"]
+
+DIRECTORIES: Final[Mapping[Target, str]] = {
+    "claude": ".claude/agents",
+    "copilot": ".github/agents",
+    "opencode": ".opencode/agent",
+    "gemini": ".gemini/agents",
+    "codex": ".codex/agents",
+    "docker-agent": ".",
+}
+"""Where each tool looks for agents."""
+
+_TOOLS: Final[Mapping[Target, Mapping[Ability, tuple[str, ...]]]] = {
+    "claude": {
+        "read": ("Read", "Grep", "Glob"),
+        "write": ("Read", "Grep", "Glob", "Edit", "Write"),
+        "shell": ("Bash",),
+        "fetch": ("WebFetch",),
+        "ask": ("AskUserQuestion",),
+    },
+    "copilot": {
+        "read": ("read", "search"),
+        "write": ("read", "search", "edit"),
+        "shell": ("execute",),
+        "fetch": ("web/fetch",),
+        "ask": ("vscode/askQuestions",),
+    },
+    "opencode": {
+        "read": ("read", "grep", "glob", "list"),
+        "write": ("read", "grep", "glob", "list", "edit", "write"),
+        "shell": ("bash",),
+        "fetch": ("webfetch",),
+        "ask": ("question",),
+    },
+    "gemini": {
+        "read": ("read_file", "grep_search", "glob", "list_directory"),
+        "write": ("read_file", "grep_search", "glob", "list_directory", "write_file", "replace"),
+        "shell": ("run_shell_command",),
+        "fetch": ("web_fetch",),
+        "ask": ("ask_user",),
+    },
+}
+_TOOLSETS: Final[Mapping[Ability, str]] = {
+    "shell": "shell",
+    "fetch": "fetch",
+    "ask": "user_prompt",
+}
+_ONE_PROVIDER: Final[Mapping[Target, str]] = {
+    "claude": "anthropic",
+    "gemini": "google",
+    "codex": "openai",
+}
+_EFFORT: Final[Mapping[Target, str]] = {
+    "claude": "effort",
+    "copilot": "reasoning-effort",
+    "opencode": "reasoningEffort",
+    "codex": "model_reasoning_effort",
+}
+_TURNS: Final[Mapping[Target, str]] = {
+    "claude": "maxTurns",
+    "opencode": "steps",
+    "gemini": "max_turns",
+    "docker-agent": "max_iterations",
+}
+_SAMPLING: Final[Mapping[Target, tuple[str, ...]]] = {
+    "opencode": ("temperature", "top_p"),
+    "gemini": ("temperature",),
+}
+_NOT_SLUG = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(slots=True)
+class ExportedAgent:
+    """An agent written for another tool.
+
+    Args:
+        card: The card.
+        file_name: Its file; empty where it is part of a team's file.
+        text: The text of its file.
+        values: Its fields.
+        diagnostics: What of the card does not fit.
+    """
+
+    card: Card
+    file_name: str = ""
+    text: str = ""
+    values: dict[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+
+def export_cards(cards: Sequence[Card], target: Target) -> tuple[dict[str, str], list[Diagnostic]]:
+    """Write cards as agents of another tool.
+
+    Args:
+        cards: The cards of a set.
+        target: The tool.
+
+    Returns:
+        The texts by file name, and everything that did not fit, card by card.
+    """
+    agents = [_Export(card, target).run() for card in cards]
+    written = [one for one in agents if one.values]
+    found = [note for one in agents for note in one.diagnostics]
+    if target != "docker-agent":
+        return {one.file_name: one.text for one in written}, found
+    if not written:
+        return {}, found
+    first = next((one for one in written if one.card.config.default), written[0])
+    ordered = [first, *(one for one in written if one is not first)]
+    team: dict[str, JsonValue] = {one.card.config.name: one.values for one in ordered}
+    return {"team.yaml": write_yaml({"agents": team})}, found
+
+
+class _Export:
+    """One card on its way; a field that is not told of in `done` is reported at the end."""
+
+    def __init__(self, card: Card, target: Target) -> None:
+        self._card = card
+        self._target: Target = target
+        self._config: AgentConfig = card.config
+        self._done = {"type", "name", "instruction"}
+        self._out = ExportedAgent(card)
+        self._values = self._out.values
+        self._abilities: list[Ability] = []
+
+    def run(self) -> ExportedAgent:
+        config, target = self._config, self._target
+        if config.type != "agent":
+            self._lost("type", f"a card of type `{config.type}` has no counterpart there")
+            return self._out
+        name = config.name
+        if target in {"gemini", "codex"}:
+            name = _slug(config.name)
+        if name != config.name:
+            self._note(rules.ADAPTED_FIELD, "name", f"`{config.name}` is called `{name}` there")
+        if target not in {"opencode", "docker-agent"}:
+            self._values["name"] = name
+        self._values["description"] = config.description or f"The agent {config.name}."
+        self._done.add("description")
+        self._roles()
+        self._model()
+        self._params()
+        self._abilities_of()
+        self._tools()
+        self._report()
+        body = self._instruction()
+        self._finish(name, body)
+        return self._out
+
+    def _roles(self) -> None:
+        config, target, values = self._config, self._target, self._values
+        if target == "opencode":
+            values["mode"] = (
+                "subagent" if config.tool_only else "primary" if config.default else "all"
+            )
+            self._done |= {"tool_only", "default"}
+        elif target == "copilot" and config.tool_only:
+            values["user-invocable"] = False
+            self._done.add("tool_only")
+        elif target == "docker-agent":
+            self._done.add("default")
+
+    def _model(self) -> None:
+        config, target = self._config, self._target
+        if config.model is None:
+            return
+        self._done.add("model")
+        try:
+            spec = parse_model_spec(config.model)
+        except ModelError:
+            self._lost("model", f"the model `{config.model}` is not known here")
+            return
+        name = self._model_name(spec)
+        if name is None:
+            self._lost("model", f"the model `{config.model}` cannot be named there")
+            return
+        self._values["model"] = name
+        effort = _EFFORT.get(target)
+        if spec.effort is None:
+            return
+        if effort is None:
+            self._lost("model", f"the effort `{spec.effort}` cannot be named there")
+        else:
+            self._values[effort] = spec.effort
+
+    def _model_name(self, spec: ModelSpec) -> str | None:
+        if not spec.is_cloud:
+            return None
+        only = _ONE_PROVIDER.get(self._target)
+        if only is not None:
+            return spec.name if spec.provider == only else None
+        if self._target != "copilot":
+            return f"{spec.provider}/{spec.name}"
+        try:
+            return spec.name if parse_model_spec(spec.name).provider == spec.provider else None
+        except ModelError:
+            return None
+
+    def _params(self) -> None:
+        params = self._config.request_params
+        if params is None or params == NO_PARAMS:
+            return
+        self._done.add("request_params")
+        names = {name: name for name in _SAMPLING.get(self._target, ())}
+        if self._target in _TURNS:
+            names["max_iterations"] = _TURNS[self._target]
+        for name in (item.name for item in fields(params)):
+            value = cast("JsonValue", getattr(params, name))
+            if value is None:
+                continue
+            if name in names:
+                self._values[names[name]] = value
+            else:
+                self._lost("request_params", f"`{name}` cannot be said there", name)
+
+    def _abilities_of(self) -> None:
+        config = self._config
+        # The fields for files and pages are younger than this module.
+        files: object = getattr(config, "files", None)
+        if files in {"read", "write"}:
+            self._abilities.append("write" if files == "write" else "read")
+        if config.shell:
+            self._abilities.append("shell")
+        if getattr(config, "fetch", False):
+            self._abilities.append("fetch")
+        if config.human_input:
+            self._abilities.append("ask")
+        self._done |= {"files", "shell", "fetch", "human_input"}
+
+    def _tools(self) -> None:
+        target = self._target
+        if target == "codex":
+            self._codex_tools()
+        elif target == "docker-agent":
+            self._toolsets()
+        else:
+            self._named_tools(target)
+
+    def _codex_tools(self) -> None:
+        if "write" in self._abilities or "shell" in self._abilities:
+            self._values["sandbox_mode"] = "workspace-write"
+        else:
+            self._values["sandbox_mode"] = "read-only"
+        for ability in self._abilities:
+            if ability in {"fetch", "ask"}:
+                name = "fetch" if ability == "fetch" else "human_input"
+                self._lost(name, f"`{name}` cannot be said in a Codex role")
+        servers = self._connected("mcp_servers")
+        if servers:
+            self._values["mcp_servers"] = servers
+
+    def _toolsets(self) -> None:
+        toolsets: list[JsonValue] = []
+        if "write" in self._abilities:
+            toolsets.append({"type": "filesystem"})
+        elif "read" in self._abilities:
+            reading = ["read_file", "list_directory", "search_files_content"]
+            toolsets.append({"type": "filesystem", "tools": reading})
+        toolsets += [{"type": _TOOLSETS[one]} for one in self._abilities if one in _TOOLSETS]
+        for name, settings in self._connected("toolsets").items():
+            if isinstance(settings, Mapping):
+                remote: dict[str, JsonValue] = {"url": settings.get("url")}
+                if "headers" in settings:
+                    remote["headers"] = settings["headers"]
+                entry: dict[str, JsonValue] = {"type": "mcp", "name": name}
+                entry |= {"remote": remote} if "url" in settings else dict(settings)
+                patterns = self._config.tools or {}
+                if name in patterns:
+                    entry["tools"] = [*patterns[name]]
+                    self._done.add("tools")
+                toolsets.append(entry)
+        if toolsets:
+            self._values["toolsets"] = toolsets
+        if self._config.agents:
+            self._values["sub_agents"] = [*self._config.agents]
+            self._done.add("agents")
+
+    def _named_tools(self, target: Target) -> None:
+        config = self._config
+        names = [name for one in self._abilities for name in _TOOLS[target][one]]
+        own = self._connected("mcpServers") if target != "opencode" else {}
+        patterns = config.tools or {}
+        for server in (*(config.servers or ()), *own):
+            wanted = patterns.get(server)
+            names += [_server_tool(target, server, one) for one in wanted or ("*",)]
+            self._done |= {"tools", "servers"}
+        agents = config.agents or ()
+        if agents:
+            self._agents(target, agents, names)
+        if target == "opencode":
+            on: dict[str, JsonValue] = {"*": False}
+            on |= dict.fromkeys(dict.fromkeys(names), True)
+            self._values["tools"] = on
+        else:
+            self._values["tools"] = [*dict.fromkeys(names)]
+        if own:
+            key = {"copilot": "mcp-servers", "gemini": "mcp_servers"}.get(target, "mcpServers")
+            self._values[key] = own
+        self._confirm()
+
+    def _agents(self, target: Target, agents: Sequence[str], names: list[str]) -> None:
+        if target == "claude":
+            names.append(f"Agent({', '.join(agents)})")
+        elif target == "copilot":
+            names.append("agent")
+            self._values["agents"] = [*agents]
+        elif target == "opencode":
+            rules_of: dict[str, JsonValue] = {"*": "deny"}
+            self._values["permission"] = {"task": rules_of | dict.fromkeys(agents, "allow")}
+        else:
+            return
+        self._done.add("agents")
+
+    def _confirm(self) -> None:
+        wanted = set(self._config.confirm or ())
+        if self._target != "opencode" or not wanted:
+            return
+        permission = self._values.setdefault("permission", dict[str, "JsonValue"]())
+        asked = {"execute": "bash", "fetch": "webfetch", "read_file": "read"}
+        if isinstance(permission, dict):
+            permission |= {asked[one]: "ask" for one in sorted(wanted & asked.keys())}
+            if {"write_file", "edit_file"} <= wanted:
+                permission["edit"] = "ask"
+                wanted -= {"write_file", "edit_file"}
+        if not wanted - asked.keys():
+            self._done.add("confirm")
+
+    def _connected(self, _key: str) -> dict[str, JsonValue]:
+        found: dict[str, JsonValue] = {}
+        kept = True
+        for number, one in enumerate(self._config.mcp_connect or (), 1):
+            settings = _settings(one)
+            if settings is None:
+                kept = False
+                continue
+            found[(None if isinstance(one, str) else one.name) or f"server-{number}"] = settings
+        if kept and (found or not self._config.mcp_connect):
+            self._done.add("mcp_connect")
+        return found
+
+    def _report(self) -> None:
+        for name, item in FIELDS_OF[self._config.type].items():
+            if name in self._done or item.deprecated is not None:
+                continue
+            value: object = getattr(self._config, name)
+            if (
+                value is None
+                or value == {}
+                or value == item.default_for(self._config.type)
+                or value == ()
+            ):
+                continue
+            self._lost(name, f"`{name}` cannot be said there")
+
+    def _instruction(self) -> str:
+        template = parse_template(self._config.instruction or "")
+        if template.placeholders:
+            listed = ", ".join(f"`{one}`" for one in dict.fromkeys(map(str, template.placeholders)))
+            self._lost("instruction", f"nothing replaces {listed} there; it stays as text")
+        return "".join(str(one) for one in template.segments)
+
+    def _finish(self, name: str, body: str) -> None:
+        out, values = self._out, self._values
+        if self._target == "docker-agent":
+            values["instruction"] = body
+            return
+        slug = _slug(name) if self._target != "opencode" else name.replace("/", "-")
+        if self._target == "codex":
+            servers = values.pop("mcp_servers", None)
+            values["developer_instructions"] = body
+            if servers is not None:
+                values["mcp_servers"] = servers
+            out.file_name, out.text = f"{slug}.toml", write_toml(values)
+            return
+        suffix = ".agent.md" if self._target == "copilot" else ".md"
+        out.file_name = f"{slug}{suffix}"
+        out.text = f"---\n{write_yaml(values)}---\n\n{body}\n"
+
+    def _lost(self, name: str, message: str, *keys: str) -> None:
+        self._note(rules.LOST_FIELD, name, message, *keys)
+
+    def _note(self, rule: Rule, name: str, message: str, *keys: str) -> None:
+        span = self._card.span_of(name, *keys, key=True)
+        hint = "it is left out of the agent"
+        if name == "instruction":
+            hint = "write what it stands for"
+        line = None if span is None else self._card.source_line(span.start.line)
+        self._out.diagnostics.append(
+            Diagnostic(
+                rule.code,
+                message,
+                self._card.path,
+                span=span,
+                severity=rule.severity,
+                hint=None if rule is rules.ADAPTED_FIELD else hint,
+                source_line=line,
+            )
+        )
+
+
+def _server_tool(target: Target, server: str, pattern: str) -> str:
+    if target == "claude":
+        return f"mcp__{server}" if pattern == "*" else f"mcp__{server}__{pattern}"
+    if target == "copilot":
+        return f"{server}/{pattern}"
+    if target == "gemini":
+        return f"mcp_{server}_{pattern}"
+    return f"{server}_{pattern}"
+
+
+def _settings(one: str | McpConnect) -> dict[str, JsonValue] | None:
+    """Describe a server of `mcp_connect` as other tools do; None where its line is no command."""
+    target = one if isinstance(one, str) else one.target
+    headers = None if isinstance(one, str) else one.headers
+    env = None if isinstance(one, str) else one.env
+    if is_url(target):
+        settings: dict[str, JsonValue] = {"url": target}
+        if headers:
+            settings["headers"] = dict(headers)
+        return settings
+    try:
+        program, arguments = split_command(target, "`target`")
+    except ConfigError:
+        return None
+    settings = {"command": program, "args": [*arguments]}
+    if env:
+        settings["env"] = dict(env)
+    return settings
+
+
+def _slug(name: str) -> str:
+    return _NOT_SLUG.sub("-", name.lower()).strip("-") or "agent"
