@@ -25,7 +25,7 @@ from fast_agent.text.source import Source
 from fast_agent.text.yaml_document import YamlDocument
 
 if TYPE_CHECKING:
-    from fast_agent.cards.agent_config import AgentConfig, CardType
+    from fast_agent.cards.agent_config import AgentConfig, CardType, FileAccess
     from fast_agent.cards.card import Card
 
 
@@ -82,6 +82,8 @@ def agent(
     function_tools: Sequence[FunctionRef] | None = None,
     tool_hooks: Sequence[FunctionRef] | Mapping[str, FunctionRef] | None = None,
     shell: bool | None = None,
+    files: FileAccess | None = None,
+    fetch: bool | None = None,
     cwd: str | None = None,
     tool_input_schema: JsonObject | None = None,
     confirm: str | Sequence[str] | None = None,
@@ -118,6 +120,8 @@ def agent(
         function_tools: Python functions, or `file.py:name`.
         tool_hooks: Functions around tool calls, or functions by point of the turn.
         shell: Whether it may run commands.
+        files: Whether it may read files of the workspace, or write them too.
+        fetch: Whether it may fetch web pages.
         cwd: Where its commands run.
         tool_input_schema: JSON Schema of its arguments when it is a tool.
         confirm: Tools a person has to allow each call of.
@@ -416,6 +420,8 @@ class AgentFields(TypedDict, total=False):
     function_tools: Sequence[FunctionRef]
     tool_hooks: Sequence[FunctionRef] | Mapping[str, FunctionRef]
     shell: bool
+    files: FileAccess
+    fetch: bool
     cwd: str
     tool_input_schema: JsonObject
     confirm: str | Sequence[str]

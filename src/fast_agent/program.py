@@ -20,6 +20,7 @@ from fast_agent.config.settings import Settings
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.card_root import CardReader, read_roots
+from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_inputs import card_inputs
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import Fetched
     from fast_agent.cards.load_set import LoadSet, Probe
@@ -434,6 +435,8 @@ class Program:
         model: str | None = None,
         params: RequestParams | None = None,
         shell: bool = False,
+        files: FileAccess | None = None,
+        fetch: bool = False,
         human: Human | None = None,
         listener: Listener | None = None,
         notify: Callable[[str], None] = log.warning,
@@ -451,6 +454,8 @@ class Program:
             model: The model of every agent, over cards and configuration.
             params: Request parameters over those of cards and configuration.
             shell: Whether every agent may run commands.
+            files: What every agent may do with files of the workspace; None leaves it to the cards.
+            fetch: Whether every agent may fetch web pages.
             human: The way to a person, or None.
             listener: Hears of the events of every turn, or None.
             notify: Told what a person should know, such as a fallback model; one line each.
@@ -473,11 +478,13 @@ class Program:
         """
         _require_asyncio()
         from fast_agent.agent_app import AgentApp
+        from fast_agent.runtime.protected_files import ProtectedFiles
         from fast_agent.runtime.runtime import BUILDERS, Runtime
         from fast_agent.runtime.surroundings import Surroundings as Around
         from fast_agent.workflows.builders import WORKFLOWS
 
-        self._begin(notify, shell=shell, partial_set=partial_set)
+        shared = shared_options(shell=shell, files=files, fetch=fetch)
+        self._begin(notify, shared, partial_set=partial_set)
         surroundings = Around(
             workspace=self._cwd,
             environ=self._environ,
@@ -485,6 +492,9 @@ class Program:
             servers=tuple(self._extra_servers),
             place_server=partial(self.place_server, workspace=self._cwd),
             shell=shell,
+            files=files,
+            fetch=fetch,
+            protected=ProtectedFiles(self, home_directory(self._environ), self._cwd).holds,
             human=human,
             listener=listener,
             trust_cards=trust_cards,
@@ -523,16 +533,18 @@ class Program:
         del app, agent
         raise RunError("this program has no terminal", hint="make it with `FastAgent`")
 
-    def _begin(self, notify: Callable[[str], None], *, shell: bool, partial_set: bool) -> None:
+    def _begin(
+        self, notify: Callable[[str], None], shared: tuple[str, ...], *, partial_set: bool
+    ) -> None:
         """Decide about what was found, before anything is live.
 
         Args:
             notify: Told what is left out; one line each.
-            shell: Whether every agent may run commands.
+            shared: Options that reach every agent, such as `--shell`.
             partial_set: Whether the default agent may be missing.
         """
-        if shell:
-            self.admission.expected.add({}, (), shared=("--shell",))
+        if shared:
+            self.admission.expected.add({}, (), shared=shared)
         self.admission.decisions.decide()
         if not partial_set:
             self.admission.require(None)

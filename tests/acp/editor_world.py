@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
     from acp.client import ClientSideConnection
 
+    from fast_agent.cards.agent_config import FileAccess
+
 PROGRAM = Path(sys.executable).with_name("fast-agent")
 
 EVERYTHING = ClientCapabilities(
@@ -257,6 +259,7 @@ async def connected(
     capabilities: ClientCapabilities | None = None,
     model: str | None = "passthrough",
     shell: bool = False,
+    files: FileAccess | None = None,
     watch: bool = False,
     kept: bool = True,
 ) -> AsyncGenerator[Connected]:
@@ -272,6 +275,7 @@ async def connected(
         new_id=lambda: f"memory-{os.urandom(4).hex()}",
         model=model,
         shell=shell,
+        files=files,
         store=partial(SessionStore, home) if kept else None,
     )
     there, here = os.pipe(), os.pipe()

@@ -17,7 +17,16 @@ AGENT = (
     | SERVERS
     | CHILDREN
     | {"agents", "skills", "history_mode", "max_parallel", "child_timeout_sec"}
-    | {"max_display_instances", "function_tools", "tool_hooks", "shell", "cwd", "messages"}
+    | {
+        "max_display_instances",
+        "function_tools",
+        "tool_hooks",
+        "shell",
+        "files",
+        "fetch",
+        "cwd",
+        "messages",
+    }
     | {"tool_input_schema", "mcp_connect", "resource_tools", "confirm"}
 )
 ALLOWED: dict[CardType, set[str]] = {

@@ -85,7 +85,26 @@ class ClientFiles:
                 old = await self._ask_for(path)
             except RemoteError:
                 old = None  # there is no such file yet
-        return {"type": "diff", "path": str(path), "oldText": old, "newText": content}
+        return file_diff(path, old, content)
+
+    async def read_text(self, path: Path) -> str | None:
+        """Return the text of a file; see `EditorFiles.read_text`."""
+        if not self._client.reads_files:
+            return None
+        try:
+            return await self._ask_for(path)
+        except RemoteError:
+            return None  # an image, or none that the editor has: the disk decides
+
+    async def write_text(self, path: Path, text: str) -> bool:
+        """Write a file through the editor; see `EditorFiles.write_text`."""
+        if not self._client.writes_files:
+            return False
+        try:
+            await self._send(path, text)
+        except RemoteError as error:
+            raise ToolError(f"the editor did not do it: {error.message}") from error
+        return True
 
     async def _read(self, arguments: ToolArguments) -> str:
         path = self._path(arguments)
@@ -102,9 +121,12 @@ class ClientFiles:
 
     async def _write(self, arguments: ToolArguments) -> str:
         path, content = self._path(arguments), arguments.text("content") or ""
+        await self._send(path, content)
+        return f"wrote {len(content):,} characters to {path}"
+
+    async def _send(self, path: Path, content: str) -> None:
         params: JsonObject = {"sessionId": self._session_id, "path": str(path), "content": content}
         await self._peer.request("fs/write_text_file", params)
-        return f"wrote {len(content):,} characters to {path}"
 
     async def _ask_for(self, path: Path, **more: JsonValue) -> str:
         params: JsonObject = {"sessionId": self._session_id, "path": str(path), **more}
@@ -119,6 +141,11 @@ class ClientFiles:
         if path is None:
             raise ToolError("`path` is no path")
         return path
+
+
+def file_diff(path: Path, old: str | None, new: str) -> JsonObject:
+    """Return a change of a file as editors show it."""
+    return {"type": "diff", "path": str(path), "oldText": old, "newText": new}
 
 
 class _FileTool:

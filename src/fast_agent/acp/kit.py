@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.acp.terminal import ClientShell
+from fast_agent.tools.files.file_tools import FileTool
 from fast_agent.tools.shell import DEFAULT_LIMITS, ShellTool
 
 if TYPE_CHECKING:
@@ -52,12 +53,17 @@ class ClientKit:
 
     def __call__(self, config: AgentConfig, tools: Iterable[Tool]) -> Iterator[Tool]:
         """Give the tools of an agent: commands run in the client's terminal, files are its own."""
+        has_files = False
         for tool in tools:
             if isinstance(tool, ShellTool) and self._client.terminal:
                 yield self._shell(config, tool)
+            elif isinstance(tool, FileTool):
+                has_files = True
+                yield tool.through(self._files)
             else:
                 yield tool
-        yield from self._files.tools()
+        if not has_files:
+            yield from self._files.tools()
 
     def _shell(self, config: AgentConfig, tool: ShellTool) -> Tool:
         directory = self._cwd

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.acp.remembered import RememberedPermissions
     from fast_agent.acp.updates import Updates
     from fast_agent.agent_app import AgentApp
+    from fast_agent.cards.agent_config import FileAccess
     from fast_agent.commands.desk import Desk
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.program import Program
@@ -67,6 +68,8 @@ class SessionOpening:
         agent: The agent to talk to first; None is the default one.
         model: The model of every agent; None leaves it to cards and configuration.
         shell: Whether every agent may run commands.
+        files: What every agent may do with files of the workspace; None leaves it to the cards.
+        fetch: Whether every agent may fetch web pages.
         trust_cards: Whether cards that a smart agent reaches may run code.
         store: Gives where sessions are kept; None where they are not.
         watch: What watches the cards, or None.
@@ -78,6 +81,8 @@ class SessionOpening:
     agent: str | None = None
     model: str | None = None
     shell: bool = False
+    files: FileAccess | None = None
+    fetch: bool = False
     trust_cards: bool = False
     store: Callable[[], SessionStore] | None = None
     watch: CardWatch | None = None
@@ -212,7 +217,7 @@ class SessionOpening:
         from fast_agent.acp.human import ClientHuman
         from fast_agent.acp.kit import ClientKit
         from fast_agent.acp.permission import ClientPermission
-        from fast_agent.acp.protected_files import ProtectedFiles
+        from fast_agent.runtime.protected_files import ProtectedFiles
 
         peer, client, cwd = wanted.peer, wanted.client, wanted.cwd
         files = ClientFiles(peer, session_id, cwd, client)
@@ -235,11 +240,14 @@ class SessionOpening:
                 barred=approval.barred,
                 kit=kit,
                 permission=permission,
+                protected=protected.holds,
             )
 
         return self.program.run(
             model=self.model,
             shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
             human=ClientHuman(peer, session_id, client, origins),
             notify=note,
             trust_cards=self.trust_cards,

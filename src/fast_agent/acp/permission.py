@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.to_thread import run_sync
 
+from fast_agent.acp.files import file_diff
 from fast_agent.acp.prompt_content import text_block
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
 from fast_agent.acp.updates import call_id
 from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.human import HumanRequest, asker, named
+from fast_agent.tools.permission import WRITES_FILES
+from fast_agent.trust.address import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from fast_agent.acp.files import ClientFiles
-    from fast_agent.acp.protected_files import ProtectedFiles
     from fast_agent.acp.remembered import RememberedPermissions, Verdict
     from fast_agent.acp.updates import Updates
     from fast_agent.rpc.peer import Peer
+    from fast_agent.runtime.protected_files import ProtectedFiles
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Origins
     from fast_agent.tools.permission import PermissionRequest
@@ -84,7 +87,12 @@ class Subjects:
         if name == "execute":
             command = str(arguments.get("command"))
             return Subject(f"execute {command}", f"`{one_line(command)}` {where}")
-        if name in {"read_text_file", "write_text_file"}:
+        if name == "fetch":
+            site = _site(arguments.get("url"))
+            return Subject(f"fetch {site}", f"pages of {one_line(site)}", lasts=bool(site))
+        if name in WRITES_FILES or name in {"read_text_file", "read_file", "grep"}:
+            # One answer for all ways to write a file.
+            name = "write_text_file" if name in WRITES_FILES else name
             if self.is_inside(arguments) and not self._hidden(arguments):
                 return Subject(f"{name} *", f"files {where}")
             path = str(self._resolve(arguments.get("path")))
@@ -95,7 +103,7 @@ class Subjects:
         """Whether a call may change what is run or loaded without being asked for."""
         name, arguments = request.call.name, request.call.arguments
         if request.source == "runtime":
-            if name != "write_text_file":
+            if name not in WRITES_FILES:
                 return name == "create_agent_card"
             path = self._resolve(arguments.get("path"))
             return path is None or self._protected.holds(path)
@@ -218,7 +226,11 @@ class ClientPermission:
         }
         who: JsonObject = {"type": "content", "content": text_block(self._asker(request))}
         shown["content"] = [who]
-        if request.source == "runtime" and call.name == "write_text_file":
+        change = request.change
+        if change is not None:
+            diff = file_diff(change.path, change.old, change.new)
+            shown["content"] = [who, diff]
+        elif request.source == "runtime" and call.name == "write_text_file":
             diff = await self._files.difference(call.arguments)
             if diff is not None:
                 shown["content"] = [who, diff]
@@ -231,6 +243,12 @@ class ClientPermission:
         if server is None:
             return who
         return f"{who} of server {named(server, self._origins.server_origin(server))}"
+
+
+def _site(url: JsonValue) -> str:
+    """Return scheme, host and port of an address; empty where it has none."""
+    found = address_of(url) if isinstance(url, str) and "${" not in url else None
+    return str(found) if found is not None and found.scheme else ""
 
 
 def _paths_in(value: JsonValue) -> Iterator[str]:

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 120
 
-_OWN = {"execute": "execute", "read_text_file": "read", "write_text_file": "edit"}
+_OWN = {
+    "execute": "execute",
+    "read_text_file": "read",
+    "write_text_file": "edit",
+    "read_file": "read",
+    "write_file": "edit",
+    "edit_file": "edit",
+    "list_dir": "read",
+    "glob": "search",
+    "grep": "search",
+    "fetch": "fetch",
+}
 _WORDS: Final = (
     ("delete", frozenset({"delete", "remove", "rm", "unlink"})),
     ("move", frozenset({"move", "rename", "mv"})),
@@ -53,7 +64,7 @@ def tool_title(name: str, arguments: JsonObject, *, agent: str | None = None) ->
         arguments: Those of the call.
         agent: The agent that makes it, where it is not the one that is talked to.
     """
-    subject = arguments.get("command" if name == "execute" else "path")
+    subject = arguments.get({"execute": "command", "fetch": "url"}.get(name, "path"))
     title = name
     if name in _OWN and isinstance(subject, str) and subject.strip():
         said = one_line(subject)

@@ -34,6 +34,9 @@ HISTORIES: tuple[HistorySource, ...] = get_args(HistorySource)
 FunctionRef: TypeAlias = "str | Callable[..., Any]"
 """A function: `file.py:name` relative to the card, or from Python the callable itself."""
 
+FileAccess: TypeAlias = Literal["read", "write"]
+"""What an agent may do with the files of the workspace."""
+
 HookPoint: TypeAlias = Literal[
     "before_llm_call",
     "after_llm_call",
@@ -101,6 +104,8 @@ class AgentConfig:
     function_tools: tuple[FunctionRef, ...] = ()
     tool_hooks: tuple[FunctionRef, ...] | Mapping[HookPoint, tuple[FunctionRef, ...]] = ()
     shell: bool = False
+    files: FileAccess | None = None
+    fetch: bool = False
     cwd: str | None = None
     tool_input_schema: JsonObject | None = None
     confirm: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from fast_agent.cards.agent_config import HISTORIES, CardType, HookPoint
+from fast_agent.cards.agent_config import HISTORIES, CardType, FileAccess, HookPoint
 from fast_agent.cards.kinds import (
     AnyOf,
     Flag,
@@ -244,6 +244,23 @@ FIELDS: tuple[Field, ...] = (
         _AGENT,
         "whether the agent may run shell commands",
         effects=("run",),
+        default=False,
+        remote=False,
+    ),
+    Field(
+        "files",
+        OneOf(get_args(FileAccess)),
+        _AGENT,
+        "whether the agent may `read` files of the workspace, or `write` them too",
+        effects=("read", "write"),
+        remote=False,
+    ),
+    Field(
+        "fetch",
+        Flag(),
+        _AGENT,
+        "whether the agent may fetch web pages",
+        effects=("connect",),
         default=False,
         remote=False,
     ),

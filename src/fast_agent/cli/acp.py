@@ -15,6 +15,7 @@ from fast_agent.cli import options
 @options.MODEL
 @options.servers("Give the agent configured MCP servers.")
 @options.shell("Let every agent run commands, each with permission.")
+@options.files()
 @options.WATCH
 @options.NO_SESSION
 @options.trust("a smart agent")

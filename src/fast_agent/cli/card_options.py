@@ -12,12 +12,14 @@ from fast_agent.app import FastAgent
 from fast_agent.cli import wanted
 from fast_agent.cli.loading import expect_cards, load_cards
 from fast_agent.cli.output import hide_in_errors
+from fast_agent.registry.expected import shared_options
 from fast_agent.trust.gate import TrustOptions, ask_at_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from fast_agent.cards.agent_config import FileAccess
     from fast_agent.cli.faults import Faults
 
 
@@ -31,6 +33,8 @@ class CardOptions:
     model: str | None
     servers: tuple[str, ...]
     shell: bool
+    files: FileAccess | None
+    fetch: bool
     trust: bool
     no_found: bool
     config_path: Path | None
@@ -62,7 +66,7 @@ class CardOptions:
                 model=self.model,
                 receiver=self.receiver(),
                 reaching=self.reaching(),
-                shared=("--shell",) if self.shell else (),
+                shared=shared_options(shell=self.shell, files=self.files, fetch=self.fetch),
             )
         with faults.kept():
             wanted.check_servers(program, self.servers)

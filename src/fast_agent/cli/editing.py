@@ -81,6 +81,8 @@ class Editing(CardOptions):
             agent=self.agent,
             model=self.model,
             shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
             trust_cards=self.trust,
             store=None if self.no_session else partial(wanted.session_store, program),
         )

@@ -47,6 +47,7 @@ from fast_agent.cli import options
     "--stdio", "commands", multiple=True, metavar="COMMAND", help="Give it an MCP server to start."
 )
 @options.shell()
+@options.files()
 @options.trust("a smart agent")
 @click.option("--plain", is_flag=True, help="Talk line by line, without drawing.")
 @click.option("--watch", is_flag=True, help="Reload cards when their files change.")

@@ -172,6 +172,8 @@ class OneShot(CardOptions):
             agent=self.agent,
             model=self.model,
             shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
             trust_cards=self.trust,
             child_history=wanted.child_history(
                 self.child_history_source, self.child_history_merge_target
@@ -277,6 +279,8 @@ class OneShot(CardOptions):
             async with program.run(
                 model=self.model,
                 shell=self.shell,
+                files=self.files,
+                fetch=self.fetch,
                 trust_cards=self.trust,
                 child_history=wanted.child_history(
                     self.child_history_source, self.child_history_merge_target

@@ -93,6 +93,18 @@ def shell(told: str = "Let every agent run commands.") -> Option:
     return click.option("--shell", is_flag=True, help=told)
 
 
+def files() -> Option:
+    """Give `--files` and `--fetch`, what every agent may do with files and web pages."""
+    return together(
+        click.option(
+            "--files",
+            type=click.Choice(["read", "write"]),
+            help="Let every agent read, or read and write, files of the working directory.",
+        ),
+        click.option("--fetch", is_flag=True, help="Let every agent fetch web pages."),
+    )
+
+
 def quiet(told: str) -> Option:
     """Give `--quiet`, with what is printed then."""
     return click.option("--quiet", "-q", is_flag=True, help=told)

@@ -70,6 +70,7 @@ from fast_agent.cli import options
 @options.MODEL
 @options.servers("Give the default agent configured servers.")
 @options.shell()
+@options.files()
 @options.trust("an agent or a client")
 @options.child_history()
 @options.CONFIG_PATH

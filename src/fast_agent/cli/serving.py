@@ -102,6 +102,8 @@ class Serving(CardOptions):
             trust=self.trust,
             model=self.model,
             shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
             child_history=wanted.child_history(
                 self.child_history_source, self.child_history_merge_target
             ),

@@ -15,6 +15,7 @@ from fast_agent.trust.origin import end_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from fast_agent.cards.agent_config import FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.config.layer import FileLayer
     from fast_agent.registry.card_root import CardRoot
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from fast_agent.trust.found_set import FoundSet
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.survey import Surveyed
+
+
+def shared_options(
+    *, shell: bool = False, files: FileAccess | None = None, fetch: bool = False
+) -> tuple[str, ...]:
+    """Return the options that give every agent tools, as approvals name them."""
+    options = ("--shell" if shell else "", f"--files {files}" if files else "",
+               "--fetch" if fetch else "")  # fmt: skip
+    return tuple(filter(None, options))
 
 
 class Expected:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.agent_config import AgentConfig, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.cards.placeholder import Template
@@ -376,6 +376,11 @@ def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> 
         from fast_agent.tools.human_input import HumanInputTool
 
         yield HumanInputTool(around.human)
+    access = _file_access(config, around)
+    if access is not None:
+        yield from _file_tools(access, around)
+    if config.fetch or around.fetch:
+        yield _fetch_tool(around)
     if config.shell or around.shell:
         from fast_agent.tools.shell import DEFAULT_LIMITS, shell_tool
 
@@ -387,6 +392,31 @@ def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> 
             limits = replace(limits, head_bytes=asked.max_output_bytes - half, tail_bytes=half)
         given = asked.variables
         yield shell_tool(config, around.workspace, around.environ, given=given, limits=limits)
+
+
+def _file_access(config: AgentConfig, around: Surroundings) -> FileAccess | None:
+    asked = {config.files, around.files}
+    return "write" if "write" in asked else "read" if "read" in asked else None
+
+
+def _file_tools(access: FileAccess, around: Surroundings) -> Iterator[Tool]:
+    from fast_agent.tools.files.file_tools import FileGuard, file_tools
+    from fast_agent.tools.files.workspace import Workspace
+    from fast_agent.tools.permission import HumanPermission
+
+    permission = around.permission or HumanPermission(around.human)
+    asks_writes = around.permission is None  # else that one is asked about every write
+    guard = FileGuard(permission, asks_writes, around.protected)
+    yield from file_tools(Workspace(around.workspace), access, guard)
+
+
+def _fetch_tool(around: Surroundings) -> Tool:
+    from fast_agent.runtime.fetch_tool import FetchTool
+    from fast_agent.tools.permission import HumanPermission
+
+    # Somebody who gives permissions is asked about every page: the address was allowed then.
+    asked = around.permission is not None
+    return FetchTool(None if asked else HumanPermission(around.human))
 
 
 def templates_of(config: AgentConfig, workspace: Path) -> tuple[Message, ...]:

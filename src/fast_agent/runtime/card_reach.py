@@ -155,6 +155,8 @@ class CardReach:
         inside = replace(
             around,
             shell=around.shell and around.trust_cards,
+            files=around.files if around.trust_cards else None,
+            fetch=around.fetch and around.trust_cards,
             kit=around.kit if around.trust_cards else None,
             granted=(),
         )

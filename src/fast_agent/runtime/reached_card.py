@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.diagnostics.rules import Rule
 
-_CODE = ("function_tools", "tool_hooks", "shell", "mcp_connect")
+_CODE = ("function_tools", "tool_hooks", "shell", "files", "fetch", "mcp_connect")
 _OWN_FOLDERS = frozenset({".fast-agent", ".claude", ".agents"})
 
 

@@ -17,7 +17,7 @@ from fast_agent.runtime.ids import numbered
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
-    from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card_load import CardLoad
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
@@ -56,6 +56,10 @@ class Surroundings:
         place_server: Chooses the directory a server starts in; None leaves it as it is.
         servers: MCP servers besides those of the configuration; cards use them by name.
         shell: Whether every agent gets the shell tool.
+        files: What every agent may do with files of the workspace; None leaves it to the cards.
+        fetch: Whether every agent may fetch web pages.
+        protected: Says whether a file decides what is run or loaded later, so that each write of it
+            needs a person's word; None says so of none.
         human: The way to a person, or None.
         approval: Asks before a server gets a model's answer, or None.
         listener: Hears of the events of every turn, or None.
@@ -94,6 +98,9 @@ class Surroundings:
     servers: tuple[ServerSpec, ...] = ()
     place_server: Callable[[ServerSpec], ServerSpec] | None = field(default=None, repr=False)
     shell: bool = False
+    files: FileAccess | None = None
+    fetch: bool = False
+    protected: Callable[[Path], bool] | None = field(default=None, repr=False)
     human: Human | None = None
     approval: SamplingApproval | None = None
     listener: Listener | None = None

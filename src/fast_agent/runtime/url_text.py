@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fast_agent.errors import ResourceError
 
@@ -109,10 +109,31 @@ def is_web_address(url: str) -> bool:
     return url.lower().startswith(("http://", "https://"))
 
 
+class Page(NamedTuple):
+    """A page of the web.
+
+    Args:
+        text: What it holds.
+        media_type: What the server says it is, without parameters, in lower case; may be empty.
+        url: Where it was, after redirects.
+    """
+
+    text: str
+    media_type: str
+    url: str
+
+
 async def fetch_text(
     url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
 ) -> str:
-    """Fetch a text over HTTP, following a few redirects.
+    """Fetch a text over HTTP; see `fetch_page`."""
+    return (await fetch_page(url, max_bytes=max_bytes, timeout=timeout, check=check)).text
+
+
+async def fetch_page(
+    url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
+) -> Page:
+    """Fetch a page over HTTP, following a few redirects.
 
     Args:
         url: An `http` or `https` URL.
@@ -121,7 +142,7 @@ async def fetch_text(
         check: Asked before each connection, redirects included; None asks nobody.
 
     Returns:
-        The text, in the charset the server names, else UTF-8.
+        The page, its text in the charset the server names, else UTF-8.
 
     Raises:
         ResourceError: The page cannot be had, is too large, too slow or no text.
@@ -153,7 +174,9 @@ async def fetch_text(
                     data += block
                     if len(data) > max_bytes:
                         raise ResourceError(f"`{url}` holds more than {max_bytes} bytes")
-                return _decoded(bytes(data), response.charset_encoding or "utf-8", url)
+                text = _decoded(bytes(data), response.charset_encoding or "utf-8", url)
+                kind = response.headers.get("content-type", "").partition(";")[0]
+                return Page(text, kind.strip().lower(), str(response.url))
     except TimeoutError as error:
         raise ResourceError(f"`{url}` did not answer within {timeout:g} seconds") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from socket import socket
 
-    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.cards.agent_config import ChildHistory, FileAccess
     from fast_agent.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.serve.agent_scopes import InstanceScope
@@ -56,6 +56,8 @@ class ServeOptions:
         trust: Whether cards that clients load may bring code.
         model: The model of every agent, over their cards.
         shell: Whether every agent may run commands.
+        files: What every agent may do with files of the workspace; None leaves it to the cards.
+        fetch: Whether every agent may fetch web pages.
         child_history: What called agents start with and where their messages go, over the cards.
         sessions: Where conversations are kept as sessions; None keeps them in memory only.
         beside: Resources and tools to serve beside the agents.
@@ -73,6 +75,8 @@ class ServeOptions:
     trust: bool = False
     model: str | None = None
     shell: bool = False
+    files: FileAccess | None = None
+    fetch: bool = False
     child_history: ChildHistory | None = None
     sessions: SessionStore | None = None
     beside: Served | None = None
@@ -110,6 +114,8 @@ async def open_server(
         program.run,
         model=options.model,
         shell=options.shell,
+        files=options.files,
+        fetch=options.fetch,
         trust_cards=options.trust,
         child_history=options.child_history,
         notify=notify,

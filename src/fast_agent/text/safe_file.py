@@ -1,10 +1,11 @@
-"""Reading files that untrusted text names: regular files, bounded, confined to a directory."""
+"""Reading and writing files that untrusted text names: regular, bounded, below a directory."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.errors import FastAgentError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe must not hang the open
 _DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK = 1 << 20
 
 
@@ -139,6 +141,65 @@ def read_below(directory: int, parts: tuple[str, ...], limit: int) -> FileBytes:
     finally:
         os.close(directory)
     return _read_regular(descriptor, limit)
+
+
+def write_confined(root: str, parts: tuple[str, ...], data: bytes) -> None:
+    """Write a file below `root` without ever leaving it; what is there is replaced at once.
+
+    Directories that are missing are made. No link is followed, and a file with several names keeps
+    its old content under the others.
+
+    Args:
+        root: The directory to stay in, absolute, without links when it was resolved.
+        parts: The path as `confined_parts` gives it.
+        data: The whole new content.
+
+    Raises:
+        RefusedFileError: A part is a link or no directory, or the file cannot be written.
+    """
+    *folders, last = parts
+    directory = open_root(root)
+    try:
+        for folder in folders:
+            inner = _made_at(folder, directory)
+            os.close(directory)
+            directory = inner
+        _replace_at(last, directory, data)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise RefusedFileError(f"cannot be written: {reason}") from error
+    finally:
+        os.close(directory)
+
+
+def _made_at(name: str, directory: int) -> int:
+    """Open a directory inside an open one; make it where it is missing."""
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=directory)
+    return _open_at(name, directory, _DIRECTORY)
+
+
+def _replace_at(name: str, directory: int, data: bytes) -> None:
+    mode = None
+    with suppress(FileNotFoundError):
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):
+            raise RefusedFileError("is not a regular file")
+        if not os.access(name, os.W_OK, dir_fd=directory):
+            raise RefusedFileError("may not be written by this user")
+        mode = stat.S_IMODE(status.st_mode) & 0o777
+    temporary = f".{os.urandom(16).hex()}.tmp"
+    descriptor = os.open(temporary, _NEW_FILE, 0o666, dir_fd=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(data)
+        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
 
 
 def confined_parts(name: str) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
+from fast_agent.errors import ToolError
 from fast_agent.resources.skill_client.text import summary
 from fast_agent.tools.human import HumanRequest
-from fast_agent.tools.result import error_result
+from fast_agent.tools.result import error_result, said
 from fast_agent.tools.wrapped_tool import WrappedTool
 
 if TYPE_CHECKING:
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.files.edit import FileChange
     from fast_agent.tools.human import Human
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
-ALWAYS_ASKED: Final = frozenset(
-    {"execute", "read_text_file", "write_text_file", "create_agent_card"}
-)
+WRITES_FILES: Final = frozenset({"write_text_file", "write_file", "edit_file"})
+"""Tools of the runtime that write the file their argument `path` names."""
+
+ALWAYS_ASKED: Final = WRITES_FILES | {"execute", "fetch", "read_text_file", "create_agent_card"}
 """Tools of the runtime that somebody who gives permissions is asked about, card or not."""
 
 _MOST_SHOWN = 2_000
@@ -41,12 +44,27 @@ class PermissionRequest:
         context: Whose turn it is.
         source: Where the tool comes from.
         server_name: The MCP server it belongs to, or None.
+        change: What it would change in a file; None where it changes none.
     """
 
     call: ToolCall
     context: ToolContext
     source: ToolSource
     server_name: str | None
+    change: FileChange | None = None
+
+
+@runtime_checkable
+class PreviewedTool(Protocol):
+    """A tool that can say what a call would change in a file."""
+
+    async def preview(self, arguments: JsonObject) -> FileChange | None:
+        """Return what a call would change; None where it changes nothing.
+
+        Raises:
+            ToolError: The call cannot be made.
+        """
+        ...
 
 
 class Permission(Protocol):
@@ -79,7 +97,7 @@ class HumanPermission:
         if human is None:
             return "a person has to allow it, and there is nobody to ask"
         name, agent = request.call.name, request.context.agent_name
-        shown = summary(str(dict(request.call.arguments)), _MOST_SHOWN)
+        shown = summary(_told(request), _MOST_SHOWN)
         question = HumanRequest(
             message=f"agent `{agent}` wants to call `{summary(name)}` with:\n{shown}",
             agent_name=agent,
@@ -88,6 +106,12 @@ class HumanPermission:
         answer = await human.ask(question)
         agreed = answer.action == "accept" and (answer.content or {}).get("call") == "yes"
         return None if agreed else "the person did not allow it"
+
+
+def _told(request: PermissionRequest) -> str:
+    if request.change is not None:
+        return request.change.diff() or f"no change of `{request.change.name}`"
+    return str(dict(request.call.arguments))
 
 
 class AskedTool(WrappedTool):
@@ -107,8 +131,18 @@ class AskedTool(WrappedTool):
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call it where that is permitted; an error result where it is not."""
         tool = self._tool
+        change = None
+        if isinstance(tool, PreviewedTool):
+            try:
+                change = await tool.preview(call.arguments)
+            except ToolError as error:  # nobody needs to allow what cannot be done
+                return error_result(call.id, said(error))
         request = PermissionRequest(
-            call=call, context=context, source=tool.source, server_name=tool.server_name
+            call=call,
+            context=context,
+            source=tool.source,
+            server_name=tool.server_name,
+            change=change,
         )
         refused = await self._permission.ask(request)
         if refused is not None:

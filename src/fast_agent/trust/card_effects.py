@@ -17,7 +17,7 @@ from fast_agent.text.environment import has_variable, variables_in, with_default
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.trust.address import address_of, shown_address
 from fast_agent.trust.digest import ABSENT, source_digest
-from fast_agent.trust.effect import ANY_COMMAND, Holder
+from fast_agent.trust.effect import ANY_COMMAND, ANY_FILE, ANY_PAGE, Holder
 from fast_agent.trust.free_models import destination
 from fast_agent.trust.function_path import find_function_file, parse_function_path
 from fast_agent.trust.site import CODE_IN_VARIABLE, TARGET_IN_VARIABLE, TOO_MANY, Site
@@ -43,7 +43,6 @@ FIXED: Final = frozenset(
 
 NOT_FIXED: Final = "a found card cannot have a variable there"
 LOADED_BY_ITSELF: Final = ".fast-agent/agent-cards/"
-_SHELL: Final = "--shell"
 
 _AS_WRITTEN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*(?::[^{}]*)?)\}")
 _MARKED = re.compile("\ue000([^\ue001]*)\ue001")
@@ -159,7 +158,7 @@ class CardEffects:
         if config.type in _LLM_TYPES:
             for option in (*given.shared, *given.options.get(config.name, ())):
                 subject = f"`{option}` reaches agent `{config.name}`"
-                files = self.prose() if option == _SHELL else {}
+                files = self.prose() if option in given.shared else {}
                 yield site.effect("use", subject, ("name",), files=files)
             for name in () if config.tool_only else given.editor_servers:
                 subject = f"server `{name}` of the editor reaches agent `{config.name}`"
@@ -217,6 +216,8 @@ def has_tools(config: AgentConfig, context: Context) -> bool:
         or config.mcp_connect
         or config.function_tools
         or config.shell
+        or config.files
+        or config.fetch
         or config.agents
     )
 
@@ -341,6 +342,19 @@ def _shell(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
     if value is not False:
         subject = f"{ANY_COMMAND}{card.shell_folder()}"
         yield card.site.effect("run", subject, (name,), files=card.prose())
+
+
+def _files(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
+    # A variable may say `write` later.
+    prose = card.prose()
+    yield card.site.effect("read", ANY_FILE, (name,), files=prose)
+    if value != "read":
+        yield card.site.effect("write", ANY_FILE, (name,), files=prose)
+
+
+def _fetch(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
+    if value is not False:
+        yield card.site.effect("connect", ANY_PAGE, (name,), files=card.prose())
 
 
 def _references(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
@@ -574,6 +588,8 @@ _WORK: Final[Mapping[str, Work]] = {
     "function_tools": _functions,
     "tool_hooks": _functions,
     "shell": _shell,
+    "files": _files,
+    "fetch": _fetch,
     "agents": _references,
     "history_merge_target": _merge_target,
     "history_mode": _history_mode,

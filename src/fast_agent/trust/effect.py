@@ -26,6 +26,12 @@ EFFECT_KINDS: Final[tuple[EffectKind, ...]] = get_args(EffectKind)
 ANY_COMMAND: Final = "any command the model chooses"
 """The subject of an agent that has a shell."""
 
+ANY_FILE: Final = "any file of the workspace"
+"""The subject of an agent that has file tools."""
+
+ANY_PAGE: Final = "any public web page the model chooses"
+"""The subject of an agent that may fetch."""
+
 MODEL_FILE: Final = "model file "
 """How the subject of a model file begins, which native code reads."""
 

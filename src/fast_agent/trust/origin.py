@@ -29,6 +29,11 @@ _SECRET_NAMES: Final = (
     "*.keystore",
     "credentials*",
 )
+_SECRET_PLACES: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".azure"})
+_SOURCE_SUFFIXES: Final = frozenset(
+    {".py", ".js", ".jsx", ".ts", ".tsx", ".go", ".rs", ".java", ".kt", ".c", ".h", ".cpp", ".cs",
+     ".rb", ".php", ".swift", ".md", ".rst", ".html", ".css"}
+)  # fmt: skip
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - never written to
 
 FileKey = tuple[int, int]
@@ -207,6 +212,22 @@ def looks_secret(place: PurePath) -> bool:
         place: The path relative to the root. `.fast-agent`, `.claude` and `.agents` are not hidden.
     """
     return any(map(_is_secret_name, place.parts))
+
+
+def names_secret(place: PurePath) -> bool:
+    """Return whether a path is named as files with secrets are; hidden files need not be.
+
+    Args:
+        place: The path relative to a workspace. A file of source code is not one by its name.
+    """
+    if not _SECRET_PLACES.isdisjoint(map(_folded, place.parts)):
+        return True
+    name = _folded(place.name)
+    if name.startswith(".env") or name in {".netrc", ".npmrc", ".pypirc", ".git-credentials"}:
+        return name not in {".env.example", ".env.sample", ".env.template"}
+    if place.suffix.lower() in _SOURCE_SUFFIXES:
+        return False
+    return any(fnmatchcase(name, one) for one in _SECRET_NAMES)
 
 
 @lru_cache(maxsize=4096)

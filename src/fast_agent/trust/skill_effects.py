@@ -30,6 +30,7 @@ TOO_MANY: Final = (
 )
 
 _SHELL: Final = "--shell"
+_WRITES: Final = "--files write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +41,20 @@ class Offer:
         agent: Its name.
         folder: The directory, which holds skills or is one.
         is_given: Whether the person gave the agent, and it has tools.
-        has_shell: Whether it may run commands.
+        power: What it has that a skill can steer, such as a shell; empty where it has nothing.
     """
 
     agent: str
     folder: Path
     is_given: bool
-    has_shell: bool
+    power: str
 
 
 class FoundSkills:
     """The skills of a set, and what each would do.
 
-    A skill is text, and reading it is free. It acts where it is offered to an agent with a shell,
-    or to one of the person's that has tools.
+    A skill is text, and reading it is free. It acts where it is offered to an agent that has a
+    shell or writes files, or to one of the person's that has tools.
 
     Args:
         context: What the set is looked at with.
@@ -172,14 +173,14 @@ class FoundSkills:
         site = Site(context, Holder("skill", skill.name), place, skill, _first_line)
         for file in _secrets_in(skill):
             yield site.effect("read", context.root.name(file), ())
-        acting = [offer for offer in offers if offer.has_shell or offer.is_given]
+        acting = [offer for offer in offers if offer.power or offer.is_given]
         if not acting:
             return
         digests = tree_digests(skill, context.root)
         refusal = TOO_MANY if digests is None else None
         for offer in acting:
-            if offer.has_shell:
-                subject = f"skill `{skill.name}` for `{offer.agent}`, which has a shell"
+            if offer.power:
+                subject = f"skill `{skill.name}` for `{offer.agent}`, which {offer.power}"
                 yield site.effect("run", subject, (), files=digests, refusal=refusal)
             if offer.is_given:
                 subject = f"skill `{skill.name}` is offered to your agent `{offer.agent}`"
@@ -219,20 +220,30 @@ def _first_line(keys: Keys, near: str) -> int:
 def _offers(context: Context, usual: Iterable[Path]) -> Iterator[Offer]:
     """Yield which directory of skills each agent is offered; `usual` are those of most."""
     given = context.given
-    everyone = _SHELL in given.shared
+    everyone = _power(given.shared)
     for card in context.cards.values():
-        shell = everyone or _has_shell(card)
+        power = everyone or _power_of(card)
         for folder in _folders_of_card(card, context, usual):
-            yield Offer(card.config.name, folder, is_given=False, has_shell=shell)
+            yield Offer(card.config.name, folder, is_given=False, power=power)
     for config in given.agents.values():
-        shell = everyone or config.shell
+        power = everyone or _of(shell=config.shell, writes=config.files == "write")
         for folder in usual if config.skills is None else ():  # else the person named them
             acts = has_tools(config, context)
-            yield Offer(config.name, folder, is_given=acts, has_shell=shell)
+            yield Offer(config.name, folder, is_given=acts, power=power)
 
 
-def _has_shell(card: Card) -> bool:
-    return (card.written or {}).get("shell") not in {None, False}
+def _power(shared: tuple[str, ...]) -> str:
+    return _of(shell=_SHELL in shared, writes=_WRITES in shared)
+
+
+def _power_of(card: Card) -> str:
+    values: Mapping[str, JsonValue] = card.written or {}
+    writes = values.get("files") not in {None, "read"}
+    return _of(shell=values.get("shell") not in {None, False}, writes=writes)
+
+
+def _of(*, shell: bool, writes: bool) -> str:
+    return "has a shell" if shell else "writes files" if writes else ""
 
 
 def _folders_of_card(card: Card, context: Context, usual: Iterable[Path]) -> Iterator[Path]:

@@ -20,8 +20,8 @@ from fast_agent.tui.rows import clip, shown, wrap
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.acp.protected_files import ProtectedFiles
     from fast_agent.acp.remembered import RememberedPermissions
+    from fast_agent.runtime.protected_files import ProtectedFiles
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.human import Origins
     from fast_agent.tools.human_form import FormField
@@ -405,6 +405,9 @@ def _argument_lines(request: PermissionRequest, cwd: Path) -> list[str]:
     """Return the arguments of a call, whole, a line or more for each."""
     arguments = dict(request.call.arguments)
     lines: list[str] = []
+    if request.change is not None:
+        changed = request.change.diff() or f"no change of `{request.change.name}`"
+        return [shown(line) for line in changed.splitlines()]
     command = arguments.pop("command", None) if request.call.name == "execute" else None
     if isinstance(command, str):
         lines += [shown(line) for line in command.split("\n")]

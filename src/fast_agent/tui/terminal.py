@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, cast
 
 from anyio.to_thread import run_sync
 
-from fast_agent.acp.protected_files import ProtectedFiles
 from fast_agent.acp.remembered import FILE as PERMISSIONS_FILE
 from fast_agent.acp.remembered import RememberedPermissions
 from fast_agent.commands.desk import Desk
 from fast_agent.config.home import home_directory
 from fast_agent.errors import FastAgentError, RunError, SessionError
+from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.cards.agent_config import ChildHistory
+    from fast_agent.cards.agent_config import ChildHistory, FileAccess
     from fast_agent.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
@@ -61,6 +61,8 @@ class TerminalOptions:
         agent: The agent to talk to first; None is the default one, or the one of the session.
         model: The model of every agent; None leaves it to cards and configuration.
         shell: Whether every agent may run commands.
+        files: What every agent may do with files of the workspace; None leaves it to the cards.
+        fetch: Whether every agent may fetch web pages.
         trust_cards: Whether cards that a smart agent reaches may run code.
         child_history: What called agents start with and where their messages go, over the cards.
         watch: Whether cards are reloaded when their files change.
@@ -72,6 +74,8 @@ class TerminalOptions:
     agent: str | None = None
     model: str | None = None
     shell: bool = False
+    files: FileAccess | None = None
+    fetch: bool = False
     trust_cards: bool = False
     child_history: ChildHistory | None = None
     watch: bool = False
@@ -117,6 +121,8 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
         async with program.run(
             model=options.model,
             shell=options.shell,
+            files=options.files,
+            fetch=options.fetch,
             trust_cards=options.trust_cards,
             child_history=options.child_history,
             human=TerminalUser(console.questions, program),

@@ -46,7 +46,7 @@ class Brain:
             text = f"{text.rstrip()}\n\n{_AGENTS}\n"
         # What a workflow's own model may do is what its type has fields for.
         own = replace(config, type="agent", messages=(), skills=())
-        around = replace(workshop.surroundings, shell=False)
+        around = replace(workshop.surroundings, shell=False, files=None, fetch=False)
         self._name = config.name
         self._blueprint = LlmBlueprint(
             replace(card, config=own),

@@ -226,7 +226,7 @@ class CostPlan:
             return True
         if config.type == "smart" or config.human_input or config.resource_tools:
             return True
-        if config.shell or self._shell:
+        if config.shell or config.files or config.fetch or self._shell:
             return True
         directories, _ = directories_of(config, self._settings.skills, self._workspace)
         return any(map(_is_directory, directories))

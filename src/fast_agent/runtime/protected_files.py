@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.cards.card_files import CARD_SUFFIXES, TEST_SUFFIXES
 from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES
@@ -14,11 +14,31 @@ from fast_agent.trust.launchers import is_launcher_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fast_agent.program import Program
+    from fast_agent.cards.load_set import LoadSet
+    from fast_agent.config.settings import Settings
 
 _NAMES: Final = frozenset((*CONFIG_NAMES, *SECRETS_NAMES))
 
 _DIRECTORIES: Final = frozenset({".fast-agent", ".git"})
+
+
+class LoadedProgram(Protocol):
+    """What was loaded, as it is now."""
+
+    @property
+    def load_set(self) -> LoadSet:
+        """The cards."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration."""
+        ...
+
+    @property
+    def workspace(self) -> Path:
+        """The directory the program works in."""
+        ...
 
 
 class ProtectedFiles:
@@ -31,10 +51,10 @@ class ProtectedFiles:
     Args:
         program: The agents.
         home: The home directory of the program.
-        cwd: The directory of the session.
+        cwd: The directory that is worked in.
     """
 
-    def __init__(self, program: Program, home: Path, cwd: Path) -> None:
+    def __init__(self, program: LoadedProgram, home: Path, cwd: Path) -> None:
         self._program = program
         self._home = _folded(home)
         self._cwd = cwd

@@ -1,0 +1,356 @@
+"""Walk a directory tree and search its files as ripgrep does.
+
+`main` runs as a process of its own: a pattern that never ends can be stopped then, other agents do
+not wait for the search, and it uses every processor. Only the standard library is imported, and
+directories are opened one below the other without following
+links, so that a link put there meanwhile leads nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from fast_agent.tools.files.ignored import IGNORE_FILES, IgnoreRules, glob_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fast_agent.text.json_value import JsonObject
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MOST_DEPTH = 64
+_MOST_BYTES = 64 * 1024 * 1024
+_LINE = 500
+_BATCH = 512
+_PARALLEL_FROM = 2000
+# These see beyond their line: a file without a match as a whole may have one in a line.
+_BEYOND = re.compile(r"\\[AZz]|\(\?<?!|\(\?<?=")
+
+
+class Folder(NamedTuple):
+    """A directory of the tree, with the files in it that are not passed over."""
+
+    path: str
+    files: list[str]
+
+
+def walk(root: str, start: str, *, everything: bool, glob: str | None = None) -> Iterator[Folder]:
+    """Yield the directories of a tree that hold files, sorted by path.
+
+    Args:
+        root: The top, absolute, without links.
+        start: Where to begin, relative to it; empty for the top.
+        everything: Whether hidden and ignored files belong to it, too; `.git` never does.
+        glob: Only files it fits, also ignored ones in directories that are not; None for all.
+    """
+    wanted = None if glob is None else glob_pattern(glob)
+    rules = [] if everything else _rules_above(root, start)
+    try:
+        directory = open_below(root, start)
+    except OSError:
+        return
+    yield from _walk(directory, start, rules, everything, wanted, _MOST_DEPTH)
+
+
+def open_below(root: str, path: str) -> int:
+    """Open a directory below `root`, following no link on the way."""
+    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part in path.split("/") if path else ():
+        try:
+            inner = os.open(part, _DIRECTORY, dir_fd=directory)
+        finally:
+            os.close(directory)
+        directory = inner
+    return directory
+
+
+_Rules = list[tuple[str, IgnoreRules]]
+
+
+def _walk(
+    directory: int,
+    path: str,
+    rules: _Rules,
+    everything: bool,
+    wanted: re.Pattern[str] | None,
+    depth: int,
+) -> Iterator[Folder]:
+    """Walk an open directory, and close it."""
+    try:
+        entries = _entries(directory)
+        if not everything:
+            names = {name for name, _ in entries}
+            own = [(path, rule) for name in IGNORE_FILES if name in names
+                   if (rule := _read_rules(directory, name)) is not None]  # fmt: skip
+            rules = [*rules, *own]
+        files: list[str] = []
+        folders: list[str] = []
+        for name, is_directory in entries:
+            place = f"{path}/{name}" if path else name
+            if is_directory:
+                if name != ".git" and (everything or not _passed(place, name, rules, True)):
+                    folders.append(name)
+            elif _is_wanted(place, name, rules, everything, wanted):
+                files.append(name)
+        if files:
+            yield Folder(path, files)
+        for name in folders if depth else ():
+            try:
+                inner = os.open(name, _DIRECTORY, dir_fd=directory)
+            except OSError:
+                continue
+            below = f"{path}/{name}" if path else name
+            yield from _walk(inner, below, rules, everything, wanted, depth - 1)
+    finally:
+        os.close(directory)
+
+
+def _is_wanted(
+    place: str, name: str, rules: _Rules, everything: bool, wanted: re.Pattern[str] | None
+) -> bool:
+    if wanted is not None:
+        return wanted.fullmatch(place) is not None
+    return everything or not _passed(place, name, rules, False)
+
+
+def _entries(directory: int) -> list[tuple[str, bool]]:
+    found: list[tuple[str, bool]] = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append((entry.name, True))
+                elif entry.is_file(follow_symlinks=False):
+                    found.append((entry.name, False))
+    except OSError:
+        return []
+    found.sort()
+    return found
+
+
+def _passed(place: str, name: str, rules: _Rules, is_directory: bool) -> bool:
+    if name.startswith("."):
+        return True
+    for base, rule in reversed(rules):
+        inner = _relative(place, base)
+        verdict = rule.verdict(inner, name, is_directory=is_directory)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _relative(place: str, base: str) -> str:
+    """Return a path relative to the base of rules; those above the root end with NUL."""
+    if base.endswith("\0"):
+        return base[:-1] + place
+    return place[len(base) + 1 :] if base else place
+
+
+def _rules_above(root: str, start: str) -> _Rules:
+    """Read the ignore files of the directories above the start, up to the repository's top."""
+    found: _Rules = []
+    top = Path(root)
+    for above in top.parents if not (top / ".git").exists() else ():
+        if (above / ".git").exists():
+            between = [above, *reversed([one for one in top.parents if above in one.parents])]
+            for one in between:
+                prefix = top.relative_to(one).as_posix() + "/\0"
+                found += [(prefix, rule) for name in IGNORE_FILES
+                          if (rule := _file_rules(one / name)) is not None]  # fmt: skip
+            break
+    parts = start.split("/") if start else []
+    for count in range(len(parts)):
+        base = "/".join(parts[:count])
+        found += [(base, rule) for name in IGNORE_FILES
+                  if (rule := _file_rules(top / base / name)) is not None]  # fmt: skip
+    return found
+
+
+def _file_rules(file: Path) -> IgnoreRules | None:
+    try:
+        return IgnoreRules(file.read_text("utf-8", "replace"))
+    except OSError:
+        return None
+
+
+def _read_rules(directory: int, name: str) -> IgnoreRules | None:
+    data = read_file(directory, name)
+    return None if data is None else IgnoreRules(data.decode("utf-8", "replace"))
+
+
+def read_file(directory: int, name: str) -> bytes | None:
+    """Read a file of an open directory; None where that is not possible or it is too large."""
+    try:
+        descriptor = os.open(name, _FILE, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        data = os.read(descriptor, 1 << 16)
+        if len(data) < 1 << 16:
+            return data
+        blocks, size = [data], len(data)
+        if b"\0" in data:
+            return data  # binary: the rest is not needed
+        while block := os.read(descriptor, 1 << 20):
+            blocks.append(block)
+            size += len(block)
+            if size > _MOST_BYTES:
+                return None
+        return b"".join(blocks)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+class Search:
+    """One search.
+
+    Args:
+        pattern: A regular expression, matched line by line.
+        ignore_case: Whether case does not count.
+        context: Lines shown around each match.
+        only: `files` lists files with a match, `count` counts lines, `content` shows them.
+
+    Raises:
+        re.error: The pattern cannot be compiled.
+    """
+
+    def __init__(self, pattern: str, *, ignore_case: bool, context: int, only: str) -> None:
+        flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
+        self._pattern = re.compile(pattern, flags)
+        is_plain = not ignore_case and pattern and not re.search(r"[\\.^$*+?{}\[\]|()]", pattern)
+        self._needle = pattern.encode() if is_plain else None
+        self._whole = not _BEYOND.search(pattern)
+        self._context = context
+        self._only = only
+
+    def of(self, place: str, data: bytes) -> str:
+        """Return the lines of a file that fit, each as `path NUL number : text`."""
+        if self._needle is not None and self._needle not in data:
+            return ""
+        if b"\0" in data:
+            return ""
+        text = data.decode("utf-8", "replace")
+        if self._whole and not self._pattern.search(text):
+            return ""
+        lines = text.split("\n")
+        if lines and not lines[-1]:
+            lines.pop()
+        hits = [number for number, line in enumerate(lines) if self._pattern.search(line)]
+        if not hits:
+            return ""
+        if self._only == "files":
+            return f"{place}\n"
+        if self._only == "count":
+            return f"{place}\0{len(hits)}\n"
+        return "".join(self._shown(place, lines, hits))
+
+    def _shown(self, place: str, lines: Sequence[str], hits: Sequence[int]) -> Iterator[str]:
+        marks = set(hits)
+        last = -1
+        for hit in hits:
+            first = max(last + 1, hit - self._context)
+            if last >= 0 and first > last + 1 and self._context:
+                yield "--\n"
+            for number in range(first, min(len(lines), hit + self._context + 1)):
+                sign = ":" if number in marks else "-"
+                line = lines[number].removesuffix("\r")
+                shown = line if len(line) <= _LINE else f"{line[:_LINE]} […]"
+                yield f"{place}\0{number + 1}{sign}{shown}\n"
+                last = number
+
+
+def search_folder(search: Search, root: str, folder: Folder) -> str:
+    """Search the files of one directory."""
+    try:
+        directory = open_below(root, folder.path)
+    except OSError:
+        return ""
+    found: list[str] = []
+    try:
+        for name in folder.files:
+            data = read_file(directory, name)
+            if data:
+                place = f"{folder.path}/{name}" if folder.path else name
+                found.append(search.of(place, data))
+    finally:
+        os.close(directory)
+    return "".join(found)
+
+
+def _batches(folders: Iterator[Folder]) -> Iterator[list[Folder]]:
+    batch: list[Folder] = []
+    size = 0
+    for folder in folders:
+        for at in range(0, len(folder.files), _BATCH):
+            part = Folder(folder.path, folder.files[at : at + _BATCH])
+            batch.append(part)
+            size += len(part.files)
+            if size >= _BATCH:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class _Job:
+    """The search of a process of the pool."""
+
+    search: Search
+    root: str
+
+    @classmethod
+    def work(cls, batch: list[Folder]) -> str:
+        return "".join([search_folder(cls.search, cls.root, one) for one in batch])
+
+
+def main(arguments: str) -> int:
+    """Search as told, and write the lines to standard output.
+
+    Args:
+        arguments: JSON with `root`, `start`, `pattern`, `ignore_case`, `context`, `only`,
+            `everything` and `glob`; `start` may be a file.
+    """
+    told: JsonObject = json.loads(arguments)
+    # Names that are not UTF-8 pass as they are.
+    with open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False) as output:
+        try:
+            _Job.search = Search(
+                str(told["pattern"]),
+                ignore_case=told["ignore_case"] is True,
+                context=int(str(told["context"])),
+                only=str(told["only"]),
+            )
+            output.writelines(_found(told))
+        except re.error as error:
+            output.write(f"regex parse error: {error}\n")
+            return 2
+    return 0
+
+
+def _found(told: JsonObject) -> Iterator[str]:
+    """Yield what is found, batch by batch; in several processes where the tree is large."""
+    root, start, glob = str(told["root"]), str(told["start"]), told["glob"]
+    _Job.root = root
+    if start and (Path(root) / start).is_file():
+        parent, _, name = start.rpartition("/")
+        yield _Job.work([Folder(parent, [name])])
+        return
+    wanted = glob if isinstance(glob, str) else None
+    batches = _batches(walk(root, start, everything=told["everything"] is True, glob=wanted))
+    first = list(islice(batches, _PARALLEL_FROM // _BATCH))
+    processors = os.cpu_count() or 1
+    if len(first) * _BATCH < _PARALLEL_FROM - _BATCH or processors < 2:
+        yield from map(_Job.work, chain(first, batches))
+        return
+    from multiprocessing import get_context
+
+    with get_context("fork").Pool(min(processors, 8)) as pool:
+        yield from pool.imap(_Job.work, chain(first, batches))
