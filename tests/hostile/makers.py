@@ -155,7 +155,7 @@ def _(spot: Spot) -> Trap:
 
 @makes("query.scripted.file:read")
 def _(spot: Spot) -> Trap:
-    text = '{"answers": ["hi"]}'
+    text = '{"steps": [{"text": "hi"}]}'
     secret = ".agents/.hidden/script.json"
     model = f"scripted?file=../../{secret}"
     return Trap("read", secret, {"model": model}, files={secret: text}, at=("card", "model"))

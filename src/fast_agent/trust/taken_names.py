@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 BUILT_IN_TOOLS: Final = frozenset(
     {
         "create_agent_card",
+        "edit_file",
         "execute",
+        "fetch",
+        "glob",
+        "grep",
+        "list_dir",
+        "read_file",
+        "write_file",
         "load_skill",
         "read_result",
         "read_skill_file",
