@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.tools.files.edit import FileChange
+    from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.human import Human
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 

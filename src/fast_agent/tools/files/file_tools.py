@@ -14,7 +14,8 @@ from fast_agent.errors import ToolError
 from fast_agent.messages.content import EmbeddedResource, ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.tools.files.edit import FileChange, replaced
+from fast_agent.tools.file_change import FileChange
+from fast_agent.tools.files.edit import replaced
 from fast_agent.tools.files.lookup import find_files, list_directory, search_files
 from fast_agent.tools.permission import WRITES_FILES, PermissionRequest
 from fast_agent.tools.result import error_result, said
