@@ -14,7 +14,6 @@ from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reload, Reloader
 from fast_agent.registry.watch import CardWatch, watched_places
-from fast_agent.resources import inotify
 from fast_agent.runtime.card_inputs import card_inputs
 
 if TYPE_CHECKING:
@@ -123,11 +122,6 @@ def test_ten_thousand_changes_in_a_burst_end_with_the_last(watched: Watched) -> 
 def test_without_events_of_the_system_it_looks_for_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none(self: object, places: tuple[str, ...], *, deep: bool) -> None:
-        del self, places, deep
-        raise inotify.NoInotifyError("no more of them")
-
-    monkeypatch.setattr(inotify.Inotify, "__init__", none)
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     world = Watched(tmp_path)
     with world.watch:

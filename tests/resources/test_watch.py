@@ -1,23 +1,23 @@
 from __future__ import annotations
 
-import errno
 import logging
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import watchfiles
 from tests.patience import PATIENCE, wait_until
 
-from fast_agent.resources import inotify, watch
+from fast_agent.resources import watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
-KINDS = ["inotify", "watchfiles", "poll"]
+KINDS = ["watchfiles", "poll"]
 
 
 class Watched:
@@ -63,14 +63,6 @@ class Watched:
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each way to watch, whatever the platform would choose."""
     name: str = request.param
-    if name != "inotify":
-
-        def no(self: object, places: tuple[str, ...], *, deep: bool) -> None:
-            raise inotify.NoInotifyError("not here")
-
-        monkeypatch.setattr(inotify.Inotify, "__init__", no)
-    if name == "watchfiles":
-        pytest.importorskip("watchfiles")
     if name == "poll":
         monkeypatch.setitem(sys.modules, "watchfiles", None)
     return name
@@ -117,39 +109,46 @@ def test_another_place_may_come_under_the_name_at_once(watched: Watched) -> None
     assert watched.after(lambda: (watched.place / "a.md").write_text("a")) is not None
 
 
+def test_a_file_that_is_missing_is_waited_for(kind: str, tmp_path: Path) -> None:
+    del kind
+    file = tmp_path / "a" / "b" / "c.md"
+    made = Watched(file)
+    try:
+        file.parent.mkdir(parents=True)
+        assert made.after(lambda: file.write_text("one")) is not None
+        assert made.after(lambda: file.write_text("three")) is not None
+        assert made.after(file.unlink) is not None
+        assert made.after(lambda: (file.parent / "other.md").write_text("x"), 0.3) is None
+    finally:
+        made.stop()
+
+
+def test_links_below_are_not_followed(kind: str, tmp_path: Path) -> None:
+    del kind
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "link").symlink_to(outside)
+    made = Watched(place)
+    try:
+        assert made.after(lambda: (outside / "a.md").write_text("a"), 0.3) is None
+        assert made.after(lambda: (place / "a.md").write_text("a")) is not None
+    finally:
+        made.stop()
+
+
 def test_a_system_that_has_no_more_watches_to_give(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watchfiles = pytest.importorskip("watchfiles")
-
     def no(*_: object, **__: object) -> Iterator[set[object]]:
         raise RuntimeError("Error creating recommended watcher: Too many open files")
         yield set()
 
-    def none(self: object, places: tuple[str, ...], *, deep: bool) -> None:
-        raise inotify.NoInotifyError("Too many open files")
-
     monkeypatch.setattr(watchfiles, "watch", no)
-    monkeypatch.setattr(inotify.Inotify, "__init__", none)
     made = Watched(tmp_path)
     assert made.after(lambda: (tmp_path / "a.md").write_text("a")) is not None
     made.stop()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="it looks below /proc")
-def test_without_descriptors_nothing_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else the watcher would end, and nobody would hear of changes once there are some again."""
-
-    def no() -> tuple[int, int]:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    monkeypatch.setattr(inotify.os, "pipe", no)
-    with pytest.raises(inotify.NoInotifyError, match="no descriptors"):
-        inotify.Inotify((str(tmp_path),))
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:
