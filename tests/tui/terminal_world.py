@@ -48,6 +48,7 @@ class Terminal:
 
     Attributes:
         raw: Every byte the program wrote.
+        slave: The program's side of the terminal.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Terminal:
         self.columns, self.rows = columns, rows
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.modes_before = termios.tcgetattr(slave)
-        self._slave = slave
+        self.slave = slave
         self.screen = Screen(columns, rows, history=20_000, ratio=0.5)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
@@ -94,7 +95,7 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self._slave)
+        os.close(self.slave)
         self._reader.join(PATIENCE)
         os.close(self._master)
 
@@ -156,7 +157,7 @@ class Terminal:
         with self._changed:
             self.columns, self.rows = columns, rows
             self.screen.resize(rows, columns)
-        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def wait(self) -> int:
         """Wait until the program ends; returns its exit status."""
@@ -164,7 +165,7 @@ class Terminal:
 
     def modes(self) -> list[object]:
         """The modes of the terminal now."""
-        return termios.tcgetattr(self._slave)
+        return termios.tcgetattr(self.slave)
 
     def _read(self) -> None:
         while True:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from fast_agent.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from fast_agent.tui.early_prompt import EarlyPrompt
+
+_ONE_SHOT: Final = (
+    "message",
+    "prompt_file",
+    "results",
+    "json_schema",
+    "record",
+    "replay",
+    "dump",
+    "dump_yaml",
+    "dump_agent",
+)
+"""Options that talk to nobody at a terminal."""
 
 
 @click.command()
@@ -78,6 +99,33 @@ def command(**options: Any) -> None:
     Without cards there is one plain assistant. Cards in .fast-agent/agent-cards/ and
     .fast-agent/tool-cards/ load by themselves.
     """
-    from fast_agent.cli.one_shot import OneShot
+    with _early_prompt(options) as early:
+        from fast_agent.cli.one_shot import OneShot
 
-    OneShot(**options).run()
+        OneShot(early=early, **options).run()
+
+
+@contextmanager
+def _early_prompt(options: Mapping[str, Any]) -> Generator[EarlyPrompt | None]:
+    """Show a prompt before the program is imported, where a conversation at a terminal begins."""
+    if not _is_drawn(options):
+        yield None
+        return
+    from fast_agent.cli.output import GuardedText
+    from fast_agent.tui.early_prompt import EarlyPrompt
+
+    streams = (sys.stdout, sys.stderr)
+    guarded = [one for one in streams if isinstance(one, GuardedText) and one.isatty()]
+    with EarlyPrompt(sys.stdin, sys.__stdout__ or sys.stdout, guarded) as early:
+        yield early
+
+
+def _is_drawn(options: Mapping[str, Any]) -> bool:
+    """Whether a conversation at a terminal begins, which is drawn."""
+    from fast_agent.tui.plain_reason import plain_reason
+
+    if os.name != "posix" or any(options[name] not in {None, False} for name in _ONE_SHOT):
+        return False
+    if sys.stdin is None or sys.stdout is None or not sys.stdin.isatty():
+        return False
+    return plain_reason(flag=options["plain"], environ=os.environ) is None

@@ -16,7 +16,7 @@ from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart
 from fast_agent.cli.report import report_note
-from fast_agent.errors import HistoryError
+from fast_agent.errors import HistoryError, TrustError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.tools.human import Human
     from fast_agent.trust.gate import TrustOptions
+    from fast_agent.tui.early_prompt import EarlyPrompt
+
+
+class _NothingApprovedError(Exception):
+    """No agent of a conversation may act, and the user named none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,7 @@ class OneShot(CardOptions):
     plain: bool = False
     record: Path | None = None
     replay: Path | None = None
+    early: EarlyPrompt | None = None
 
     def run(self) -> None:
         """Do it.
@@ -67,7 +73,11 @@ class OneShot(CardOptions):
         self._check_usage()
         show_log(quiet=self.quiet)
         with Faults() as faults:
-            program = self.program(faults)
+            try:
+                program = self.program(faults)
+            except _NothingApprovedError:
+                report_note("without the agents of this project; the plain assistant answers")
+                program = replace(self, no_found=True).program(faults)
             with faults.kept():
                 self._check_results()
             shape = messages = None
@@ -159,7 +169,7 @@ class OneShot(CardOptions):
         import anyio
 
         from fast_agent.cli.session_use import resumed
-        from fast_agent.tui.plain import plain_reason
+        from fast_agent.tui.plain_reason import plain_reason
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
 
         store = None if self.no_session else wanted.session_store(program)
@@ -182,6 +192,7 @@ class OneShot(CardOptions):
             sessions=store,
             plain=plain_reason(flag=self.plain, environ=os.environ),
             session=session,
+            early=self.early,
         )
         left = anyio.run(run_terminal, program, options)
         if left.restarts:
@@ -193,7 +204,12 @@ class OneShot(CardOptions):
         """Load the cards, for the agent that is asked, with the servers named by address."""
         added = self._add_servers(program)
         self.load_cards(program, receiver=self.agent, added=added)
-        program.admission.require(self.agent)
+        try:
+            program.admission.require(self.agent)
+        except TrustError as error:
+            if self.cards or self.agent or not self._is_conversation:
+                raise
+            raise _NothingApprovedError from error
 
     def _check_results(self) -> None:
         """See that the conversation can be written, before it is paid for."""

@@ -70,6 +70,11 @@ class GuardedText(io.TextIOBase):
         _put(self._stream, text if self.redact is None else self.redact(text))
         self._before = ""
 
+    def divert(self, stream: TextIO) -> TextIO:
+        """Write to another stream from now; returns the one before."""
+        before, self._stream = self._stream, stream
+        return before
+
     def flush(self) -> None:
         """Flush the stream."""
         self._stream.flush()

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.steering import SteeringMessage
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.session import Session
+    from fast_agent.tui.early_prompt import EarlyPrompt
     from fast_agent.tui.editor import Actions
     from fast_agent.tui.prompt_history import PromptHistory
     from fast_agent.tui.questions import Question, TerminalPermission
@@ -95,6 +96,7 @@ class Console:
         motion: Whether the spinner moves.
         vi: Whether vi keys edit the text.
         is_plain: Whether lines are read and written, and nothing is drawn.
+        early: The prompt that is shown so far; None where there is none.
 
     Attributes:
         queue: What waits to be sent.
@@ -119,7 +121,9 @@ class Console:
         motion: bool = True,
         vi: bool = False,
         is_plain: bool = False,
+        early: EarlyPrompt | None = None,
     ) -> None:
+        self._early = early
         self.screen = screen
         self.theme = theme
         self.clock = clock
@@ -177,6 +181,8 @@ class Console:
 
     async def run(self) -> None:
         """Talk until the user leaves."""
+        if self._early is not None:
+            self._early.finish()
         if self._is_plain:
             await self._run_plainly()
             return
@@ -193,12 +199,18 @@ class Console:
                     tasks.start_soon(self._tick)
                     with suppress(EOFError):  # the terminal was closed
                         await self.editor.application.run_async(
-                            handle_sigint=False, set_exception_handler=False
+                            pre_run=self._take_early_keys,
+                            handle_sigint=False,
+                            set_exception_handler=False,
                         )
                 finally:
                     self._leaving = True
                     tasks.cancel_scope.cancel()
                     self.screen.leave()
+
+    def _take_early_keys(self) -> None:
+        if self._early is not None and self._early.has_keys:
+            self.editor.read_keys()
 
     async def _run_plainly(self) -> None:
         """Read lines until their end; what is at work then is finished first."""

@@ -138,6 +138,12 @@ class Editor:
         """What is typed, as it is seen."""
         return self.buffer.text
 
+    def read_keys(self) -> None:
+        """Take the keys that were typed before the editor was there."""
+        keys = self.application.key_processor
+        keys.feed_multiple(self.application.input.read_keys())
+        keys.process_keys()
+
     def put(self, text: str) -> None:
         """Put text into the place of what is typed."""
         self.buffer.text = text

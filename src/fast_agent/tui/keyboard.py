@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from prompt_toolkit.input import Input
+
+    from fast_agent.tui.early_prompt import EarlyPrompt
 
 PASTE_BEGIN: Final = "\x1b[200~"
 PASTE_END: Final = "\x1b[201~"
@@ -22,16 +25,20 @@ _BURST: Final = 5
 """More keys than this in one piece, with a line end among them, are a paste."""
 
 
-def terminal_input() -> Input:
-    """Return the input of this terminal."""
+def terminal_input(early: EarlyPrompt | None = None) -> Input:
+    """Return the input of this terminal.
+
+    Args:
+        early: What has read the terminal so far; its keys are the first that are read.
+    """
     if os.name != "posix":
         from prompt_toolkit.input import create_input
 
         return create_input()
-    return _posix_input()
+    return _posix_input(early)
 
 
-def _posix_input() -> Input:
+def _posix_input(early: EarlyPrompt | None) -> Input:
     from prompt_toolkit.input.vt100 import Vt100Input
     from prompt_toolkit.key_binding import KeyPress
     from prompt_toolkit.keys import Keys
@@ -55,9 +62,8 @@ def _posix_input() -> Input:
             return self._is_closed
 
         def read_keys(self) -> list[KeyPress]:
-            data = _read(self.fileno())
-            self._is_closed = data == b""
-            for kind, text in self._decoder.feed(data or b""):
+            pieces = _typed(early) or [self._read()]
+            for kind, text in chain.from_iterable(map(self._decoder.feed, pieces)):
                 if kind == "paste":
                     self.vt100_parser.flush()
                     self._buffer.append(KeyPress(Keys.BracketedPaste, text))
@@ -65,6 +71,11 @@ def _posix_input() -> Input:
                     self.vt100_parser.feed(text)
             found, self._buffer = self._buffer, []
             return found
+
+        def _read(self) -> bytes:
+            data = _read(self.fileno())
+            self._is_closed = data == b""
+            return data or b""
 
         def flush_keys(self) -> list[KeyPress]:
             """Return what waits; an escape behind which nothing came is a key of its own.
@@ -77,6 +88,10 @@ def _posix_input() -> Input:
             return found
 
     return PastingInput()
+
+
+def _typed(early: EarlyPrompt | None) -> list[bytes]:
+    return [] if early is None else early.take()
 
 
 def _read(descriptor: int) -> bytes | None:

@@ -97,9 +97,7 @@ class LiveArea:
         theme = self._console.theme
         if self._console.shown_hint:
             return clip(f"  {theme.warning(shown(self._console.shown_hint))}", columns)
-        if self._console.opened is None:
-            return theme.dim("  loading cards…")
-        desk = self._console.opened
+        desk = self._console.desk
         mode = "" if self._console.permission is None else self._console.permission.mode
         drawn_mode = theme.danger(mode) if mode == "trusting" else mode
         agent, model = shown(desk.agent), self._model()

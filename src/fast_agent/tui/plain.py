@@ -12,11 +12,10 @@ from fast_agent.tui.rows import plain
 from fast_agent.tui.screen import Screen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fast_agent.tui.questions import Question
 
-VARIABLE: Final = "FAST_AGENT_PLAIN"
 _PIECE: Final = 1 << 16
 
 
@@ -41,20 +40,6 @@ class PlainScreen(Screen):
         del rows, cursor
         if above:
             self._write("".join(f"{plain(line)}\n" for line in above))
-
-
-def plain_reason(*, flag: bool, environ: Mapping[str, str]) -> str | None:
-    """Return why plain mode is on: flag, variable, then the terminal; None where it is off."""
-    if flag:
-        return "by flag"
-    named = environ.get(VARIABLE, "")
-    if named:
-        return None if named == "0" else f"by {VARIABLE}"
-    if environ.get("TERM", "dumb") == "dumb" and os.name == "posix":
-        return "as the terminal cannot draw"
-    if not os.isatty(1):
-        return "as standard output is not a terminal"
-    return None
 
 
 class LineReader:

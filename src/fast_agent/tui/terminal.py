@@ -27,7 +27,8 @@ from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
 from fast_agent.tui.keyboard import terminal_input
 from fast_agent.tui.live_area import LiveArea
-from fast_agent.tui.plain import PlainScreen, plain_reason
+from fast_agent.tui.plain import PlainScreen
+from fast_agent.tui.plain_reason import plain_reason
 from fast_agent.tui.prompt_history import FILE as HISTORY_FILE
 from fast_agent.tui.prompt_history import PromptHistory
 from fast_agent.tui.questions import TerminalPermission, TerminalUser
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
+    from fast_agent.tui.early_prompt import EarlyPrompt
 
 _SHOWN_TURNS: Final = 3
 
@@ -69,6 +71,7 @@ class TerminalOptions:
         sessions: Where conversations are kept; None keeps none.
         plain: Why lines are read and written, and nothing is drawn; None draws.
         session: The session to continue, open; the terminal closes it. None starts a new one.
+        early: The prompt that is shown until the terminal is open; None where there is none.
     """
 
     agent: str | None = None
@@ -82,6 +85,7 @@ class TerminalOptions:
     sessions: SessionStore | None = None
     plain: str | None = None
     session: Session | None = None
+    early: EarlyPrompt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,9 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
     Raises:
         FastAgentError: The agents cannot be made live.
     """
-    console = _new_console(program, asks=True, is_plain=options.plain is not None)
+    console = _new_console(
+        program, asks=True, is_plain=options.plain is not None, early=options.early
+    )
 
     def around(given: Surroundings) -> Surroundings:
         return replace(given, permission=console.permission)
@@ -207,7 +213,9 @@ async def _new_session(store: SessionStore, directory: Path) -> Session:
     return await run_sync(partial(store.create, cwd=directory))
 
 
-def _new_console(program: Program, *, asks: bool, is_plain: bool) -> Console:
+def _new_console(
+    program: Program, *, asks: bool, is_plain: bool, early: EarlyPrompt | None = None
+) -> Console:
     theme = Theme.of_environment(os.environ, encoding=locale.getencoding())
     if is_plain:
         theme = Theme(styled=False, ascii_only=True)
@@ -218,10 +226,11 @@ def _new_console(program: Program, *, asks: bool, is_plain: bool) -> Console:
         screen,
         theme,
         history,
-        terminal_input(),
+        terminal_input(early),
         keys=ConsoleKeys,
         live_rows=lambda console: LiveArea(console).rows,
         is_plain=is_plain,
+        early=early,
     )
     if asks:
         remembered = RememberedPermissions(home / PERMISSIONS_FILE)
