@@ -28,6 +28,7 @@ AGENT = (
         "messages",
     }
     | {"tool_input_schema", "mcp_connect", "resource_tools", "confirm"}
+    | {"trim_tool_history", "compaction"}
 )
 ALLOWED: dict[CardType, set[str]] = {
     "agent": AGENT,

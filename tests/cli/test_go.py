@@ -58,7 +58,14 @@ def test_the_facts_of_an_answer_are_one_json_object(run: Run, write_card: WriteC
         "agent": "ann",
         "text": "hëllo",
         "stop_reason": "endTurn",
-        "usage": {"input_tokens": 2, "output_tokens": 2, "requests": 1, "tool_calls": 0},
+        "usage": {
+            "input_tokens": 2,
+            "output_tokens": 2,
+            "requests": 1,
+            "tool_calls": 0,
+            "cost": None,
+        },
+        "context": {"used": 4, "window": None, "share": None},
         "structured": None,
         "workflow": None,
     }

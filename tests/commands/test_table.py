@@ -19,7 +19,19 @@ from fast_agent.commands.table import COMMANDS, SIGNS, is_command, run_command
 if TYPE_CHECKING:
     from fast_agent.commands.command import Command
 
-HEAD = ("help", "agents", "agent", "call", "model", "system", "usage", "card", "trust", "reload")
+HEAD = (
+    "help",
+    "agents",
+    "agent",
+    "call",
+    "model",
+    "system",
+    "usage",
+    "context",
+    "card",
+    "trust",
+    "reload",
+)
 OFFERS = ("tools", "mcp", "prompts", "resources", "skills")
 TAIL = ("history", "save_history", "compact", "clear", "session", "exit")
 

@@ -174,6 +174,10 @@ def _(spot: Spot) -> Trap:
 
 
 def _usage(name: str, spelling: str) -> None:
+    # Where money is bounded, a model of unknown price does not answer.
+    known: Mapping[str, JsonValue] = {f"{one}.m": {"input_cost": 1} for one in PROVIDERS}
+    prices: Mapping[str, JsonValue] = {"model_facts": known} if name == "max_cost" else {}
+
     @makes(f"card.request_params.usage_limits.{name}:ease")
     def _(spot: Spot) -> Trap:
         limits = spot.random.choice(("usage_limits", "usageLimits"))
@@ -182,7 +186,7 @@ def _usage(name: str, spelling: str) -> None:
             "answer",
             f"usage_limits.{name}: 1000 →",
             {**PLAIN, "request_params": {limits: {key: 2000}}},
-            home={"request_params": {"usage_limits": {name: 1000}}},
+            home={"request_params": {"usage_limits": {name: 1000}}, **prices},
             at=("card", "request_params"),
         )
 
@@ -194,7 +198,7 @@ def _usage(name: str, spelling: str) -> None:
             f"usage_limits.{name}: 1000 →",
             PLAIN,
             config={"request_params": {"usage_limits": {name: 3000}}},
-            home={"request_params": {"usage_limits": {name: 1000}}},
+            home={"request_params": {"usage_limits": {name: 1000}}, **prices},
             at=("config", "request_params", "usage_limits", name),
         )
 
@@ -202,6 +206,7 @@ def _usage(name: str, spelling: str) -> None:
 _usage("max_requests", "maxRequests")
 _usage("max_total_tokens", "maxTotalTokens")
 _usage("max_tool_calls", "maxToolCalls")
+_usage("max_cost", "maxCost")
 
 
 @makes("card.request_params.extra_body:send")

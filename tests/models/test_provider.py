@@ -37,6 +37,7 @@ from fast_agent.models.usage import Usage
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire
 
+    from fast_agent.config.settings import StatedFacts
     from fast_agent.models.provider import Endpoint
 
 
@@ -276,9 +277,9 @@ async def test_one_loop_is_not_held_up_by_the_import(start_wire: StartWire) -> N
     made_in: list[int] = []
     made = provider._link
 
-    def link(endpoint: Endpoint) -> Any:
+    def link(endpoint: Endpoint, stated: StatedFacts) -> Any:
         made_in.append(threading.get_ident())
-        return made(endpoint)
+        return made(endpoint, stated)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(provider, "_link", link)

@@ -19,7 +19,7 @@ from fast_agent.runtime.ids import numbered
 from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.read_result import ReadResult
 from fast_agent.runtime.scope import TOP, Scope
-from fast_agent.runtime.turn_setup import TurnSetup
+from fast_agent.runtime.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
 from fast_agent.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -93,6 +93,9 @@ def make_agent(
     max_iterations: int | None = None,
     scope: Scope = TOP,
     hooks: TurnHooks | None = None,
+    window: int | None = None,
+    compaction: CompactionPlan = DEFAULT_PLAN,
+    trims: bool = False,
 ) -> LlmAgent:
     async def render() -> str:
         return "be brief"
@@ -106,6 +109,9 @@ def make_agent(
         max_iterations=max_iterations,
         hooks=hooks,
         results=result_limits(params or RequestParams()),
+        window=window,
+        compaction=compaction,
+        trims=trims,
     )
     config = AgentConfig(name=name, instruction="be brief", use_history=use_history)
     return LlmAgent(config, setup, templates=templates, new_id=numbered("turn"), scope=scope)

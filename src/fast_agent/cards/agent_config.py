@@ -55,6 +55,19 @@ class ChildHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """When and by whom a conversation that fills the context window is summarized.
+
+    Args:
+        share: The part of the window, above 0 up to 1, at which that is done; None is the default.
+        agent: The agent that writes the summary; None is the agent's own model.
+    """
+
+    share: float | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpConnect:
     """An MCP server a card brings itself.
 
@@ -89,6 +102,8 @@ class AgentConfig:
 
     model: str | None = None
     use_history: bool | None = None
+    trim_tool_history: bool = False
+    compaction: Compaction | bool | None = None
     request_params: RequestParams | None = None
     human_input: bool = False
     api_key: str | None = None

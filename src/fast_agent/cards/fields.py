@@ -23,7 +23,7 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.cards.records import CHILD_HISTORY, COUNT, MCP_SERVER, REQUEST_PARAMS
+from fast_agent.cards.records import CHILD_HISTORY, COMPACTION, COUNT, MCP_SERVER, REQUEST_PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,6 +152,21 @@ FIELDS: tuple[Field, ...] = (
         effects=(),
         default=True,
         default_of=(("router", False), ("orchestrator", False)),
+    ),
+    Field(
+        "trim_tool_history",
+        Flag(),
+        _AGENT,
+        "whether the model is given only the last tool call of each earlier turn",
+        effects=(),
+        default=False,
+    ),
+    Field(
+        "compaction",
+        COMPACTION,
+        _AGENT,
+        "when the conversation is summarized to fit the context window; `false` is never",
+        effects=(),
     ),
     Field(
         "request_params", REQUEST_PARAMS, _WITH_MODEL, "parameters of model requests", effects=()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fast_agent.cards.agent_config import HISTORIES, ChildHistory, McpConnect
+from fast_agent.cards.agent_config import HISTORIES, ChildHistory, Compaction, McpConnect
 from fast_agent.cards.kinds import (
     AnyMapping,
     AnyOf,
@@ -42,6 +42,13 @@ USAGE_LIMITS = Record(
             "most tool calls",
             effects=("ease",),
             spelling="maxToolCalls",
+        ),
+        Entry(
+            "max_cost",
+            Number(above=0),
+            "most US dollars for model requests; the last request may pass it",
+            effects=("ease",),
+            spelling="maxCost",
         ),
     ),
     build=UsageLimits,
@@ -121,6 +128,30 @@ REQUEST_PARAMS = Record(
     build=RequestParams,
 )
 """The fields inside `request_params`, for cards and configuration alike."""
+
+COMPACTION = AnyOf(
+    (
+        Flag(),
+        Record(
+            entries=(
+                Entry(
+                    "share",
+                    Number(above=0, maximum=1),
+                    "the part of the context window at which it is done; 0.85 unless said",
+                    effects=(),
+                ),
+                Entry(
+                    "agent",
+                    Text(),
+                    "the agent that writes the summary; the agent's own model without it",
+                    effects=(),
+                ),
+            ),
+            build=Compaction,
+        ),
+    )
+)
+"""When and by whom a conversation is summarized; `false` is never."""
 
 CHILD_HISTORY = Record(
     entries=(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from fast_agent.cards.agent_config import Compaction
+
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
 
@@ -25,8 +27,8 @@ class Reference(NamedTuple):
 def referred_names(config: AgentConfig) -> tuple[str, ...]:
     """List the names of the agents an agent refers to, in the order of `references`."""
     names = config.agents + config.sequence + config.fan_out
-    single = config.fan_in, config.generator, config.evaluator, config.worker
-    if single == (None, None, None, None):
+    single = config.fan_in, config.generator, config.evaluator, config.worker, _summarizer(config)
+    if single == (None, None, None, None, None):
         return names
     return names + tuple(name for name in single if name is not None)
 
@@ -49,4 +51,11 @@ def references(config: AgentConfig) -> list[Reference]:
         name: str | None = getattr(config, field)
         if name is not None:
             found.append(Reference(name, field, None))
+    summarizer = _summarizer(config)
+    if summarizer is not None:
+        found.append(Reference(summarizer, "compaction", None))
     return found
+
+
+def _summarizer(config: AgentConfig) -> str | None:
+    return config.compaction.agent if isinstance(config.compaction, Compaction) else None

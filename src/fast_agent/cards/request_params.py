@@ -19,11 +19,13 @@ class UsageLimits:
         max_requests: Model requests.
         max_total_tokens: Input and output tokens together.
         max_tool_calls: Tool calls.
+        max_cost: Price of the model requests, in US dollars.
     """
 
     max_requests: int | None = None
     max_total_tokens: int | None = None
     max_tool_calls: int | None = None
+    max_cost: float | None = None
 
     def over(self, lower: UsageLimits) -> UsageLimits:
         """Return these limits, with those of `lower` where these are unset."""
@@ -35,6 +37,7 @@ class UsageLimits:
             max_tool_calls=(
                 lower.max_tool_calls if self.max_tool_calls is None else self.max_tool_calls
             ),
+            max_cost=lower.max_cost if self.max_cost is None else self.max_cost,
         )
 
 

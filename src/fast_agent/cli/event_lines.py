@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from fast_agent.cli.output import standard_output
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.models.usage import ContextUse, Usage
 from fast_agent.runtime import events
 
 if TYPE_CHECKING:
@@ -128,6 +129,13 @@ def _to_wire(value: object) -> JsonValue:
             wire = message_to_wire(Message("user", tool_results=(value,)))
             results = cast("Mapping[str, JsonObject]", wire["tool_results"])
             return {"id": value.id, **results[value.id]}
+        case Usage():
+            return {
+                **{name: getattr(value, name) for name in _USAGE_FIELDS},
+                "cost": value.cost,
+            }
+        case ContextUse():
+            return value.to_json()
         case _ if is_dataclass(value):
             return {one.name: getattr(value, one.name) for one in fields(value)}
         case _:
@@ -148,8 +156,17 @@ _USAGE_FIELDS: Final = (
 )
 _USAGE: Final[JsonObject] = {
     "type": "object",
-    "properties": dict.fromkeys(_USAGE_FIELDS, _COUNT),
-    "required": list(_USAGE_FIELDS),
+    "properties": {**dict.fromkeys(_USAGE_FIELDS, _COUNT), "cost": {"type": ["number", "null"]}},
+    "required": [*_USAGE_FIELDS, "cost"],
+}
+_CONTEXT: Final[JsonObject] = {
+    "type": ["object", "null"],
+    "properties": {
+        "used": _COUNT,
+        "window": {"type": ["integer", "null"]},
+        "share": {"type": ["number", "null"]},
+    },
+    "required": ["used", "window", "share"],
 }
 _MESSAGE: Final[JsonObject] = {
     "type": "object",
@@ -164,6 +181,7 @@ _FIELD_SCHEMAS: Final[Mapping[str, JsonObject]] = {
     "text": _STRING,
     "usage": _USAGE,
     "tree_usage": _USAGE,
+    "context": _CONTEXT,
     "call": {
         "type": "object",
         "properties": {"id": _STRING, "name": _STRING, "arguments": _OBJECT},
@@ -221,8 +239,12 @@ def events_schema() -> dict[str, Any]:
             "stop_reason": _STRING,
             "usage": {
                 "type": "object",
-                "properties": dict.fromkeys((*_USAGE_FIELDS[:2], *_USAGE_FIELDS[4:]), _COUNT),
+                "properties": {
+                    **dict.fromkeys((*_USAGE_FIELDS[:2], *_USAGE_FIELDS[4:]), _COUNT),
+                    "cost": _NUMBER_OR_NULL,
+                },
             },
+            "context": _CONTEXT,
             "structured": {},
             "workflow": {"type": ["object", "null"]},
         },

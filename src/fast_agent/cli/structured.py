@@ -115,7 +115,9 @@ def answer_facts(agent: str, result: TurnResult, usage: Usage) -> dict[str, Json
             "output_tokens": usage.output_tokens,
             "requests": usage.requests,
             "tool_calls": usage.tool_calls,
+            "cost": usage.cost,
         },
+        "context": None if result.context is None else result.context.to_json(),
         "structured": cast("JsonValue", result.structured),
         "workflow": result.workflow,
     }

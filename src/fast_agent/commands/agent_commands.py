@@ -11,6 +11,7 @@ from fast_agent.commands.attaching import attach
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.told import fenced, listed, short
 from fast_agent.errors import RunError
+from fast_agent.runtime.context_size import filling, parts_of
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -157,7 +158,9 @@ async def _usage(arguments: Arguments, desk: Desk) -> CommandResult:
     for name in desk.cast.live:
         usage = desk.cast.agent(name).usage
         if usage.requests or usage.tool_calls:
-            lines.append(f"`{name}`: {_counted(usage)}")
+            use = desk.cast.agent(name).conversation.use
+            filled = "" if use is None else f"; {filling(use)}"
+            lines.append(f"`{name}`: {_counted(usage)}{filled}")
     return CommandResult(text=listed(lines))
 
 
@@ -165,7 +168,16 @@ def _counted(usage: Usage) -> str:
     return (
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out, "
         f"{_many(usage.requests, 'request')}, {_many(usage.tool_calls, 'tool call')}"
+        f"{_price(usage)}"
     )
+
+
+def _price(usage: Usage) -> str:
+    if not usage.priced:
+        return ""
+    rest = usage.requests - usage.priced
+    more = f" and {_many(rest, 'request')} of unknown price" if rest else ""
+    return f", ${usage.nanodollars / 1e9:,.4f}{more}"
 
 
 def _many(number: int, noun: str) -> str:
@@ -180,6 +192,25 @@ def _known(name: str, desk: Desk) -> Card:
         hint = did_you_mean(near, "`/agents` lists them")
         raise RunError(f"there is no agent `{short(name)}`", hint=hint)
     return card
+
+
+async def _context(arguments: Arguments, desk: Desk) -> CommandResult:
+    del arguments
+    agent = desk.thinker()
+    setup, conversation = agent.setup, agent.conversation
+    tools = await setup.tools.table(reads_results=conversation.has_cut)
+    parts = parts_of(await setup.render(), tools.specs, conversation.view)
+    total = sum(parts.values())
+    lines = [
+        f"{name}: about {_many(size, 'token')}" + (f" ({size / total:.0%})" if total else "")
+        for name, size in parts.items()
+    ]
+    use = conversation.use
+    if use is not None:
+        lines.insert(0, f"at the last answer: {filling(use)}")
+    elif setup.window is not None:
+        lines.insert(0, f"`{setup.model.name}` has room for {setup.window:,} tokens")
+    return CommandResult(text=listed(lines))
 
 
 AGENT_COMMANDS = (
@@ -212,5 +243,16 @@ AGENT_COMMANDS = (
         words=(Word("SPEC", "model"),),
     ),
     Command(name="system", busy="now", summary="print the system prompt", act=_system),
-    Command(name="usage", busy="now", summary="count tokens, requests and tool calls", act=_usage),
+    Command(
+        name="usage",
+        busy="now",
+        summary="count tokens, requests and tool calls, and say what they cost",
+        act=_usage,
+    ),
+    Command(
+        name="context",
+        busy="now",
+        summary="say what the model is given, by part: system, skills, tools, history, results",
+        act=_context,
+    ),
 )

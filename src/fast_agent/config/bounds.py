@@ -19,6 +19,9 @@ SHELL_OUTPUT_BYTES: Final = 32 * 1024
 TOOL_RESULT_BYTES: Final = 32 * 1024
 """Text of one tool result that a model gets; the rest is read with `read_result`."""
 
+COMPACTION_SHARE: Final = 0.85
+"""The part of a context window at which a conversation is summarized."""
+
 CALL_TIMEOUT_SECONDS: Final = 3600.0
 """Longest time of one call of an MCP server, whatever progress it reports."""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
 from fast_agent.cards.kinds import AnyOf, Entry, Flag, ListOf, MapOf, Number, OneOf, Record, Text
-from fast_agent.cards.records import COUNT, REQUEST_PARAMS
+from fast_agent.cards.records import COMPACTION, COUNT, REQUEST_PARAMS
 from fast_agent.config.guide import GUIDE
 from fast_agent.config.kinds import PathText, SecretText
 from fast_agent.config.providers import PROVIDERS
@@ -21,6 +21,7 @@ from fast_agent.config.settings import (
     SessionSettings,
     ShellSettings,
     SkillsSettings,
+    StatedFacts,
     Transport,
 )
 from fast_agent.config.trust import TRUST
@@ -154,7 +155,49 @@ SETTINGS: Final = Record(
         Entry(
             "request_params", REQUEST_PARAMS, "request parameters under those of cards", effects=()
         ),
+        Entry(
+            "compaction",
+            COMPACTION,
+            "when conversations are summarized to fit the context window, where cards do not say",
+            effects=(),
+        ),
         Entry("model_aliases", MapOf(Text()), "short names of models", effects=("run", "read")),
+        Entry(
+            "model_facts",
+            MapOf(
+                Record(
+                    (
+                        Entry(
+                            "context_window",
+                            COUNT,
+                            "tokens its context window holds",
+                            effects=(),
+                        ),
+                        Entry(
+                            "input_cost",
+                            Number(minimum=0),
+                            "US dollars for a million input tokens",
+                            effects=(),
+                        ),
+                        Entry(
+                            "output_cost",
+                            Number(minimum=0),
+                            "US dollars for a million output tokens",
+                            effects=(),
+                        ),
+                        Entry(
+                            "cached_input_cost",
+                            Number(minimum=0),
+                            "US dollars for a million input tokens read from a cache",
+                            effects=(),
+                        ),
+                    ),
+                    build=StatedFacts,
+                )
+            ),
+            "context windows and prices by model, over those that are known",
+            effects=(),
+        ),
         Entry(
             "mcp",
             Record((Entry("servers", SERVERS, "the servers by name", effects=()),), build=dict),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from fast_agent.cards.agent_config import Compaction
     from fast_agent.cards.grant import CardGrant
     from fast_agent.config.layer import Layer, Place
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -111,6 +112,27 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatedFacts:
+    """What `model_facts` says of one model; None is not said.
+
+    Args:
+        context_window: Tokens its context window holds.
+        input_cost: US dollars for a million input tokens.
+        output_cost: The same for output tokens; None is that of input tokens.
+        cached_input_cost: The same for input tokens read from a cache; None is that of others.
+    """
+
+    context_window: int | None = None
+    input_cost: float | None = None
+    output_cost: float | None = None
+    cached_input_cost: float | None = None
+
+
+NO_FACTS: Final = StatedFacts()
+"""Facts of which none is stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
     """The section `local`: models that run in this process.
 
@@ -168,7 +190,9 @@ class Settings:
     Args:
         default_model: Model of cards that name none, or None.
         request_params: Request parameters under those of cards.
+        compaction: When conversations are summarized, under what cards say; False is never.
         model_aliases: Short names of models, over those of the program.
+        model_facts: What is known of models, over what the price list says.
         mcp: MCP servers.
         providers: Settings of every known provider, by its name.
         local: Local models.
@@ -182,7 +206,9 @@ class Settings:
 
     default_model: str | None = None
     request_params: RequestParams = NO_PARAMS
+    compaction: Compaction | bool | None = None
     model_aliases: Mapping[str, str] = field(default_factory=_empty)
+    model_facts: Mapping[str, StatedFacts] = field(default_factory=_empty)
     mcp: McpSettings = McpSettings()
     providers: Mapping[str, ProviderSettings] = field(default_factory=_empty)
     local: LocalSettings = LocalSettings()

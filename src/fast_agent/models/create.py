@@ -112,6 +112,7 @@ class ModelFactory:
 
     def _cloud(self, spec: ModelSpec, api_key: str | None) -> Model:
         from fast_agent.models.access import endpoint_of
+        from fast_agent.models.facts import stated_facts
         from fast_agent.models.provider import ProviderModel
 
         return ProviderModel(
@@ -119,6 +120,7 @@ class ModelFactory:
             name=spec.text,
             effort=spec.effort,
             params=spec.params,
+            stated=stated_facts(spec, self._settings),
         )
 
     def _local(self, spec: ModelSpec, directory: Path | None) -> Model:

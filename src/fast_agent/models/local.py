@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -131,7 +132,7 @@ class LocalModel:
             names = frozenset(tool.name for tool in recoverable)
             answer = Answer(names, self._new_id, _repetition_stop(request, params))
             await self._generate(engine, body, answer, on_delta)
-            return answer.response()
+            return replace(answer.response(), window=self._key.context)
         raise ModelError(
             f"`{self._name}` did not answer within {params.timeout_seconds:g} seconds",
             hint="raise `timeout_seconds`, or lower `max_tokens` in `request_params`",

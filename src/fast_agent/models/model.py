@@ -63,10 +63,17 @@ class ModelRequest:
 
 @frozen
 class ModelResponse:
-    """An answer: an assistant message whose `stop_reason` is set, and what it used."""
+    """An answer: an assistant message whose `stop_reason` is set, and what it used.
+
+    Args:
+        message: The answer.
+        usage: What the request used.
+        window: Tokens the model's context window holds; None where that is not known.
+    """
 
     message: Message
     usage: Usage = ONE_REQUEST
+    window: int | None = None
 
 
 @frozen

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
+from fast_agent.models.facts import facts_of
 from fast_agent.models.provider_classes import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from fast_agent.config.settings import StatedFacts
     from fast_agent.models.model import Delta, DeltaSink, ModelRequest, ModelResponse
     from fast_agent.models.provider_errors import Failure
     from fast_agent.models.provider_link import ProviderLink
@@ -38,6 +41,7 @@ class ProviderModel:
         effort: Reasoning effort, or None for the model's own.
         params: Request parameters under those of each request.
         retry: When a request is sent again.
+        stated: What the configuration says of the model.
         sleep: Waits so many seconds.
         jitter: Gives a number from 0 to 1 for each wait.
     """
@@ -50,6 +54,7 @@ class ProviderModel:
         effort: Effort | None = None,
         params: RequestParams = NO_PARAMS,
         retry: RetryPolicy | None = None,
+        stated: StatedFacts = NO_FACTS,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -57,6 +62,7 @@ class ProviderModel:
         self._name = name or f"{endpoint.provider}.{endpoint.model}"
         self._effort: Effort | None = effort
         self._params = params
+        self._stated = stated
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._jitter = jitter
@@ -102,7 +108,7 @@ class ProviderModel:
         if self._link is None:
             async with self._linking:
                 if self._link is None:
-                    self._link = await anyio.to_thread.run_sync(_link, self._endpoint)
+                    self._link = await anyio.to_thread.run_sync(_link, self._endpoint, self._stated)
         return self._link
 
     async def _send(
@@ -153,7 +159,7 @@ class ProviderModel:
         return cause
 
 
-def _link(endpoint: Endpoint) -> ProviderLink:
+def _link(endpoint: Endpoint, stated: StatedFacts) -> ProviderLink:
     try:
         from fast_agent.models.provider_link import ProviderLink
     except ImportError as error:
@@ -161,7 +167,7 @@ def _link(endpoint: Endpoint) -> ProviderLink:
             "models of providers need packages that are not installed",
             hint=f"install them with `pip install 'fast-agent[{endpoint.provider}]'`",
         ) from error
-    return ProviderLink(endpoint)
+    return ProviderLink(endpoint, facts_of(endpoint, stated))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

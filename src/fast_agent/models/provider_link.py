@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import httpx2
@@ -16,6 +16,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from fast_agent.errors import ModelError
+from fast_agent.models.facts import UNKNOWN
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.plain_json import plain_object
 from fast_agent.models.provider_classes import connect
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pydantic_ai.models import Model as LibraryModel
+    from pydantic_ai.usage import RequestUsage
 
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.models.facts import ModelFacts
     from fast_agent.models.model import Delta, DeltaSink, ModelRequest, OutputSchema, ToolSpec
     from fast_agent.models.provider_classes import Endpoint
     from fast_agent.models.spec_query import Effort
@@ -47,13 +50,15 @@ class ProviderLink:
 
     Args:
         endpoint: Where the model is.
+        facts: What is known of it.
 
     Raises:
         ModelError: It cannot be set up.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, facts: ModelFacts = UNKNOWN) -> None:
         self._endpoint = endpoint
+        self._facts = facts
         self._model = connect(endpoint)
         self._outbox = Outbox(endpoint.provider)
         self._open = AsyncExitStack()
@@ -119,17 +124,22 @@ class ProviderLink:
         if response.finish_reason == "error":
             who = f"`{self._endpoint.provider}.{self._endpoint.model}`"
             raise AttemptError(Failure(f"{who} ended its answer with an error", "try again"))
-        usage = response.usage
         return ModelResponse(
             message_of(response, self._endpoint.provider, output_tool),
-            Usage(
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cache_read_tokens=usage.cache_read_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                requests=1,
-            ),
+            self._priced(response.usage),
+            self._facts.window,
         )
+
+    def _priced(self, counted: RequestUsage) -> Usage:
+        usage = Usage(
+            input_tokens=counted.input_tokens,
+            output_tokens=counted.output_tokens,
+            cache_read_tokens=counted.cache_read_tokens,
+            cache_write_tokens=counted.cache_write_tokens,
+            requests=1,
+        )
+        price = self._facts.price(usage)
+        return usage if price is None else replace(usage, nanodollars=price, priced=1)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.bounds import TOOL_RESULT_BYTES
-from fast_agent.errors import CardError
+from fast_agent.config.bounds import COMPACTION_SHARE, TOOL_RESULT_BYTES
+from fast_agent.errors import CardError, RunError
 from fast_agent.messages.long_results import ResultLimits
 from fast_agent.runtime.agent_servers import AgentServers
 from fast_agent.runtime.agent_skills import AgentSkills
@@ -25,7 +25,7 @@ from fast_agent.runtime.internal_documents import internal_index, internal_text
 from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.offered_tools import OfferedTools
 from fast_agent.runtime.prompt_block import AgentListing
-from fast_agent.runtime.turn_setup import TurnSetup
+from fast_agent.runtime.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -207,6 +207,8 @@ class LlmBlueprint:
         self._params = around.params.over(own).over(workshop.settings.request_params)
         self._results = result_limits(self._params)
         self._model = workshop.model_of(config)
+        self._window = self._check_facts()
+        self._compaction = compaction_plan(config, workshop)
         functions = functions_of(card, workshop.loader)
         brought = own_tools(config, workshop.settings, around)
         self._fixed: tuple[Tool, ...] = (
@@ -269,6 +271,9 @@ class LlmBlueprint:
             max_iterations=self._params.max_iterations,
             hooks=self._turn_hooks,
             results=self._results,
+            window=self._window,
+            compaction=self._compaction,
+            trims=config.trim_tool_history,
         )
         return LlmAgent(
             config,
@@ -279,6 +284,33 @@ class LlmBlueprint:
             read_resource=self._servers.read_resource,
             tape=workshop.surroundings.tape,
         )
+
+    def _check_facts(self) -> int | None:
+        """Return what the configuration says of the model's window.
+
+        Raises:
+            RunError: Money is bounded, and nobody knows the price of the model.
+        """
+        settings, limits = self._workshop.settings, self._params.usage_limits
+        bounds_money = limits is not None and limits.max_cost is not None
+        if not bounds_money and not settings.model_facts:
+            return None
+        from fast_agent.models.access import endpoint_of
+        from fast_agent.models.facts import facts_of, stated_facts
+        from fast_agent.models.spec import parse_model_spec
+
+        spec = parse_model_spec(self._model.text, settings.model_aliases)
+        stated = stated_facts(spec, settings)
+        if bounds_money and spec.is_cloud and stated.input_cost is None:
+            endpoint = endpoint_of(spec, settings, self._workshop.surroundings.environ)
+            if not facts_of(endpoint, stated).is_priced:
+                raise RunError(
+                    f"agent `{self._config.name}` has a `max_cost`, and the price of"
+                    f" `{spec.text}` is not known",
+                    hint=f"state it: `model_facts: {{{spec.text}: {{input_cost: …, output_cost:"
+                    " …}}`, in US dollars for a million tokens",
+                )
+        return stated.context_window
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)
@@ -326,6 +358,38 @@ class LlmBlueprint:
     def _listing(self, name: str) -> AgentListing:
         child = self._workshop.cards[name].config
         return AgentListing(name, describe(child), child.servers)
+
+
+def compaction_plan(config: AgentConfig, workshop: Workshop) -> CompactionPlan:
+    """Say when and by whom the conversation of an agent is summarized.
+
+    Raises:
+        RunError: The configuration names an agent that is not there.
+    """
+    asked = workshop.settings.compaction if config.compaction is None else config.compaction
+    if asked is False:
+        return CompactionPlan(None)
+    if asked is None or asked is True:
+        return DEFAULT_PLAN
+    share = COMPACTION_SHARE if asked.share is None else asked.share
+    name = asked.agent
+    if name is None or name == config.name:
+        return CompactionPlan(share)
+    if name not in workshop.cards:
+        raise RunError(
+            f"`compaction` names the agent `{name}`, which is not there",
+            hint="load its card too, or leave out `agent`",
+        )
+
+    async def ask(system: str, text: str, scope: Scope) -> str:
+        agent = workshop.clone(name, ())
+        try:
+            result = await agent.generate(f"{system}\n\n{text}", scope=scope)
+        finally:
+            await agent.aclose()
+        return result.text
+
+    return CompactionPlan(share, ask)
 
 
 def result_limits(params: RequestParams) -> ResultLimits:

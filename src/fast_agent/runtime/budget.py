@@ -43,7 +43,9 @@ class Meter:
         "_dearest",
         "_freed",
         "_input_tokens",
+        "_nanodollars",
         "_output_tokens",
+        "_priced",
         "_requests",
         "_tool_calls",
         "limits",
@@ -59,6 +61,8 @@ class Meter:
         self._cache_write_tokens = 0
         self._requests = 0
         self._tool_calls = 0
+        self._nanodollars = 0
+        self._priced = 0
         self._at_work = 0
         self._dearest = 0
         self._freed: Event | None = None
@@ -73,6 +77,8 @@ class Meter:
             self._cache_write_tokens,
             self._requests,
             self._tool_calls,
+            self._nanodollars,
+            self._priced,
         )
 
     def go_on(self, used: tuple[int, ...]) -> None:
@@ -92,6 +98,8 @@ class Meter:
         tokens = self._input_tokens + self._output_tokens
         if limits.max_total_tokens is not None and tokens >= limits.max_total_tokens:
             raise self._exceeded("max_total_tokens", limits.max_total_tokens)
+        if limits.max_cost is not None and self._nanodollars >= limits.max_cost * 1e9:
+            raise self._exceeded("max_cost", limits.max_cost)
 
     def check_tool_call(self) -> None:
         """Raise LimitError if one more tool call would exceed a limit."""
@@ -145,10 +153,13 @@ class Meter:
         if usage.cache_read_tokens or usage.cache_write_tokens:
             self._cache_read_tokens += usage.cache_read_tokens
             self._cache_write_tokens += usage.cache_write_tokens
+        if usage.priced:
+            self._nanodollars += usage.nanodollars
+            self._priced += usage.priced
         if usage.requests > 1:
             self._requests += usage.requests - 1
 
-    def _exceeded(self, name: str, value: int) -> LimitError:
+    def _exceeded(self, name: str, value: float) -> LimitError:
         return LimitError(
             f"agent `{self.owner}` reached its usage limit `{name}` of {value}",
             hint=f"raise `request_params.usage_limits.{name}` of `{self.owner}`",
@@ -169,7 +180,7 @@ class UnapprovedTurn(Meter):
         super().__init__(owner, UsageLimits(max_requests=MAX_UNAPPROVED_REQUESTS))
         self._root = root
 
-    def _exceeded(self, name: str, value: int) -> LimitError:
+    def _exceeded(self, name: str, value: float) -> LimitError:
         del name
         return LimitError(
             f"a turn of `{self.owner}` reached {value} model requests,"

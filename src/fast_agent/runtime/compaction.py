@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from fast_agent.runtime.budget import Budget
     from fast_agent.runtime.conversation import Conversation
+    from fast_agent.runtime.scope import Scope
     from fast_agent.runtime.turn_setup import TurnSetup
 
 Ask: TypeAlias = "Callable[[str, str], Awaitable[str]]"
@@ -39,13 +40,21 @@ _SMALLEST_PIECE: Final = 1_000
 _LONGEST_TEXT: Final = 8_000
 
 
-def asking(setup: TurnSetup, budget: Budget) -> Ask:
-    """Return what asks an agent's own model, and charges what that uses.
+def asking(setup: TurnSetup, budget: Budget, scope: Scope) -> Ask:
+    """Return what asks an agent's own model, or the agent it names, and charges what that uses.
 
     Args:
         setup: The agent's model and request parameters.
         budget: What is charged.
+        scope: Where another agent stands that is asked instead.
     """
+    other = setup.compaction.ask
+    if other is not None:
+
+        async def ask_other(system: str, text: str) -> str:
+            return await other(system, text, scope)
+
+        return ask_other
     given = setup.params
     params = RequestParams(
         temperature=given.temperature,
@@ -88,7 +97,9 @@ def start_for(conversation: Conversation, turn: int) -> int | None:
     return last if last is not None and last > done + 1 else None
 
 
-async def compact(conversation: Conversation, start: int, ask: Ask, wanted: str = "") -> Compaction:
+async def compact(
+    conversation: Conversation, start: int, ask: Ask, wanted: str = "", *, window: int | None = None
+) -> Compaction:
     """Summarize what stands before a message.
 
     Args:
@@ -96,6 +107,7 @@ async def compact(conversation: Conversation, start: int, ask: Ask, wanted: str 
         start: The index of the first message that is left as it is.
         ask: Asks the model that summarizes.
         wanted: What the summary is to keep besides, in the person's words; empty for nothing.
+        window: Tokens the context window of the model that summarizes holds, or None.
 
     Raises:
         ModelError: The model does not answer, answers nothing, or has no room even for little.
@@ -104,7 +116,8 @@ async def compact(conversation: Conversation, start: int, ask: Ask, wanted: str 
     first = conversation.templates if before is None else before.start
     said = list(_lines(conversation.history.iterate(first), start - first))
     summary = "" if before is None else before.summary
-    size = _LARGEST_PIECE
+    # Half of a window, at four characters a token: the summary and the answer need room too.
+    size = _LARGEST_PIECE if window is None else min(_LARGEST_PIECE, 2 * window)
     while said:
         piece, rest = _piece(said, size)
         try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.models.usage import ContextUse
 
 _OLD_RESULT: Final = 512  # bytes left of a result that came before the last ones
 _LAST_RESULT: Final = 4096
@@ -57,9 +58,11 @@ class Conversation:
         limits: How much of a tool result a model is given; None is all.
         has_cut: Whether the view has only a part of some result.
         compaction: The summary its view begins with, or None.
+        use: How full the context window was at the last answer; None where that is not known, as
+            after something was left out of the view.
     """
 
-    __slots__ = ("call_ids", "compaction", "has_cut", "history", "last", "limits", "view")
+    __slots__ = ("call_ids", "compaction", "has_cut", "history", "last", "limits", "use", "view")
 
     def __init__(
         self, messages: Iterable[Message] = (), limits: ResultLimits | None = None
@@ -67,6 +70,7 @@ class Conversation:
         self.has_cut = False
         self.limits = limits
         self.compaction: Compaction | None = None
+        self.use: ContextUse | None = None
         if isinstance(messages, Conversation):
             self.compaction = messages.compaction
             self.history = messages.history
@@ -105,6 +109,7 @@ class Conversation:
         made.limits = None
         made.has_cut = False
         made.compaction = None
+        made.use = None
         return made
 
     def __iter__(self) -> Iterator[Message]:
@@ -127,6 +132,7 @@ class Conversation:
         draft.limits = self.limits
         draft.has_cut = self.has_cut
         draft.compaction = self.compaction
+        draft.use = self.use
         return draft
 
     def append(self, message: Message) -> None:
@@ -156,6 +162,7 @@ class Conversation:
         """Begin the view with a summary; the history keeps everything."""
         self.compaction = compaction
         self.view = self._whole_view()
+        self.use = None
         # The summary may name results, and those before it are no longer in the view.
         self.has_cut = True
 
@@ -174,9 +181,30 @@ class Conversation:
                 shown[at] = self._cut_to(most, shown[at])
             if shown != list(self.view):
                 self.view = History(shown)
+                self.use = None
                 self.has_cut = True
                 return True
         return False
+
+    def trim(self) -> None:
+        """Leave only the last tool calls of the turn that ended in the view; the history keeps all.
+
+        The turn began at the last message of the user that answers no call.
+        """
+        end = len(self.view)
+        places = range(end - 1, -1, -1)
+        begin = next((at for at in places if _begins_turn(self.view[at])), None)
+        if begin is None:
+            return
+        calling = [at for at in range(begin + 1, end) if self.view[at].tool_calls]
+        if len(calling) < 2:
+            return
+        view = self.view.prefix(begin + 1)
+        for message in self.view.iterate(calling[-1]):
+            view = view.append(message)
+        self.view = view
+        self.use = None
+        self.has_cut = True
 
     def result(self, call_id: str) -> ToolResult | None:
         """Return the whole result of a call, or None where there is none of that id."""
@@ -220,6 +248,10 @@ class Conversation:
         shown = self.limits.apply(message, calls)
         self.has_cut = self.has_cut or shown is not message
         return shown
+
+
+def _begins_turn(message: Message) -> bool:
+    return message.role == "user" and not message.tool_results
 
 
 def _last_of(history: History) -> Message | None:

@@ -13,7 +13,7 @@ from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message, ToolCall, ToolResult
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.usage import ContextUse, Usage
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import ToolSource
 
@@ -88,12 +88,14 @@ class ModelAnswered:
         message: The whole answer, tool calls included.
         usage: What this one request used.
         iteration: Which request of the turn, from 1.
+        context: How full the context window is with it.
     """
 
     origin: Origin
     message: Message
     usage: Usage
     iteration: int
+    context: ContextUse | None = None
 
 
 @frozen

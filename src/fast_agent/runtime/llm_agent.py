@@ -119,8 +119,9 @@ class LlmAgent(LiveAgent):
                 before, end = draft.compaction, len(draft.history)
                 if end <= (draft.templates if before is None else before.start):
                     raise RunError(f"agent `{self.name}` remembers nothing to summarize")
-                ask = asking(self._setup, Budget(self._meters))
-                compaction = await compact(draft, end, ask, wanted)
+                ask = asking(self._setup, Budget(self._meters), self._scope)
+                window = None if draft.use is None else draft.use.window
+                compaction = await compact(draft, end, ask, wanted, window=window)
                 draft.compact(compaction)
                 memory.keep(base, draft)
             finally:

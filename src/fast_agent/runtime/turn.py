@@ -21,6 +21,7 @@ from fast_agent.errors import ContextError, FastAgentError, ModelError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
+from fast_agent.models.usage import ContextUse
 from fast_agent.runtime.budget import Budget, Meter
 from fast_agent.runtime.call_site import CallSite
 from fast_agent.runtime.events import (
@@ -199,6 +200,7 @@ class Turn:
             said,
             self._structured,
             adopted=tuple(self._adopted),
+            context=self._draft.use,
         )
         if listener is not None:
             listener(TurnFinished(self._origin, result.stop_reason, answer, own, tree))
@@ -264,15 +266,14 @@ class Turn:
         self._requests += 1
         setup, listener = self._setup, self._listener
         try:
-            try:
-                response = await self._request(system, tools)
-            except ContextError as error:
-                response = await self._request_with_less(error, system, tools)
+            response = await self._answer_of(system, tools)
         except BaseException:
             self._budget.give_up()
             raise
         self._budget.settle(response.usage)
         self._answered = True
+        used = response.usage.total_tokens
+        self._draft.use = use = ContextUse(used, setup.window or response.window)
         answer = self._draft.with_own_ids(response.message)
         if setup.hooks is not None:
             wanted = await self._hooked("after_llm_call", answer, self._draft.history)
@@ -285,12 +286,43 @@ class Turn:
         if journal is not None:
             journal.answered(answer, self._draft.history, last=last)
         if listener is not None:
-            event = ModelAnswered(self._origin, answer, response.usage, self._requests)
+            event = ModelAnswered(self._origin, answer, response.usage, self._requests, use)
             if last:
                 self._unheard = event
             else:
                 listener(event)
         return answer
+
+    async def _answer_of(self, system: str, tools: ToolTable) -> ModelResponse:
+        """Ask the model, with what it has room for."""
+        use, share = self._draft.use, self._setup.compaction.share
+        if use is not None and use.window is not None and share is not None:
+            tools = await self._make_room(use.used, use.window, share, tools)
+        try:
+            return await self._request(system, tools)
+        except ContextError as error:
+            return await self._request_with_less(error, system, tools)
+
+    async def _make_room(self, used: int, window: int, share: float, tools: ToolTable) -> ToolTable:
+        """Leave out what a conversation has no room for, before the model refuses it.
+
+        Returns:
+            The tools to ask with.
+        """
+        from fast_agent.runtime.context_size import size_of_view, size_since_answer
+
+        most = share * window
+        now = used + size_since_answer(self._draft.view)
+        if now < most:
+            return tools
+        whole = size_of_view(self._draft.view)
+        if self._draft.shorten():
+            self._warn(_FILLING.format(model=self._setup.model.name, share=share))
+            now -= whole - size_of_view(self._draft.view)
+        if now >= most:
+            why = _AT_SHARE.format(model=self._setup.model.name, share=share)
+            await self._compact(why, window)
+        return await self._tools_now(tools)
 
     async def _request_with_less(
         self, error: ContextError, system: str, tools: ToolTable
@@ -300,10 +332,12 @@ class Turn:
         Raises:
             ContextError: There is no less to ask it with.
         """
+        if self._setup.compaction.share is None:
+            raise error
         while True:
             if self._draft.shorten():
                 self._warn(_SHORTENED.format(model=self._setup.model.name))
-            elif not await self._compact():
+            elif not await self._compact(_TOO_LONG.format(model=self._setup.model.name)):
                 raise error
             tools = await self._tools_now(tools)
             try:
@@ -311,7 +345,7 @@ class Turn:
             except ContextError as again:
                 error = again
 
-    async def _compact(self) -> bool:
+    async def _compact(self, why: str, window: int | None = None) -> bool:
         """Put a summary in the place of what was said first; whether that could be done."""
         from fast_agent.runtime.compaction import asking, compact, start_for
 
@@ -319,12 +353,13 @@ class Turn:
         if start is None:
             return False
         try:
-            compaction = await compact(self._draft, start, asking(self._setup, self._budget))
+            ask = asking(self._setup, self._budget, self._scope_below())
+            compaction = await compact(self._draft, start, ask, window=window)
         except ModelError as error:
             self._warn(f"the conversation could not be summarized: {error.message}")
             return False
         self._draft.compact(compaction)
-        self._warn(_COMPACTED.format(model=self._setup.model.name, messages=start))
+        self._warn(f"{why}: {_COMPACTED.format(messages=start)}")
         return True
 
     async def _request(self, system: str, tools: ToolTable) -> ModelResponse:
@@ -488,6 +523,8 @@ class Turn:
         """
         self._settled = True
         draft = self._draft
+        if self._setup.trims:
+            draft.trim()
         said = tuple(draft.history.iterate(self._start))
         transcript = self._scope.transcript
         if transcript is not None:
@@ -514,9 +551,14 @@ _SHORTENED: Final = (
     "the conversation is too long for `{model}`: most of the tool results is left out of what it"
     " is given, and `read_result` reads them"
 )
+_FILLING: Final = (
+    "the conversation takes {share:.0%} of what `{model}` has room for: most of the tool results is"
+    " left out of what it is given, and `read_result` reads them"
+)
+_AT_SHARE: Final = "the conversation takes {share:.0%} of what `{model}` has room for"
+_TOO_LONG: Final = "the conversation is too long for `{model}`"
 _COMPACTED: Final = (
-    "the conversation is too long for `{model}`: it is given a summary in the place of the first"
-    " {messages} messages, which stay in the history"
+    "it is given a summary in the place of the first {messages} messages, which stay in the history"
 )
 _OTHER_FORM: Final = "say in its instruction how to answer, or name another `model`"
 

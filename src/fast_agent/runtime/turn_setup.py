@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
 from typing import TYPE_CHECKING, Final, Protocol
 
+from fast_agent.config.bounds import COMPACTION_SHARE
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.usage import ContextUse, Usage
+    from fast_agent.runtime.scope import Scope
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.hooks import TurnHooks
     from fast_agent.tools.toolbox import ToolTable
@@ -26,6 +28,25 @@ MAX_WITHOUT_TOOLS: Final = 3
 One request is enough then. The others are for a model that calls a tool it was never given, and for
 a structured answer that is put right.
 """
+
+
+@frozen
+class CompactionPlan:
+    """When and by whom a conversation is summarized.
+
+    Args:
+        share: The part of the context window, from 0 to 1, at which that is done; None for never,
+            not even where a conversation is too long.
+        ask: Asks another agent for the summary: (instruction, text, where it stands) to its
+            answer; None asks the agent's own model.
+    """
+
+    share: float | None = COMPACTION_SHARE
+    ask: Callable[[str, str, Scope], Awaitable[str]] | None = None
+
+
+DEFAULT_PLAN: Final = CompactionPlan()
+"""The agent's own model summarizes, where nothing else is said."""
 
 
 class ToolSource(Protocol):
@@ -55,6 +76,9 @@ class TurnSetup:
             `MAX_WITHOUT_TOOLS` where there are no tools.
         hooks: Functions called on the way, or None.
         results: How much of a tool result the model is given; None is all.
+        window: Tokens the model's context window holds, where the configuration says so.
+        compaction: When and by whom the conversation is summarized.
+        trims: Whether a turn leaves only its last tool calls in what the model is given.
     """
 
     _: KW_ONLY
@@ -66,6 +90,9 @@ class TurnSetup:
     max_iterations: int | None
     hooks: TurnHooks | None = None
     results: ResultLimits | None = None
+    window: int | None = None
+    compaction: CompactionPlan = DEFAULT_PLAN
+    trims: bool = False
 
 
 @frozen
@@ -82,6 +109,7 @@ class TurnResult:
         structured: The value of a structured answer, or None.
         workflow: What a workflow did on the way, as its type describes it; None for an agent.
         adopted: Messages of children that were put into the agent's conversation behind the turn's.
+        context: How full the context window was at the answer; None for a workflow.
     """
 
     turn_id: str
@@ -93,6 +121,7 @@ class TurnResult:
     structured: object = None
     workflow: JsonObject | None = None
     adopted: tuple[Message, ...] = ()
+    context: ContextUse | None = None
 
     @property
     def text(self) -> str:

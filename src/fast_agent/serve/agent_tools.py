@@ -43,8 +43,10 @@ OUTPUT_SCHEMA: JsonObject = {
                 "output_tokens": _COUNTS,
                 "requests": _COUNTS,
                 "tool_calls": _COUNTS,
+                "cost": {"type": ["number", "null"]},
             },
         },
+        "context": {"type": "object"},
         "workflow": {"type": "object"},
     },
     "required": ["text", "stop_reason", "usage"],
@@ -153,6 +155,8 @@ def answer_of(turn: TurnResult) -> ToolAnswer:
         "stop_reason": turn.stop_reason,
         "usage": usage_json(turn.tree_usage),
     }
+    if turn.context is not None:
+        structured["context"] = turn.context.to_json()
     if turn.workflow is not None:
         structured["workflow"] = turn.workflow
     content = _blocks(turn.message)
@@ -166,6 +170,7 @@ def usage_json(usage: Usage) -> JsonObject:
         "output_tokens": usage.output_tokens,
         "requests": usage.requests,
         "tool_calls": usage.tool_calls,
+        "cost": usage.cost,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from fast_agent.sessions.log import EventLog
     from fast_agent.sessions.row import Logged
 
-_USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5}")
-"""The six counts of what a turn used."""
+_USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
+"""The counts of what a turn used; sessions of before prices have six."""
 
 
 class _Past:
@@ -101,7 +102,7 @@ class SessionState:
     @property
     def used(self) -> tuple[int, ...]:
         """What all turns used together, in the order of the counts of `Usage`; empty of nothing."""
-        return tuple(map(sum, zip(*[turn.used for turn in self.turns if turn.used], strict=True)))
+        return tuple(map(sum, zip_longest(*[turn.used for turn in self.turns], fillvalue=0)))
 
     @property
     def open_turns(self) -> tuple[TurnRecord, ...]:

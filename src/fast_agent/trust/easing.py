@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from fast_agent.config import bounds
+from fast_agent.config.settings import StatedFacts
 from fast_agent.text.json_value import as_object
 from fast_agent.trust.card_effects import is_weaker
 from fast_agent.trust.config_effects import DEFAULT_BOUNDS
@@ -114,15 +115,22 @@ def with_bounds_of(person: Settings, settings: Settings, eased: Collection[str])
         params = replace(params, max_iterations=own.max_iterations)
     if own.usage_limits is not None:
         limits = own.usage_limits if params.usage_limits is None else params.usage_limits
-        for name in ("max_requests", "max_total_tokens", "max_tool_calls"):
+        for name in ("max_requests", "max_total_tokens", "max_tool_calls", "max_cost"):
             kept = getattr(own.usage_limits, name)
             value = getattr(limits, name)
             if f"usage_limits.{name}" not in eased and (value is None or _is_stricter(kept, value)):
                 limits = replace(limits, **{name: kept})
         params = replace(params, usage_limits=limits)
-    return (
-        settings if params is settings.request_params else replace(settings, request_params=params)
-    )
+    if params is not settings.request_params:
+        settings = replace(settings, request_params=params)
+    found = settings.model_facts
+    if "usage_limits.max_cost" not in eased:
+        # A found price of nothing would undo a bound of money.
+        windows = ((name, facts.context_window) for name, facts in found.items())
+        found = {name: StatedFacts(context_window=window) for name, window in windows}
+    if not found and not person.model_facts:
+        return settings
+    return replace(settings, model_facts={**found, **person.model_facts})
 
 
 def _is_stricter(own: float | None, value: float) -> bool:

@@ -1,0 +1,130 @@
+"""Facts of models: how much a context window holds, and what a request costs.
+
+The configuration (`model_facts`) is asked first, then the price list that comes with the provider
+library. What neither of them knows is not guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from fast_agent.config.providers import is_own_host
+from fast_agent.config.settings import NO_FACTS, StatedFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from genai_prices.types import ModelInfo
+
+    from fast_agent.config.settings import Settings
+    from fast_agent.models.provider_classes import Endpoint
+    from fast_agent.models.spec import ModelSpec
+    from fast_agent.models.usage import Usage
+
+_LISTED_AS: Final[Mapping[str, str]] = MappingProxyType({"xai": "x-ai", "bedrock": "aws"})
+"""Providers the price list knows by another name."""
+
+_MILLION: Final = 1_000_000
+_NANO: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known of a model.
+
+    Args:
+        stated: What the configuration says.
+        listed: Its entry in the price list, or None.
+        provider: The provider of that entry, as the list names it.
+    """
+
+    stated: StatedFacts = NO_FACTS
+    listed: ModelInfo | None = None
+    provider: str = ""
+
+    @property
+    def window(self) -> int | None:
+        """Tokens the context window holds, or None."""
+        if self.stated.context_window is not None or self.listed is None:
+            return self.stated.context_window
+        return self.listed.context_window
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the price of a request is known."""
+        return self.stated.input_cost is not None or self.listed is not None
+
+    def price(self, usage: Usage) -> int | None:
+        """Return the price of a request in billionths of a US dollar, or None."""
+        stated = self.stated
+        if stated.input_cost is not None:
+            output = stated.input_cost if stated.output_cost is None else stated.output_cost
+            cached = (
+                stated.input_cost if stated.cached_input_cost is None else stated.cached_input_cost
+            )
+            new = usage.input_tokens - usage.cache_read_tokens
+            dollars = (
+                new * stated.input_cost
+                + usage.cache_read_tokens * cached
+                + usage.output_tokens * output
+            )
+            return round(dollars * _NANO / _MILLION)
+        return None if self.listed is None else _listed_price(usage, self.listed.id, self.provider)
+
+
+UNKNOWN: Final = ModelFacts()
+"""A model of which nothing is known."""
+
+
+def _listed_price(usage: Usage, model: str, provider: str) -> int | None:
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
+    counts = PricedUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )
+    try:
+        found = calc_price(counts, model, provider_id=provider)
+    except (LookupError, ValueError):
+        return None
+    return round(found.total_price * _NANO)
+
+
+def stated_facts(spec: ModelSpec, settings: Settings) -> StatedFacts:
+    """Return what the configuration says of a model, by its spec or the text it was read from."""
+    facts = settings.model_facts
+    return facts.get(spec.given) or facts.get(spec.text) or facts.get(_plain(spec)) or NO_FACTS
+
+
+def _plain(spec: ModelSpec) -> str:
+    return f"{spec.provider}.{spec.name}"
+
+
+def facts_of(endpoint: Endpoint, stated: StatedFacts = NO_FACTS) -> ModelFacts:
+    """Look up a model of a provider; the first time takes a tenth of a second.
+
+    Args:
+        endpoint: Where it is reached. At an address that is not the provider's own, another model
+            or price may hide behind a name: only what the list has for that address counts then.
+        stated: What the configuration says.
+    """
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return ModelFacts(stated)
+    address, provider = endpoint.base_url, _LISTED_AS.get(endpoint.provider, endpoint.provider)
+    if address and is_own_host(endpoint.provider, urlsplit(address).hostname or ""):
+        address = None
+    try:
+        owner, listed = get_snapshot().find_provider_model(
+            endpoint.model, None, None if address else provider, address
+        )
+    except LookupError:
+        return ModelFacts(stated)
+    return ModelFacts(stated, listed, owner.id)
