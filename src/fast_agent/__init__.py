@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         RunError,
         SessionError,
         ToolError,
+        ToolRetry,
         TrustError,
     )
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.server import from_command_line
+    from fast_agent.messages.media import Media
     from fast_agent.models.cassette import read_cassette
     from fast_agent.models.player import Player
     from fast_agent.models.recorder import Recorder
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from fast_agent.serve.http_access import HttpSettings
     from fast_agent.sessions.store import SessionStore
     from fast_agent.text.atomic_file import write_atomic
+    from fast_agent.tools.dependencies import Deps
     from fast_agent.tools.filter import ServerFilter
     from fast_agent.tools.function import ToolOptions, tool
     from fast_agent.tools.human import Human, HumanAnswer, HumanRequest
@@ -80,6 +83,7 @@ __all__ = [
     "ChildStarted",
     "ConfigError",
     "ContextError",
+    "Deps",
     "Desk",
     "Event",
     "FastAgent",
@@ -92,6 +96,7 @@ __all__ = [
     "InternalProvider",
     "LimitError",
     "Listener",
+    "Media",
     "ModelAnswered",
     "ModelError",
     "ModelRequested",
@@ -116,6 +121,7 @@ __all__ = [
     "ToolFinished",
     "ToolOptions",
     "ToolProgressed",
+    "ToolRetry",
     "ToolStarted",
     "TrustError",
     "TurnFinished",
@@ -144,6 +150,7 @@ _HOMES = {
     "ChildStarted": "fast_agent.runtime.events",
     "ConfigError": "fast_agent.errors",
     "ContextError": "fast_agent.errors",
+    "Deps": "fast_agent.tools.dependencies",
     "Desk": "fast_agent.commands.desk",
     "Event": "fast_agent.runtime.events",
     "FastAgent": "fast_agent.app",
@@ -156,6 +163,7 @@ _HOMES = {
     "InternalProvider": "fast_agent.resources.internal.provider",
     "LimitError": "fast_agent.errors",
     "Listener": "fast_agent.runtime.events",
+    "Media": "fast_agent.messages.media",
     "ModelAnswered": "fast_agent.runtime.events",
     "ModelError": "fast_agent.errors",
     "ModelRequested": "fast_agent.runtime.events",
@@ -180,6 +188,7 @@ _HOMES = {
     "ToolFinished": "fast_agent.runtime.events",
     "ToolOptions": "fast_agent.tools.function",
     "ToolProgressed": "fast_agent.runtime.events",
+    "ToolRetry": "fast_agent.errors",
     "ToolStarted": "fast_agent.runtime.events",
     "TrustError": "fast_agent.errors",
     "TurnFinished": "fast_agent.runtime.events",
@@ -205,3 +214,8 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Name the public names, those that no program has used yet among them."""
+    return list(__all__)

@@ -11,16 +11,19 @@ from fast_agent.cards.references import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection
 from fast_agent.models.selection import select_model
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.tools.dependencies import as_dependencies
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.messages.message import Message
+    from fast_agent.mcp.listed import ListedPrompt
+    from fast_agent.messages.message import Message, ToolResult
+    from fast_agent.models.model import ToolSpec
     from fast_agent.models.usage import Usage
     from fast_agent.registry.registry import Snapshot
     from fast_agent.runtime.agent import Agent
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.journal import Journal
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
+    from fast_agent.tools.toolbox import ToolTable
 
 T = TypeVar("T")
 
@@ -117,9 +121,15 @@ class AgentApp:
         listener: Listener | None = None,
         journal: Journal | None = None,
         human: Human | None = None,
+        deps: object = None,
     ) -> Cast:
-        """Begin another conversation with the same agents; see `Runtime.cast`."""
-        return self._runtime.cast(listener=listener, journal=journal, human=human)
+        """Begin another conversation with the same agents; see `Runtime.cast`.
+
+        `deps` is a value or a list of values for function tools, before those of the program.
+        """
+        return self._runtime.cast(
+            listener=listener, journal=journal, human=human, deps=as_dependencies(deps)
+        )
 
     def agent(self, name: str, cast: Cast | None = None) -> Agent:
         """Give an agent by its name, in a conversation of its own or in that of the app.
@@ -300,6 +310,117 @@ class AgentApp:
             with CancelScope(shield=True):
                 await conversation.aclose()
 
+    async def list_tools(self, agent: str | None = None) -> tuple[ToolSpec, ...]:
+        """Return the tools an agent can call, as its model sees them.
+
+        Args:
+            agent: The agent; None is the default one.
+
+        Raises:
+            RunError: The agent has no tools of its own, as workflows have none.
+            FastAgentError: The agent cannot be run, or one of its servers cannot be reached.
+        """
+        return (await self._tools(agent)).specs
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: JsonObject | None = None,
+        *,
+        agent: str | None = None,
+        human: Human | None = None,
+    ) -> ToolResult:
+        """Call a tool of an agent as its model would; hooks and permissions apply.
+
+        Args:
+            name: The tool's name, as `list_tools` gives it.
+            arguments: JSON object of its arguments.
+            agent: The agent; None is the default one.
+            human: The way to a person, for a tool that asks; None is the program's.
+
+        Returns:
+            The result; what goes wrong in the tool is an error result.
+
+        Raises:
+            RunError: There is no such tool, or it is an agent: use `call` for those.
+            FastAgentError: The agent cannot be run, or one of its servers cannot be reached.
+        """
+        from fast_agent.messages.message import ToolCall
+        from fast_agent.tools.tool import ToolContext
+
+        owner = self._owner(agent)
+        tools = await self._tools(agent)
+        tool = tools.get(name)
+        if tool is None:
+            hint = did_you_mean(closest(name, tools), f"the tools are {', '.join(tools) or 'none'}")
+            raise RunError(f"agent `{owner}` has no tool `{name}`", hint=hint)
+        if tool.source == "agent":
+            raise RunError(f"`{name}` is an agent", hint="call it with `app.call`")
+        around = self._surroundings
+        turn = around.new_turn_id()
+        context = ToolContext(
+            agent_name=owner,
+            turn_id=turn,
+            call_id=f"{turn}-call",
+            correlation_id=turn,
+            human=human or around.human,
+            conversation=self._runtime.conversation,
+            deps=around.deps,
+        )
+        return await tool.call(ToolCall(context.call_id, name, arguments or {}), context)
+
+    async def list_prompts(self, agent: str | None = None) -> dict[str, tuple[ListedPrompt, ...]]:
+        """Return the prompts an agent's MCP servers offer it, by server.
+
+        Args:
+            agent: The agent; None is the default one.
+
+        Raises:
+            FastAgentError: The agent cannot be run, or one of its servers cannot be reached.
+        """
+        servers = self._runtime.server_prompts(self._owner(agent))
+        return {server.server_name: await server.prompts() for server in servers}
+
+    async def get_prompt(
+        self,
+        server: str,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        agent: str | None = None,
+    ) -> tuple[Message, ...]:
+        """Return the messages of a prompt, to be sent or loaded into a history.
+
+        Args:
+            server: A server of the agent.
+            name: The prompt's name there.
+            arguments: What it is filled with.
+            agent: The agent; None is the default one.
+
+        Raises:
+            RunError: The agent has no such server.
+            ToolError: The server has no such prompt, or the card's filter does not allow it.
+        """
+        owner = self._owner(agent)
+        servers = {one.server_name: one for one in self._runtime.server_prompts(owner)}
+        if server not in servers:
+            hint = did_you_mean(closest(server, servers), "list it under `servers`")
+            raise RunError(f"agent `{owner}` has no server `{server}`", hint=hint)
+        return await servers[server].get(name, arguments, agent_name=owner)
+
+    def _owner(self, agent: str | None) -> str:
+        name = self.default_name if agent is None else agent
+        return self[name].name
+
+    async def _tools(self, agent: str | None) -> ToolTable:
+        from fast_agent.runtime.llm_agent import LlmAgent
+
+        found = self[self._owner(agent)]
+        if not isinstance(found, LlmAgent):
+            what = f"agent `{found.name}` is of type `{found.config.type}`"
+            raise RunError(f"{what}, which has no tools of its own")
+        return await found.setup.tools.table()
+
     async def choose_model(self, name: str, spec: str | None) -> None:
         """Have an agent ask another model from its next turn on.
 
@@ -377,6 +498,11 @@ class AgentApp:
         """
         return self.agent(name)
 
+    def __dir__(self) -> list[str]:
+        """Name the agents, and what programs use, for completion."""
+        agents = map(_attribute, self.load_set.cards)
+        return [*_PUBLIC, *(name for name in agents if name.isidentifier())]
+
     def __getattr__(self, name: str) -> Agent:
         """Give an agent by its name, with `_` for what Python does not allow in names."""
         if name.startswith("__"):
@@ -429,6 +555,25 @@ class AgentApp:
                 problems[0].message, hint=problems[0].hint, diagnostics=tuple(problems)
             )
         self._ready.update(reached)
+
+
+_PUBLIC = (
+    "agent",
+    "agent_names",
+    "call",
+    "call_tool",
+    "cast",
+    "choose_model",
+    "default_name",
+    "get_prompt",
+    "interactive",
+    "list_prompts",
+    "list_tools",
+    "map",
+    "refresh",
+    "send",
+    "usage",
+)
 
 
 def _attribute(name: str) -> str:

@@ -5,11 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import fast_agent.decorators as decorators
+import fast_agent.program_main as program_main
 from fast_agent.program import Program
 
 if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.serve.agent_serving import ServeOptions
+
+_PUBLIC = (
+    "add_card",
+    "add_server",
+    "agent",
+    "approvals",
+    "attach",
+    "chain",
+    "evaluator_optimizer",
+    "interactive",
+    "iterative_planner",
+    "load",
+    "load_agents",
+    "load_set",
+    "main",
+    "maker",
+    "names",
+    "orchestrator",
+    "parallel",
+    "reload",
+    "router",
+    "run",
+    "run_sync",
+    "serve",
+    "settings",
+    "smart",
+    "tool",
+    "watch",
+    "workspace",
+)
 
 
 class FastAgent(Program):
@@ -33,6 +64,13 @@ class FastAgent(Program):
     orchestrator = decorators.orchestrator
     iterative_planner = decorators.iterative_planner
     maker = decorators.maker
+    tool = decorators.tool
+    run_sync = program_main.run_sync
+    main = program_main.main
+
+    def __dir__(self) -> list[str]:
+        """Name what programs use, for completion; commands and servers use more."""
+        return sorted(_PUBLIC)
 
     async def serve(self, options: ServeOptions | None = None) -> None:
         """Serve the agents to MCP clients, as `fast-agent serve` does: `await fast.serve()`.

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from fast_agent.cards.agent_config import (  # noqa: TC001
     ChildHistory,
@@ -49,6 +59,14 @@ PLANNER_INSTRUCTION = "Plan how the agents can fulfil the request together."
 class CardReceiver(Protocol):
     """What takes the cards the decorators make."""
 
+    def add_function(self, function: Callable[..., object], agent: str | None) -> None:
+        """Give an agent made in Python a function tool, or all of them.
+
+        Raises:
+            CardError: The agent has no function tools.
+        """
+        ...
+
     def add_card(self, card: Card) -> None:
         """Add a card.
 
@@ -56,6 +74,87 @@ class CardReceiver(Protocol):
             CardError: Its name is taken.
         """
         ...
+
+
+class DeclaredAgent:
+    """An agent that was added: decorates a function, which it leaves as it is, and takes tools.
+
+    Args:
+        program: The program it was added to.
+        name: Its name.
+    """
+
+    __slots__ = ("_program", "name")
+
+    def __init__(self, program: CardReceiver, name: str) -> None:
+        self._program = program
+        self.name = name
+
+    def __call__(self, function: F) -> F:
+        """Return the function as it is: the agent was added when it was declared."""
+        return function
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(self, function: None = None, /, **options: Unpack[ToolFields]) -> Callable[[F], F]: ...
+    def tool(
+        self, function: F | None = None, /, **options: Unpack[ToolFields]
+    ) -> F | Callable[[F], F]:
+        """Give this agent a function tool: `@writer.tool`, or `@writer.tool(timeout=5)`.
+
+        Args:
+            function: The function, when the decorator is written without parentheses.
+            **options: As for `fast_agent.tool`.
+
+        Raises:
+            CardError: The agent's type has no function tools.
+        """
+        return _tool(self._program, self.name, function, options)
+
+
+class ToolFields(TypedDict, total=False):
+    """What `fast_agent.tool` says of a function."""
+
+    name: str | None
+    description: str | None
+    title: str | None
+    repeatable: bool
+    timeout: float | None
+    retries: int | None
+
+
+@overload
+def tool(self: CardReceiver, function: F, /) -> F: ...
+@overload
+def tool(
+    self: CardReceiver, function: None = None, /, **options: Unpack[ToolFields]
+) -> Callable[[F], F]: ...
+def tool(
+    self: CardReceiver, function: F | None = None, /, **options: Unpack[ToolFields]
+) -> F | Callable[[F], F]:
+    """Give every agent made in Python a function tool: `@fast.tool`, or `@fast.tool(retries=2)`.
+
+    Args:
+        self: The program.
+        function: The function, when the decorator is written without parentheses.
+        **options: As for `fast_agent.tool`.
+    """
+    return _tool(self, None, function, options)
+
+
+def _tool(
+    program: CardReceiver, agent: str | None, function: F | None, options: ToolFields
+) -> F | Callable[[F], F]:
+    def give(target: F) -> F:
+        if options:
+            from fast_agent.tools.function import tool as mark_tool
+
+            mark_tool(**options)(target)
+        program.add_function(target, agent)
+        return target
+
+    return give if function is None else give(function)
 
 
 def agent(
@@ -94,7 +193,7 @@ def agent(
     child_timeout_sec: float | None = None,
     max_display_instances: int | None = None,
     agents_as_tools_options: AgentsAsToolsOptions | None = None,
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add an agent of type `agent`; usable as a decorator, which leaves the function as it is.
 
     Args:
@@ -144,7 +243,7 @@ def smart(
     name: str = "smart",
     instruction: str = "Help with what you are asked.",
     **fields: Unpack[AgentFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add an agent of type `smart`, which writes, checks and runs cards; usable as a decorator.
 
     Args:
@@ -168,7 +267,7 @@ def chain(
     cumulative: bool | None = None,
     continue_with_final: bool | None = None,
     **fields: Unpack[MemberFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add a chain: each agent gets the answer of the one before it; usable as a decorator.
 
     Args:
@@ -195,7 +294,7 @@ def parallel(
     fan_in: str | None = None,
     include_request: bool | None = None,
     **fields: Unpack[MemberFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add agents that work at the same time on the same message; usable as a decorator.
 
     Args:
@@ -224,7 +323,7 @@ def evaluator_optimizer(
     max_refinements: int | None = None,
     refinement_instruction: str | None = None,
     **fields: Unpack[SeededFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add an agent that has a text written, rated and written again; usable as a decorator.
 
     Args:
@@ -251,7 +350,7 @@ def router(
     *,
     agents: Sequence[str],
     **fields: Unpack[RouterFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add an agent that sends each message to the agent it belongs to; usable as a decorator.
 
     Args:
@@ -278,7 +377,7 @@ def orchestrator(
     plan_type: Literal["full", "iterative"] | None = None,
     plan_iterations: int | None = None,
     **fields: Unpack[OrchestratorFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add an agent that plans, has others do the tasks, and puts the results together.
 
     Args:
@@ -306,7 +405,7 @@ def iterative_planner(
     agents: Sequence[str],
     plan_iterations: int | None = None,
     **fields: Unpack[PlannerFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add an agent that plans one step, looks at what came of it, and plans the next.
 
     Args:
@@ -339,7 +438,7 @@ def maker(
     target_success: float | None = None,
     calibration_samples: int | None = None,
     **fields: Unpack[SeededFields],
-) -> Callable[[F], F]:
+) -> DeclaredAgent:
     """Add an agent that has one small step done again and again until a vote is clear.
 
     Args:
@@ -362,7 +461,7 @@ def maker(
     return _add(self, "MAKER", locals())
 
 
-def _add(program: CardReceiver, card_type: CardType, given: dict[str, Any]) -> Callable[[F], F]:
+def _add(program: CardReceiver, card_type: CardType, given: dict[str, Any]) -> DeclaredAgent:
     """Make a card of a decorator's arguments, by name, and add it."""
     fields: dict[str, Any] = {**given, **given.get("fields", {})}
     fields.pop("self")
@@ -382,11 +481,7 @@ def _add(program: CardReceiver, card_type: CardType, given: dict[str, Any]) -> C
     if child_history is not None:
         config = replace(config, child_history=dict(child_history))
     program.add_card(replace(card, config=config))
-    return _unchanged
-
-
-def _unchanged(function: F) -> F:
-    return function
+    return DeclaredAgent(program, name)
 
 
 def _own_params(fields: dict[str, Any]) -> RequestParams | None:

@@ -8,6 +8,7 @@ FastAgentError
 ├── ModelError      a model is unknown, unreachable, or answered with an error
 │   └── ContextError  the conversation is longer than the model's context window
 ├── ToolError       a tool or an MCP server cannot be used
+│   └── ToolRetry     a tool asks the model to call it again, with a message
 ├── RunError        a turn or a workflow could not be finished
 │   └── LimitError  a usage limit of the agent, or of one above it, was reached
 ├── SessionError    a session cannot be opened, resumed or written
@@ -35,6 +36,7 @@ __all__ = [
     "RunError",
     "SessionError",
     "ToolError",
+    "ToolRetry",
     "TrustError",
 ]
 
@@ -67,6 +69,15 @@ class FastAgentError(Exception):
         self.hint = hint
         self.code = code
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+
+    def __str__(self) -> str:
+        """Return the message; with diagnostics, the whole report: each with its place and hint."""
+        if not self.diagnostics:
+            return self.message
+        lines = [str(one) for one in self.diagnostics]
+        if all(one.message != self.message for one in self.diagnostics):
+            lines.insert(0, self.message)
+        return "\n".join(lines)
 
     def hide(self, redact: Callable[[str], str]) -> None:
         """Hide secrets in what the error says, and leave out the cause where it names one.
@@ -122,6 +133,14 @@ class ContextError(ModelError):
 
 class ToolError(FastAgentError):
     """A tool or an MCP server cannot be used."""
+
+
+class ToolRetry(ToolError):  # noqa: N818 (what a tool asks for, not what went wrong)
+    """A tool asks the model to call it again: `raise ToolRetry("the date must be in 2026")`.
+
+    The model reads the message, without a type or a traceback. How often it may try again in one
+    turn is the tool's `retries`.
+    """
 
 
 class RunError(FastAgentError):

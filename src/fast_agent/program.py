@@ -96,6 +96,7 @@ class Program:
         self._reconsidering = Lock()
         self._model: str | None = None
         self._hidden: set[str] = set()
+        self._functions: list[Callable[..., object]] = []
         self._redactor: tuple[object, Redactor] | None = None
 
     @property
@@ -172,6 +173,18 @@ class Program:
             CardError: Its name is taken.
         """
         self._agents.add(card)
+        if self._functions:
+            self._agents.add_functions(self._functions)
+
+    def add_function(self, function: Callable[..., object], agent: str | None) -> None:
+        """Give an agent made in Python a function tool; None gives it to all of them.
+
+        Raises:
+            CardError: The agent's type has no function tools.
+        """
+        if agent is None:
+            self._functions.append(function)
+        self._agents.add_functions((function,), agent)
 
     def load_agents(self, *paths: str | Path, multi_card: bool = False) -> list[str]:
         """Load cards from files, directories and web addresses, at once and all or nothing.
@@ -447,6 +460,7 @@ class Program:
         grows: bool = False,
         adjust: Callable[[Surroundings], Surroundings] | None = None,
         partial_set: bool = False,
+        deps: object = None,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -469,6 +483,7 @@ class Program:
             adjust: Changes what the agents are given around them, for programs with edges of
                 their own; None changes nothing.
             partial_set: Whether it may run without the default agent, where that may not act.
+            deps: A value, or a list of values, that function tools get by `Deps[Type]`.
 
         Raises:
             TrustError: The default agent came with a project, and may not act.
@@ -481,6 +496,7 @@ class Program:
         from fast_agent.runtime.protected_files import ProtectedFiles
         from fast_agent.runtime.runtime import BUILDERS, Runtime
         from fast_agent.runtime.surroundings import Surroundings as Around
+        from fast_agent.tools.dependencies import as_dependencies
         from fast_agent.workflows.builders import WORKFLOWS
 
         shared = shared_options(shell=shell, files=files, fetch=fetch)
@@ -503,6 +519,7 @@ class Program:
             journal=journal,
             redact=self.redact,
             skills=self.admission.skills,
+            deps=as_dependencies(deps),
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)

@@ -151,7 +151,7 @@ def test_the_pages_have_scripts() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/workflows.md"])
 def test_what_the_pages_say_is_said(page: str, place: Path, environ: dict[str, str]) -> None:
-    (script,) = [one for one in scripts() if one.page == page]
+    script = next(one for one in scripts() if one.page == page)
     with start(script, place, environ) as running:
         assert "hello\n" in running.communicate(timeout=PATIENCE)[0]
 

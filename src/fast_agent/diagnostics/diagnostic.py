@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from fast_agent.text.visible import visible_lines
+
 if TYPE_CHECKING:
     from fast_agent.text.span import Span
 
@@ -54,6 +56,17 @@ class Diagnostic:
     fix: Fix | None = None
     related: tuple[Related, ...] = ()
     source_line: str | None = None
+
+    def __str__(self) -> str:
+        """Return it as text: `path:line:column: error[FA101]: message`, and its hint below."""
+        place = self.path
+        if place and self.span is not None:
+            place = f"{place}:{self.span.start.line}:{self.span.start.column}"
+        lines = [f"{place}: " if place else ""]
+        lines[0] += f"{self.severity}[{self.code}]: {self.message}"
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return visible_lines("\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.load_set import LoadSet, changed_cards, default_card
 from fast_agent.errors import CardError
 from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
@@ -162,6 +163,40 @@ class Registry:
         load_set = LoadSet.of(_cards(roots))
         after = replace(before, load_set=load_set, roots=MappingProxyType(roots))
         self._snapshot = _next(before, after, ())
+
+    def add_functions(
+        self, functions: Iterable[Callable[..., object]], agent: str | None = None
+    ) -> None:
+        """Give agents that decorators made function tools, those they have passed over.
+
+        Args:
+            functions: The functions.
+            agent: The agent; None is each whose type has function tools.
+
+        Raises:
+            CardError: The agent was not made in Python, or its type has no function tools.
+        """
+        wanted = tuple(functions)
+        roots = dict(self._snapshot.roots)
+        cards = list(roots.get(CODE, ()))
+        found = False
+        for index, card in enumerate(cards):
+            config = card.config
+            if agent not in (None, config.name) or "function_tools" not in FIELDS_OF[config.type]:
+                continue
+            found = True
+            new = [one for one in wanted if one not in config.function_tools]
+            if new:
+                tools = (*config.function_tools, *new)
+                cards[index] = replace(card, config=replace(config, function_tools=tools))
+        if agent is not None and not found:
+            raise CardError(f"agent `{agent}` takes no function tools", hint="its type has none")
+        if roots.get(CODE, ()) != tuple(cards):
+            roots[CODE] = tuple(cards)
+            before = self._snapshot
+            load_set = LoadSet.of(_cards(roots))
+            after = replace(before, load_set=load_set, roots=MappingProxyType(roots))
+            self._snapshot = _next(before, after, ())
 
     def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
         """Give an agent others as tools, for good: a reload keeps them.

@@ -94,6 +94,14 @@ class Agent(Protocol):
         """
         return (await self.generate(message)).message.text
 
+    async def __call__(self, message: Message | str) -> str:
+        """Run one turn and return the answer's text: `await app.writer("hello")`.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        return await self.send(message)
+
     @overload
     async def structured(self, message: Message | str, shape: type[T]) -> T: ...
     @overload

@@ -101,6 +101,7 @@ class Runtime:
             journal=around.journal,
             transcript=around.transcript,
             redact=around.redact,
+            deps=around.deps,
         )
         # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
         self._granted = around.granted if scope is None else ()
@@ -207,6 +208,11 @@ class Runtime:
         return name
 
     @property
+    def conversation(self) -> Cast:
+        """The agents of its own conversation."""
+        return self._cast
+
+    @property
     def transcript(self) -> CumulativeTranscript:
         """Everything said in the session, turn by turn."""
         return self._cast.transcript
@@ -235,6 +241,7 @@ class Runtime:
         listener: Listener | None = None,
         journal: Journal | None = None,
         human: Human | None = None,
+        deps: tuple[object, ...] = (),
     ) -> Cast:
         """Begin another conversation with the same agents, none of which remembers this one.
 
@@ -242,6 +249,7 @@ class Runtime:
             listener: Hears of the events of its turns; None is the runtime's own listener.
             journal: Keeps it, and gives back what was kept of it before; None keeps nothing.
             human: The way to its person; None is the runtime's own way.
+            deps: Values for function tools, which go before those of the runtime.
 
         Returns:
             Its agents; the caller closes them.
@@ -253,6 +261,7 @@ class Runtime:
             journal=journal,
             transcript=None,
             human=human,
+            deps=(*deps, *outer.deps),
         )
         cast = Cast(self._make, scope, journal)
         self._casts.add(cast)

@@ -46,6 +46,7 @@ class Scope:
         human: The way to the person of this conversation, before that of the runtime, or None.
         redact: Hides secrets in the errors of tools; None hides none.
         steering: The messages a user sends into the workflow this turn is a part of, or None.
+        deps: The values the program gave its function tools.
     """
 
     _: KW_ONLY
@@ -61,6 +62,7 @@ class Scope:
     human: Human | None = None
     redact: Callable[[str], str] | None = None
     steering: Steering | None = None
+    deps: tuple[object, ...] = ()
 
     def below(
         self,
@@ -93,6 +95,7 @@ class Scope:
             human=self.human,
             redact=self.redact,
             steering=steering,
+            deps=self.deps,
         )
 
     def within(self, own: Scope) -> Scope:

@@ -87,6 +87,7 @@ class Surroundings:
         platform: The machine, as instructions speak of it; empty for this one.
         python: The version of Python, as instructions speak of it; empty for this one.
         redact: Hides secrets in the errors of tools; None hides none.
+        deps: The values the program gives its function tools, by their types.
         skills: Decides which skills of directories that no person named may be used; None lets all
             through.
     """
@@ -123,4 +124,5 @@ class Surroundings:
     platform: str = ""
     python: str = ""
     redact: Callable[[str], str] | None = field(default=None, repr=False)
+    deps: tuple[object, ...] = ()
     skills: SkillJudge | None = field(default=None, repr=False)

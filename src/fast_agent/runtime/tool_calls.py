@@ -12,11 +12,12 @@ from dataclasses import KW_ONLY, replace
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from fast_agent.errors import FastAgentError, LimitError, SessionError
+from fast_agent.errors import FastAgentError, LimitError, RunError, SessionError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.view import error_result
 from fast_agent.runtime.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.text.frozen import frozen
+from fast_agent.tools.dependencies import MissingDependencyError
 from fast_agent.tools.tool import ToolContext, no_progress
 
 if TYPE_CHECKING:
@@ -100,13 +101,14 @@ class ToolCalls:
         self.site = site
         self._record = record
         self._results: list[ToolResult | None] = [None] * len(calls)
-        self._exceeded: LimitError | SessionError | None = None
+        self._exceeded: RunError | SessionError | None = None
 
     async def run(self) -> None:
         """Run every call; `results` then holds what came of each.
 
         Raises:
             LimitError: A call would have exceeded a limit; the calls before it were made.
+            RunError: A tool needs a value the program did not give.
             SessionError: A result could not be written down; the calls were made.
         """
         try:
@@ -167,6 +169,9 @@ class ToolCalls:
                 raise
             # Nobody cancelled this turn: the tool let a cancellation of its own escape.
             result = error_result(call.id, f"tool `{call.name}` was cancelled")
+        except MissingDependencyError as error:  # the program's fault: no model can do anything
+            self._exceeded = self._exceeded or error
+            result = error_result(call.id, error.message)
         except FastAgentError as error:
             log.warning("tool `%s` failed", call.name, exc_info=True)
             result = error_result(call.id, error.message)
@@ -198,6 +203,7 @@ class ToolCalls:
             scope=self._scope,
             site=self.site,
             index=index,
+            deps=self._scope.deps,
         )
 
     def _progress_of(self, call_id: str) -> Progress:

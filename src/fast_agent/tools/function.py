@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +12,9 @@ from logging import getLogger
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from fast_agent.errors import ToolError
+from fast_agent.errors import ToolError, ToolRetry
 from fast_agent.models.model import ToolSpec
+from fast_agent.tools.dependencies import resolve
 from fast_agent.tools.result import error_result, result_of, said
 from fast_agent.tools.tool_name import function_tool_name
 from fast_agent.tools.worker_threads import WorkerThreads
@@ -30,6 +32,9 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = "__fast_agent_tool__"
 
+_MAX_TURNS = 1000
+"""Most turns whose failures a tool counts; the oldest are forgotten first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOptions:
@@ -40,12 +45,16 @@ class ToolOptions:
         description: What models read; None takes the docstring's text before `Args:`.
         title: Name for people, or None.
         repeatable: Whether it may be called again when a crash left its outcome unknown.
+        timeout: Longest call in seconds; None is no limit.
+        retries: How often a model may call it again in one turn after it failed; None is no limit.
     """
 
     name: str | None = None
     description: str | None = None
     title: str | None = None
     repeatable: bool = True
+    timeout: float | None = None
+    retries: int | None = None
 
 
 @overload
@@ -57,6 +66,8 @@ def tool(
     description: str | None = None,
     title: str | None = None,
     repeatable: bool = True,
+    timeout: float | None = None,
+    retries: int | None = None,
 ) -> Callable[[F], F]: ...
 def tool(
     function: F | None = None,
@@ -66,6 +77,8 @@ def tool(
     description: str | None = None,
     title: str | None = None,
     repeatable: bool = True,
+    timeout: float | None = None,
+    retries: int | None = None,
 ) -> F | Callable[[F], F]:
     """Say how a function is offered as a tool; the function itself stays as it is.
 
@@ -76,11 +89,26 @@ def tool(
         title: Name for people.
         repeatable: False for a function that must not be called again when a crash left its
             outcome unknown, such as one that sends a message.
+        timeout: Longest call in seconds, after which it fails; None is no limit. A synchronous
+            function is given up on and runs to its end unheard.
+        retries: How often a model may call it again in one turn after it failed, such as by
+            `ToolRetry`; further calls fail without calling the function. None is no limit.
 
     Returns:
         The function, or a decorator.
     """
-    options = ToolOptions(name=name, description=description, title=title, repeatable=repeatable)
+    if timeout is not None and timeout <= 0:
+        raise ValueError("`timeout` must be more than 0 seconds")
+    if retries is not None and retries < 0:
+        raise ValueError("`retries` must be 0 or more")
+    options = ToolOptions(
+        name=name,
+        description=description,
+        title=title,
+        repeatable=repeatable,
+        timeout=timeout,
+        retries=retries,
+    )
 
     def mark(target: F) -> F:
         setattr(target, _OPTIONS, options)
@@ -111,12 +139,15 @@ class FunctionTool:
     __slots__ = (
         "_asynchronous",
         "_context_name",
+        "_failures",
         "_function",
         "_keep",
         "_parameters",
         "_repeatable",
+        "_retries",
         "_spec",
         "_threads",
+        "_timeout",
     )
 
     def __init__(
@@ -139,6 +170,9 @@ class FunctionTool:
             getattr(function, "__call__", None)  # noqa: B004 (an object's own `async __call__`)
         )
         self._repeatable = options.repeatable
+        self._timeout = options.timeout
+        self._retries = options.retries
+        self._failures: OrderedDict[str, int] = OrderedDict()
         self._threads = threads or WorkerThreads()
         self._keep = keep
         self._spec = ToolSpec(
@@ -182,13 +216,47 @@ class FunctionTool:
 
         Returns:
             The result; wrong arguments and what the function raises are error results.
+
+        Raises:
+            MissingDependencyError: The program gave no value that a parameter asks for.
         """
+        if self._retries is None:
+            return await self._call(call, context)
+        failures = self._failures.get(context.turn_id, 0)
+        if failures > self._retries:
+            times = "once" if failures == 1 else f"{failures} times"
+            return error_result(
+                call.id,
+                f"`{self._spec.name}` was not called: it failed {times} in this turn, and may not "
+                "be tried again; answer without it",
+            )
+        result = await self._call(call, context)
+        self._failures.pop(context.turn_id, None)
+        if result.is_error:
+            self._failures[context.turn_id] = failures + 1
+            if len(self._failures) > _MAX_TURNS:
+                self._failures.popitem(last=False)
+        return result
+
+    async def _call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         try:
             given = self._parameters.check(call.arguments)
         except ToolError as problem:
             return error_result(call.id, problem.message)
         if self._context_name is not None:
             given[self._context_name] = context
+        if self._parameters.dependencies:
+            given |= resolve(self._parameters.dependencies, context.deps, self._spec.name)
+        if self._timeout is None:
+            return await self._run_function(call, given)
+        from anyio import move_on_after
+
+        with move_on_after(self._timeout):
+            return await self._run_function(call, given)
+        message = f"`{self._spec.name}` did not finish within {self._timeout:g} seconds"
+        return error_result(call.id, message)
+
+    async def _run_function(self, call: ToolCall, given: dict[str, object]) -> ToolResult:
         try:
             if self._asynchronous:
                 value = await cast("Awaitable[object]", self._function(**given))
@@ -212,7 +280,8 @@ class FunctionTool:
             return self._failed(call_id, error)
 
     def _failed(self, call_id: str, error: BaseException) -> ToolResult:
-        log.warning("function tool `%s` failed", self._spec.name, exc_info=error)
+        if not isinstance(error, ToolRetry):  # a wish, not a failure
+            log.warning("function tool `%s` failed", self._spec.name, exc_info=error)
         return error_result(call_id, said(error))
 
 

@@ -19,6 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from fast_agent.errors import ToolError
 from fast_agent.text.suggestion import closest
+from fast_agent.tools.dependencies import dependency_type
 from fast_agent.tools.tool import ToolContext
 
 if TYPE_CHECKING:
@@ -49,12 +50,14 @@ class Parameters:
         function: The function's name, for messages.
         schema: JSON Schema of the arguments object.
         context: The parameter that takes the `ToolContext`, which models do not see, or None.
+        dependencies: By parameter the program fills, its class and whether it accepts None.
         validate: Gives keyword arguments for arguments; raises pydantic's ValidationError.
     """
 
     function: str
     schema: JsonObject
     context: str | None
+    dependencies: Mapping[str, tuple[type, bool]]
     validate: Callable[[dict[str, object]], dict[str, object]]
 
     def check(self, arguments: JsonObject) -> dict[str, object]:
@@ -64,7 +67,7 @@ class Parameters:
             arguments: JSON object, as the model gave it.
 
         Returns:
-            Keyword arguments for the function, without the context.
+            Keyword arguments for the function, without the context and the dependencies.
 
         Raises:
             ToolError: They are wrong; the message names each wrong argument and what it must be.
@@ -130,11 +133,16 @@ def parameters_of(
     """
     hints = _hints(function, name)
     context: str | None = None
+    dependencies: dict[str, tuple[type, bool]] = {}
     shown: list[Parameter] = []
     for parameter in _signature(function, name).parameters.values():
         hint: object = hints.get(parameter.name, Any)
         if _is_context(hint):
             context = parameter.name
+            continue
+        wanted = dependency_type(hint, parameter.name, name)
+        if wanted is not None:
+            dependencies[parameter.name] = wanted
             continue
         if parameter.kind in _BY_POSITION:
             stars = "*" if parameter.kind is Parameter.VAR_POSITIONAL else ""
@@ -149,7 +157,7 @@ def parameters_of(
     validate = cast(
         "Callable[[dict[str, object]], dict[str, object]]", adapter.validator.validate_python
     )
-    return Parameters(name, schema, context, validate)
+    return Parameters(name, schema, context, dependencies, validate)
 
 
 def _signature(function: Callable[..., object], name: str) -> Signature:

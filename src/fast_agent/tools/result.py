@@ -2,8 +2,8 @@
 
 Accepted: text, None, numbers and booleans, JSON-able values (dicts, lists, dataclasses, pydantic
 models, enums, dates …), content blocks (the project's, the MCP SDK's, or dicts of that shape) alone
-or in a list, whole results (`ToolResult`, the SDK's `CallToolResult`, or a dict of that shape), and
-bytes of an image or of UTF-8 text.
+or in a list, whole results (`ToolResult`, the SDK's `CallToolResult`, or a dict of that shape),
+bytes of an image or of UTF-8 text, and `Media`: bytes with a media type.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fast_agent.messages.content import (
     TextContent,
 )
 from fast_agent.messages.json_content import content_from_wire
+from fast_agent.messages.media import Media
 from fast_agent.messages.message import ToolResult
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _blocks(value: object) -> tuple[Content, ...] | None:
 def _is_block(value: object) -> bool:
     if isinstance(value, _BLOCKS):
         return True
-    if isinstance(value, bytes | bytearray):
+    if isinstance(value, bytes | bytearray | Media):
         return True
     return _is_wire_block(_wire(value))
 
@@ -163,6 +164,8 @@ def _block(value: object) -> Content:
         return TextContent(value)
     if isinstance(value, bytes | bytearray):
         return _of_bytes(bytes(value))
+    if isinstance(value, Media):
+        return _of_media(value)
     fields = cast("JsonObject", _wire(value))
     try:
         return content_from_wire(fields)
@@ -179,9 +182,16 @@ def _of_bytes(data: bytes) -> Content:
     try:
         return TextContent(data.decode())
     except UnicodeDecodeError:
-        hint = "return text, a PNG, JPEG, GIF or WebP image, or a content block"
+        hint = 'say what they are: return `Media(data, "application/pdf")`'
         msg = f"{len(data):,} bytes were returned that are neither text nor an image"
         raise ToolError(msg, hint=hint) from None
+
+
+def _of_media(media: Media) -> Content:
+    try:
+        return media.content()
+    except ValueError as problem:
+        raise ToolError(f"`Media` was returned that cannot be sent: {problem}") from problem
 
 
 def _json(call_id: str, value: object) -> ToolResult:

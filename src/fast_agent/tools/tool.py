@@ -35,6 +35,7 @@ class ToolContext:
         human: The way to the person of this conversation, before any other; None where it has none
             of its own.
         conversation: What is one and the same in every call of a conversation; None outside one.
+        deps: The values the program gave its tools: `fast.run(deps=…)`.
     """
 
     agent_name: str
@@ -44,6 +45,7 @@ class ToolContext:
     progress: Progress = no_progress
     human: Human | None = None
     conversation: object | None = None
+    deps: tuple[object, ...] = ()
 
     @property
     def idempotency_key(self) -> str:
