@@ -16,7 +16,12 @@ from guide_parts import Parts
 from guides import documents
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS
-from fast_agent.cards.kinds import (
+from fast_agent.cards.schema import schema
+from fast_agent.cli.command_table import COMMANDS, cli
+from fast_agent.commands.reference import reference_page
+from fast_agent.config.fields import SETTINGS, config_schema
+from fast_agent.diagnostics.rulebook import docs_page
+from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
     Flag,
@@ -30,11 +35,6 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.cards.schema import schema
-from fast_agent.cli.command_table import COMMANDS, cli
-from fast_agent.commands.reference import reference_page
-from fast_agent.config.fields import SETTINGS, config_schema
-from fast_agent.diagnostics.rulebook import docs_page
 from fast_agent.tui.keys import key_lines
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import CardType
     from fast_agent.cards.fields import Field
-    from fast_agent.cards.kinds import Effects
+    from fast_agent.schema.kinds import Effects
 
 HERE = Path(__file__).parent / "reference"
 EFFECTS = (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import CardType
     from fast_agent.cards.fields import Field
-    from fast_agent.cards.kinds import Record
+    from fast_agent.schema.kinds import Record
 
 _POINTS = {
     "before_llm_call": "before each model request",

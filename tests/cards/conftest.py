@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fast_agent.cards.fields import FIELDS_OF
-from fast_agent.cards.kinds import (
+from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
     Flag,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import CardType
     from fast_agent.cards.fields import Field
-    from fast_agent.cards.kinds import Kind
+    from fast_agent.schema.kinds import Kind
     from fast_agent.text.json_value import JsonValue
 
 CardObject: TypeAlias = "dict[str, JsonValue]"

@@ -17,10 +17,10 @@ import pytest
 
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS_OF
 from fast_agent.cards.fix import fix_text
-from fast_agent.cards.kinds import Flag, ListOf, MapOf, OneOf, Whole
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
 from fast_agent.cards.records import REQUEST_PARAMS
+from fast_agent.schema.kinds import Flag, ListOf, MapOf, OneOf, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

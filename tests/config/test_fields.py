@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from fast_agent.cards.kinds import (
+from fast_agent.config.fields import SERVER, SETTINGS, config_schema
+from fast_agent.config.layer import EnvironmentLayer
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.config.reading import Reader
+from fast_agent.schema.kinds import (
     AnyOf,
     Entry,
     Flag,
@@ -22,10 +26,6 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.config.fields import SERVER, SETTINGS, config_schema
-from fast_agent.config.layer import EnvironmentLayer
-from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.reading import Reader
 
 if TYPE_CHECKING:
     from tests.config.conftest import Place

@@ -14,7 +14,12 @@ from tests.hostile.makers import CARDS, KEY, MAKERS, Project, Spot, Trap
 from tests.hostile.scene import Done, Scene, nothing_happened
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS, FIELDS_OF
-from fast_agent.cards.kinds import (
+from fast_agent.config.case_fields import CASE_FILE
+from fast_agent.config.fields import SETTINGS
+from fast_agent.config.guide import GUIDE
+from fast_agent.config.model_query import QUERY_KEYS
+from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
+from fast_agent.schema.kinds import (
     AnyOf,
     FunctionName,
     JsonSchema,
@@ -24,11 +29,6 @@ from fast_agent.cards.kinds import (
     Record,
     Text,
 )
-from fast_agent.config.case_fields import CASE_FILE
-from fast_agent.config.fields import SETTINGS
-from fast_agent.config.guide import GUIDE
-from fast_agent.config.model_query import QUERY_KEYS
-from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
 
 if TYPE_CHECKING:
     import subprocess

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from fast_agent.cards.fields import FIELDS, Field
-from fast_agent.cards.kinds import (
+from fast_agent.config.case_fields import CASE_FILE
+from fast_agent.config.fields import SETTINGS
+from fast_agent.config.guide import GUIDE
+from fast_agent.config.model_query import QUERY_KEYS, QueryKey
+from fast_agent.resources.skill.frontmatter import FIELDS as FRONTMATTER
+from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
+from fast_agent.schema.kinds import (
     AnyOf,
     EffectKind,
     Entry,
@@ -17,17 +23,11 @@ from fast_agent.cards.kinds import (
     Record,
     Text,
 )
-from fast_agent.config.case_fields import CASE_FILE
-from fast_agent.config.fields import SETTINGS
-from fast_agent.config.guide import GUIDE
-from fast_agent.config.model_query import QUERY_KEYS, QueryKey
-from fast_agent.resources.skill.frontmatter import FIELDS as FRONTMATTER
-from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fast_agent.cards.kinds import Effects, Kind
+    from fast_agent.schema.kinds import Effects, Kind
 
 
 def entries(kind: Kind) -> Iterator[Entry]:

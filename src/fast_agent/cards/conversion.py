@@ -24,7 +24,8 @@ from fast_agent.cards.explanation import (
     explain_unknown_key,
 )
 from fast_agent.cards.findings import shown
-from fast_agent.cards.kinds import (
+from fast_agent.diagnostics import rules
+from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
     Flag,
@@ -38,14 +39,13 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.diagnostics import rules
 from fast_agent.text.yaml_nodes import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.cards.findings import Findings, Path
-    from fast_agent.cards.kinds import Kind
+    from fast_agent.schema.kinds import Kind
     from fast_agent.text.json_value import JsonValue
 
 
@@ -104,10 +104,7 @@ def _whole(kind: Whole) -> Convert:
         number = _resolved(value) if isinstance(value, Variable) else value
         if type(number) is not int:
             return explain_number(kind, value, path, findings)
-        if number not in kind.also and (
-            (kind.minimum is not None and number < kind.minimum)
-            or (kind.maximum is not None and number > kind.maximum)
-        ):
+        if not kind.allows(number):
             return explain_range(kind, value, path, findings)
         return number
 
@@ -119,12 +116,7 @@ def _number(kind: Number) -> Convert:
         number = _resolved(value) if isinstance(value, Variable) else value
         if type(number) is not int and type(number) is not float:
             return explain_number(kind, value, path, findings)
-        if (
-            (kind.minimum is not None and number < kind.minimum)
-            or (kind.maximum is not None and number > kind.maximum)
-            or (kind.above is not None and number <= kind.above)
-            or (kind.below is not None and number >= kind.below)
-        ):
+        if not kind.allows(number):
             return explain_range(kind, value, path, findings)
         return number
 

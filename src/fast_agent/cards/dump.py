@@ -16,10 +16,10 @@ from fast_agent.cards.directory_writer import DumpProblem, name_problems, refuse
 from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS_OF
 from fast_agent.cards.findings import Findings
-from fast_agent.cards.kinds import AnyOf, ListOf, MapOf, Record
 from fast_agent.cards.validate import Origin, check_body, validate_card
 from fast_agent.diagnostics import rules
 from fast_agent.errors import CardError
+from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record
 from fast_agent.text.environment import escape, has_variable
 from fast_agent.text.source import Source
 from fast_agent.text.suggestion import closest, did_you_mean
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.cards.fields import Field
-    from fast_agent.cards.kinds import Kind
     from fast_agent.cards.load_set import LoadSet
+    from fast_agent.schema.kinds import Kind
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 

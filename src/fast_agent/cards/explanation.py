@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.cards.findings import listed, shown
-from fast_agent.cards.kinds import (
+from fast_agent.diagnostics import rules
+from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
@@ -20,12 +21,11 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.diagnostics import rules
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.cards.findings import Findings, Path
-    from fast_agent.cards.kinds import Kind
+    from fast_agent.schema.kinds import Kind
 
 
 _YES = frozenset({"yes", "on", "true", "y", "1"})

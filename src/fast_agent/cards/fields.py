@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from fast_agent.cards.agent_config import HISTORIES, CardType, FileAccess, HookPoint
-from fast_agent.cards.kinds import (
+from fast_agent.cards.records import CHILD_HISTORY, COMPACTION, COUNT, MCP_SERVER, REQUEST_PARAMS
+from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
@@ -23,12 +24,11 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.cards.records import CHILD_HISTORY, COMPACTION, COUNT, MCP_SERVER, REQUEST_PARAMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.cards.kinds import Effects, Kind
+    from fast_agent.schema.kinds import Effects, Kind
     from fast_agent.text.json_value import JsonValue
 
 CARD_TYPES: tuple[CardType, ...] = get_args(CardType)

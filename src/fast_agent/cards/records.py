@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fast_agent.cards.agent_config import HISTORIES, ChildHistory, Compaction, McpConnect
-from fast_agent.cards.kinds import (
+from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
     Entry,
@@ -16,7 +17,6 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.cards.request_params import RequestParams, UsageLimits
 
 COUNT = Whole(minimum=1)
 """A number of things, at least one."""

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
-from fast_agent.cards.kinds import (
-    AnyMapping,
-    AnyOf,
-    Flag,
-    FunctionName,
-    JsonSchema,
-    ListOf,
-    MapOf,
-    Number,
-    OneOf,
-    Record,
-    Text,
-    Whole,
-)
+from fast_agent.schema.json_schema import DIALECT, kind_schema, nullable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fast_agent.cards.agent_config import CardType
     from fast_agent.cards.fields import Field
-    from fast_agent.cards.kinds import Entry, Kind
     from fast_agent.text.json_value import JsonObject, JsonValue
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # `$` alone would let some readers take a line feed at the end.
 _NAME = (
     r"^(?=[\s\S]*\S)[^./\\\u0000-\u001F\u007F-\u009F\u2028\u2029]"
     r"[^/\\\u0000-\u001F\u007F-\u009F\u2028\u2029]*$(?!\n)"
 )
-_FUNCTION = r"^[^\n]+\.py:[A-Za-z_]\w*$(?!\n)"
-_VARIABLE: JsonObject = {
-    "type": "string",
-    "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*(:[^{}]*)?\}$(?!\n)",
-}
 
 
 def schema(card_type: CardType | None = None, *, body: bool = False) -> JsonObject:
@@ -67,7 +44,7 @@ def schema(card_type: CardType | None = None, *, body: bool = False) -> JsonObje
         "$schema": DIALECT,
         "title": "AgentCard",
         "type": "object",
-        "properties": {"type": _nullable({"anyOf": [_spelling(one) for one in CARD_TYPES]})},
+        "properties": {"type": nullable({"anyOf": [_spelling(one) for one in CARD_TYPES]})},
         "allOf": [*branches, {"if": unset, "then": {"$ref": "#/$defs/agent"}}],
         "$defs": {one: _card(one, optional_type=False, body=body) for one in CARD_TYPES},
     }
@@ -79,7 +56,7 @@ def _card(card_type: CardType, *, optional_type: bool, body: bool) -> JsonObject
         field.name: _property(field, card_type, body=body) for field in fields.values()
     }
     spelling = _spelling(card_type)
-    properties["type"] = spelling if card_type != "agent" else _nullable(spelling)
+    properties["type"] = spelling if card_type != "agent" else nullable(spelling)
     required = [
         field.name
         for field in fields.values()
@@ -115,7 +92,7 @@ def _property(field: Field, card_type: CardType, *, body: bool) -> JsonObject:
         value["pattern"] = _NAME
     elif field.name == "instruction" and not required:
         del value["pattern"]  # a blank one counts as not given
-    described: dict[str, JsonValue] = value if required else dict(_nullable(value))
+    described: dict[str, JsonValue] = value if required else dict(nullable(value))
     described["description"] = field.doc
     default = field.default_for(card_type)
     if default is not None:
@@ -139,105 +116,3 @@ def _spelling(card_type: CardType) -> JsonObject:
             {"type": "string", "pattern": f"^[-_]*{''.join(letters)}$(?!\\n)"},
         ]
     }
-
-
-def _nullable(value: JsonObject) -> JsonObject:
-    return {"anyOf": [value, {"type": "null"}]}
-
-
-def kind_schema(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C901
-    """Describe a kind; `filled` asks for at least one item of a list."""
-    match kind:
-        case Text():
-            return {"type": "string"} if kind.blank else {"type": "string", "pattern": r"\S"}
-        case FunctionName():
-            return {"type": "string", "pattern": _FUNCTION}
-        case Flag():
-            return _or_variable({"type": "boolean"})
-        case Whole():
-            return _or_variable(_whole(kind))
-        case Number():
-            bounds = {
-                "minimum": kind.minimum,
-                "maximum": kind.maximum,
-                "exclusiveMinimum": kind.above,
-                "exclusiveMaximum": kind.below,
-            }
-            return _or_variable({"type": "number", **_set(bounds)})
-        case OneOf():
-            return _or_variable({"enum": list(kind.choices)})
-        case ListOf():
-            item = kind_schema(kind.item)
-            several: JsonObject = {
-                "type": "array",
-                "items": item,
-                **({"minItems": 1} if filled else {}),
-            }
-            return {"anyOf": [item, several]} if kind.single else several
-        case MapOf():
-            keys: JsonObject = (
-                {"pattern": r"\S"} if kind.keys is None else {"enum": list(kind.keys)}
-            )
-            return {
-                "type": "object",
-                "propertyNames": keys,
-                "additionalProperties": kind_schema(kind.value),
-            }
-        case Record():
-            return _record(kind.entries)
-        case AnyOf():
-            return {"anyOf": [kind_schema(one) for one in kind.kinds]}
-        case JsonSchema():
-            return {
-                "type": "object",
-                "properties": {
-                    "type": {"const": "object"},
-                    "properties": {
-                        "type": "object",
-                        "additionalProperties": {"type": ["object", "boolean"]},
-                    },
-                    "required": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["type"],
-            }
-        case AnyMapping():
-            return {"type": "object"}
-    assert_never(kind)
-
-
-def _or_variable(value: JsonObject) -> JsonObject:
-    """Allow `${VARIABLE}` where text would otherwise be refused."""
-    return {"anyOf": [value, _VARIABLE]}
-
-
-def _whole(kind: Whole) -> JsonObject:
-    bounded: JsonObject = {
-        "type": "integer",
-        **_set({"minimum": kind.minimum, "maximum": kind.maximum}),
-    }
-    return {"anyOf": [bounded, {"enum": list(kind.also)}]} if kind.also else bounded
-
-
-def _set(bounds: dict[str, float | None]) -> JsonObject:
-    return {name: bound for name, bound in bounds.items() if bound is not None}
-
-
-def _record(entries: Sequence[Entry]) -> JsonObject:
-    properties: dict[str, JsonValue] = {}
-    twice: list[JsonValue] = []
-    for entry in entries:
-        value = kind_schema(entry.kind)
-        described = {**(value if entry.required else _nullable(value)), "description": entry.doc}
-        properties[entry.name] = described
-        if entry.spelling is not None:
-            properties[entry.spelling] = described
-            twice.append({"required": [entry.name, entry.spelling]})
-    record: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": properties,
-        "required": [entry.name for entry in entries if entry.required],
-        "additionalProperties": False,
-    }
-    if twice:
-        record["not"] = {"anyOf": twice}
-    return record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.cards.kinds import AnyMapping, Entry, Flag, ListOf, Record, Text, Whole
+from fast_agent.schema.kinds import AnyMapping, Entry, Flag, ListOf, Record, Text, Whole
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
-from fast_agent.cards.kinds import AnyOf, Entry, Flag, ListOf, MapOf, Number, OneOf, Record, Text
 from fast_agent.cards.records import COMPACTION, COUNT, REQUEST_PARAMS
 from fast_agent.config.guide import GUIDE
-from fast_agent.config.kinds import PathText, SecretText
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
     LocalSettings,
@@ -25,6 +23,19 @@ from fast_agent.config.settings import (
     Transport,
 )
 from fast_agent.config.trust import TRUST
+from fast_agent.schema.kinds import (
+    AnyOf,
+    Entry,
+    Flag,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    PathText,
+    Record,
+    SecretText,
+    Text,
+)
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -304,7 +315,7 @@ def config_schema() -> JsonObject:
     Returns:
         The schema, complete in itself; secrets files have the same one.
     """
-    from fast_agent.cards.schema import DIALECT, kind_schema  # a run needs no schema
+    from fast_agent.schema.json_schema import DIALECT, kind_schema  # a run needs no schema
 
     described = _with_variables(kind_schema(SETTINGS))
     if not isinstance(described, Mapping):

@@ -9,10 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from fast_agent.cards.kinds import MapOf, Record, Text
 from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
-from fast_agent.config.kinds import SecretText
 from fast_agent.config.layer import EnvironmentLayer, Place, read_layer, without, without_keys
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.reading import Reader, built, entry_of
@@ -20,18 +18,19 @@ from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE, WRONG_OVERRIDE
 from fast_agent.errors import ConfigError
+from fast_agent.schema.kinds import MapOf, Record, SecretText, Text
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fast_agent.cards.grant import CardGrant
-    from fast_agent.cards.kinds import Kind
     from fast_agent.config.find import Found
     from fast_agent.config.layer import FileLayer, Keys, Layer
     from fast_agent.config.reading import Tree
     from fast_agent.config.settings import ServerSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.schema.kinds import Kind
 
 
 _SERVERS: Final[Keys] = ("mcp", "servers")

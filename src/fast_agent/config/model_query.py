@@ -10,7 +10,7 @@ from fast_agent.config.providers import PROVIDERS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.cards.kinds import Effects
+    from fast_agent.schema.kinds import Effects
 
 
 @dataclass(frozen=True, slots=True)

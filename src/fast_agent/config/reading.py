@@ -8,7 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
-from fast_agent.cards.kinds import (
+from fast_agent.config.home import from_home
+from fast_agent.diagnostics.rules import (
+    UNKNOWN_CONFIG_KEY,
+    UNSET_CONFIG_VARIABLE,
+    WRONG_CONFIG_TYPE,
+    WRONG_CONFIG_VALUE,
+)
+from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
     Flag,
@@ -18,17 +25,11 @@ from fast_agent.cards.kinds import (
     MapOf,
     Number,
     OneOf,
+    PathText,
     Record,
+    SecretText,
     Text,
     Whole,
-)
-from fast_agent.config.home import from_home
-from fast_agent.config.kinds import PathText, SecretText
-from fast_agent.diagnostics.rules import (
-    UNKNOWN_CONFIG_KEY,
-    UNSET_CONFIG_VARIABLE,
-    WRONG_CONFIG_TYPE,
-    WRONG_CONFIG_VALUE,
 )
 from fast_agent.text.environment import (
     UnsetVariableError,
@@ -39,10 +40,10 @@ from fast_agent.text.environment import (
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
-    from fast_agent.cards.kinds import Entry, Kind
     from fast_agent.config.layer import Keys, Layer
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.diagnostics.rules import Rule
+    from fast_agent.schema.kinds import Entry, Kind
     from fast_agent.text.json_value import JsonValue
 
 
@@ -164,17 +165,7 @@ class Reader:
         whole = isinstance(kind, Whole)
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
             return self._wrong_type(kind, value, at)
-        low, high = kind.minimum, kind.maximum
-        allowed = isinstance(kind, Whole) and value in kind.also
-        above, below = (kind.above, kind.below) if isinstance(kind, Number) else (None, None)
-        inside = (
-            (low is None or value >= low)
-            and (high is None or value <= high)
-            and (above is None or value > above)
-            and (below is None or value < below)
-            and abs(value) < float("inf")
-        )
-        if inside or allowed:
+        if abs(value) < float("inf") and kind.allows(value):
             return value
         message = f"{self._named(at)} must be {expected(kind)}"
         return self._problem(self._rules.wrong_value, at, message)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.cards.kinds import Entry, Flag, ListOf, MapOf, Record, Text
-from fast_agent.config.kinds import PathText
+from fast_agent.schema.kinds import Entry, Flag, ListOf, MapOf, PathText, Record, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

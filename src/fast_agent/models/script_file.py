@@ -6,7 +6,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from fast_agent.cards.kinds import (
+from fast_agent.config.layer import FileLayer, Place
+from fast_agent.config.reading import Reader, ReadingRules
+from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
+from fast_agent.errors import ModelError
+from fast_agent.messages.message import StopReason
+from fast_agent.models.script import Call, Choose, Delay, Fail, Say, Script, Together
+from fast_agent.models.usage import Usage
+from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
     Entry,
@@ -18,13 +25,6 @@ from fast_agent.cards.kinds import (
     Text,
     Whole,
 )
-from fast_agent.config.layer import FileLayer, Place
-from fast_agent.config.reading import Reader, ReadingRules
-from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
-from fast_agent.errors import ModelError
-from fast_agent.messages.message import StopReason
-from fast_agent.models.script import Call, Choose, Delay, Fail, Say, Script, Together
-from fast_agent.models.usage import Usage
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.text.yaml_document import YamlError, parse_yaml

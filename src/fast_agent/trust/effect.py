@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from fast_agent.cards.kinds import EffectKind
+from fast_agent.schema.kinds import EffectKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

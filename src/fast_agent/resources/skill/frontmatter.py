@@ -11,9 +11,9 @@ from fast_agent.rpc.encoding import NOTHING
 from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:
-    from fast_agent.cards.kinds import Effects
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.diagnostics.rules import Rule
+    from fast_agent.schema.kinds import Effects
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.text.safe_file import FileStamp
     from fast_agent.text.source import Source

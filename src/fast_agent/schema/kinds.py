@@ -1,6 +1,6 @@
-"""Kinds of card values, as plain data: what a field may hold.
+"""Kinds of values, as plain data: what a field of a card or of the configuration may hold.
 
-The validator, JSON Schema and the dump all read these; none of them has a list of its own.
+The readers, JSON Schema and the dump all read these; none of them has a list of its own.
 A kind is chosen by the JSON type of a value, so the branches of an `AnyOf` never overlap.
 """
 
@@ -31,6 +31,22 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretText(Text):
+    """A text that may be a secret: an unset variable in it leaves it unset."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathText(Text):
+    """A path, relative to the file it is written in; a URI stays as it is.
+
+    Args:
+        program: A bare name stays too, to be looked up on the `PATH`.
+    """
+
+    program: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionName:
     """A string `file.py:name`; from Python also a callable."""
 
@@ -54,6 +70,13 @@ class Whole:
     maximum: int | None = None
     also: tuple[int, ...] = ()
 
+    def allows(self, number: float) -> bool:
+        """Return whether a number is within the bounds, or one of those allowed besides."""
+        return number in self.also or (
+            (self.minimum is None or number >= self.minimum)
+            and (self.maximum is None or number <= self.maximum)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -70,6 +93,15 @@ class Number:
     maximum: float | None = None
     above: float | None = None
     below: float | None = None
+
+    def allows(self, number: float) -> bool:
+        """Return whether a number is within the bounds."""
+        return (
+            (self.minimum is None or number >= self.minimum)
+            and (self.maximum is None or number <= self.maximum)
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
 
 
 @dataclass(frozen=True, slots=True)

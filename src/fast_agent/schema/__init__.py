@@ -1,0 +1,1 @@
+"""Schema: kinds of fields, and what is made from them; cards and configuration differ by tables."""
