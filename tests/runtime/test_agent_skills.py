@@ -100,7 +100,9 @@ async def test_skills_of_the_usual_directories_are_in_the_prompt_and_can_be_load
         )
         loaded = await call(runtime, "load_skill", '{"name": "plan"}')
         assert loaded == (
-            '<skill_content name="plan" server="local" trust="local">\nRead `a.md`.\n'
+            '<skill_content name="plan" server="local" trust="local">\n'
+            f"The skill is in the directory `{folder}`; relative paths in it start there, also"
+            " those of scripts that you run.\nRead `a.md`.\n"
             "<skill_files>\na.md\n</skill_files>\n</skill_content>"
         )
         read = await call(runtime, "read_skill_file", '{"skill": "plan", "path": "a.md"}')
@@ -329,3 +331,74 @@ async def test_an_approved_skill_leaves_functions_and_server_tools_as_they_were(
         await call(runtime, "load_skill", '{"name": "refunds"}')
         assert "noted" in await call(runtime, "note", '{"text": "two"}')
     assert (tmp_path / "notes").read_text() == "onetwo"
+
+
+def of_person(tmp_path: Path, **fields: Any) -> Runtime:
+    """Make an agent whose person has a home beside the workspace."""
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    fields = {"source": work / "alice.md", **fields}
+    config = AgentConfig(name="alice", instruction=INSTRUCTION, model="passthrough", **fields)
+    home = str(tmp_path / "home")
+    around = Surroundings(workspace=work, environ={"FAST_AGENT_HOME": home, "HOME": home})
+    return Runtime(LoadSet.of([Card(config, "alice.md")]), Settings(), around)
+
+
+@pytest.mark.spec("SKILLS-1")
+async def test_scripts_of_a_skill_run_by_the_directory_it_says(tmp_path: Path) -> None:
+    folder = write_skill(tmp_path / "home/.agents/skills", "count", body="Run `scripts/count.sh`.")
+    (folder / "scripts").mkdir()
+    (folder / "scripts/count.sh").write_text("echo $((40 + 2))\n")
+    (folder / "logo.bin").write_bytes(b"\xff\xfe")
+    async with of_person(tmp_path, shell=True, files="read") as runtime:
+        loaded = await call(runtime, "load_skill", '{"skillName": "count"}')
+        place = re.search(r"in the directory `([^`]+)`", loaded)
+        assert place is not None
+        assert Path(place[1]) == folder
+        command = json.dumps({"command": f"sh {place[1]}/scripts/count.sh"})
+        assert (await call(runtime, "execute", command)).startswith("42")
+        read = json.dumps({"path": f"{place[1]}/scripts/count.sh"})
+        assert "40 + 2" in await call(runtime, "read_file", read)
+        binary = await call(runtime, "read_skill_file", '{"skill": "count", "path": "logo.bin"}')
+        assert f"it is at `{folder}/logo.bin`" in binary
+
+
+@pytest.mark.spec("SKILLS-2")
+async def test_the_skills_of_a_home_come_first_and_links_in_them_count_once(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / "home/.claude/skills"
+    write_skill(own, "plan", "Mine.")
+    write_skill(tmp_path / "work/.agents/skills", "plan", "Of the project.")
+    linked = write_skill(tmp_path / "home/src/tools", "tools", "Linked.")
+    strange = write_skill(tmp_path / "elsewhere", "strange", "No.")
+    (own / "tools").symlink_to(linked)
+    (own / "again").symlink_to(linked)
+    (own / "strange").symlink_to(strange)
+    write_skill(tmp_path / "work/hidden", "found", "No.")
+    (tmp_path / "work/.agents/skills/found").symlink_to(tmp_path / "work/hidden/found")
+    async with of_person(tmp_path) as runtime:
+        told = [(one.name, one.entry.description) for one in await runtime.skills("alice")]
+        assert told[0] == ("plan", "Mine.")
+        assert ("tools", "Linked.") in told
+        assert {name.rpartition("/")[2] for name, _ in told} == {"plan", "tools"}
+
+
+@pytest.mark.spec("SKILLS-3")
+async def test_people_call_skills_that_models_may_not(tmp_path: Path) -> None:
+    skills = tmp_path / "work/.agents/skills"
+    folder = write_skill(
+        skills, "ship", "Ship.\ndisable-model-invocation: true", "Ship $ARGUMENTS."
+    )
+    write_skill(skills, "inner", "For models.\nuser-invocable: false")
+    write_skill(skills, "note", "Use when: a note is asked for.", "Write a note.")
+    async with of_person(tmp_path) as runtime:
+        assert [one.name for one in await runtime.skills("alice")] == ["inner", "note"]
+        assert [one.name for one in runtime.callable_skills("alice")] == ["note", "ship"]
+        called = await runtime.call_skill("alice", "ship", "it to prod")
+        assert called is not None
+        assert f"in the directory `{folder}`" in called
+        assert "Ship it to prod." in called
+        noted = await runtime.call_skill("alice", "note", "about tea")
+        assert (noted or "").endswith("about tea")
+        assert await runtime.call_skill("alice", "inner", "") is None

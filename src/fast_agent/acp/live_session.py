@@ -19,7 +19,7 @@ from fast_agent.errors import FastAgentError, RunError, TrustError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.acp.project_approval import ProjectApproval
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.message import Message
+    from fast_agent.resources.skill_client.entry import SkillEntry
     from fast_agent.rpc.peer import Work
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -134,9 +135,22 @@ class LiveSession:
             if command.hint:
                 entry["input"] = {"hint": command.hint}
             listed.append(entry)
+        for skill in self._skills():
+            hint = (skill.frontmatter or {}).get("argument-hint")
+            told: dict[str, JsonValue] = {"name": skill.name, "description": skill.description}
+            told["input"] = {"hint": hint if isinstance(hint, str) and hint else "[what to do]"}
+            listed.append(told)
         self._updates.send(
             {"sessionUpdate": "available_commands_update", "availableCommands": listed}
         )
+
+    def _skills(self) -> Sequence[SkillEntry]:
+        """List the skills that may be called by name; none of the agent cannot be run."""
+        try:
+            found = self._desk.app.runtime.callable_skills(self._desk.agent)
+        except (FastAgentError, KeyError):
+            return ()
+        return [one for one in found if one.name not in self._commands]
 
     def note(self, text: str) -> None:
         """Tell the person something, with the next answer where none is on its way."""

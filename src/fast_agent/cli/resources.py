@@ -174,8 +174,9 @@ def complete(
 @command.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @_with(ROOTS)
+@click.option("--fix", is_flag=True, help="Fix problems in place where the fix is unambiguous.")
 @options.output_format("json", "sarif")
-def check(paths: tuple[str, ...], output: str, **values: Any) -> None:
+def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None:
     """Report what is wrong or doubtful in skills and guides.
 
     Each PATH is a directory of skills, a skill, a guide's file, or a directory that has one.
@@ -190,6 +191,14 @@ def check(paths: tuple[str, ...], output: str, **values: Any) -> None:
     if paths and not values["skills"] and values["guide"] is None:
         values["guide"], guides = guides[0], guides[1:]
     found = check_roots(roots_of(values), guides)
+    if fix and any(one.fix is not None for one in found):
+        from fast_agent.cards.fix import apply_fixes
+        from fast_agent.cli.report import report_note
+
+        done = apply_fixes(found)
+        for path in done.changed:
+            report_note(f"fixed: {path}")
+        found = check_roots(roots_of(values), guides)
     write_diagnostics(found, output)
     if any(one.severity == "error" for one in found):
         sys.exit(1)

@@ -103,7 +103,8 @@ def is_command(line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
     if sign == "/":
         if name in commands:
             return True
-        return name.replace("_", "").replace("-", "").isalpha() and name.isascii()
+        plain = name.replace("_", "").replace("-", "")
+        return plain.isalnum() and name[0].isalpha() and name.isascii()
     agents = {*desk.app.load_set.cards, *desk.waiting}
     return bool(sign and name) and (name in agents or closest(name, agents) is not None)
 
@@ -127,6 +128,10 @@ async def run_command(
             return _spoken_to(sign, name, rest, desk)
         if sign != "/":
             raise RunError("a command begins with `/`", hint="`/help` lists them")
+        if name not in commands:
+            called = await desk.app.runtime.call_skill(desk.agent, name, rest)
+            if called is not None:
+                return CommandResult(ask=Ask(agent=desk.agent, text=called))
         whole = _command(name, commands)
         command, rest = _with_action(whole, rest)
         if command.act is None:

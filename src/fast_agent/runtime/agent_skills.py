@@ -6,16 +6,18 @@ from itertools import repeat
 from os import F_OK, access
 from typing import TYPE_CHECKING
 
-from fast_agent.config.home import SKILL_FOLDERS
+from fast_agent.config.home import SKILL_FOLDERS, USER_SKILL_FOLDERS, user_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import SkillsSettings
     from fast_agent.resources.skill_client.catalog import SkillCatalog
+    from fast_agent.resources.skill_client.entry import SkillEntry
+    from fast_agent.resources.skill_client.local import LocalSkills
     from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
     from fast_agent.runtime.agent_servers import AgentServers
     from fast_agent.runtime.surroundings import Surroundings
@@ -55,10 +57,16 @@ class AgentSkills:
         template: Template,
         gate: Callable[[], SkillGate] | None,
     ) -> None:
-        self._directories, self._optional = directories_of(config, settings, around.workspace)
+        self._directories, self._optional = directories_of(
+            config, settings, around.workspace, skill_home(around.environ)
+        )
         # A person who names a directory, names its skills.
         named = config.skills is not None and config.grant is None
         self._judge = None if named else around.skills
+        self._chosen = _chosen(config, settings, around, self._directories)
+        home = skill_home(around.environ)
+        self._within = (str(around.workspace), *(() if home is None else (str(home),)))
+        self._local: LocalSkills | None = None
         self._servers = servers
         self._in_prompt = template.uses("agentSkills")
         self._gate = gate
@@ -88,6 +96,58 @@ class AgentSkills:
         """Give the block of a prompt as of the last look at the tools."""
         return "" if self._catalog is None else self._catalog.block()
 
+    def callable(self) -> Sequence[SkillEntry]:
+        """List the skills of this machine that a person may call by name."""
+        if not any(map(access, self._directories, repeat(F_OK))):
+            return ()
+        local = self._local_skills()
+        return () if local is None else local.for_people()
+
+    async def called(self, name: str, arguments: str) -> str | None:
+        """Return the message of a person who calls a skill by name; None where there is none.
+
+        Args:
+            name: The skill.
+            arguments: What stands behind it. It takes the place of `$ARGUMENTS` in the skill, or
+                follows it.
+
+        Raises:
+            SkillError: It cannot be read.
+        """
+        from fast_agent.resources.skill_client.text import origin_attributes, wrapped_skill
+        from fast_agent.tools.skill_tools import body_of, decoded
+
+        listed = next((one for one in self.callable() if one.name == name), None)
+        local = self._local_skills()
+        if listed is None or local is None:
+            return None
+        entry = await local.complete(listed, fresh=True)
+        body = body_of(decoded(await local.read(entry.head), "SKILL.md"))
+        named = "$ARGUMENTS" in body
+        wrapped = wrapped_skill(
+            name,
+            origin_attributes("local", entry.uri, local=True),
+            body.replace("$ARGUMENTS", arguments),
+            [path for path in entry.files or () if path != "SKILL.md"],
+            local=True,
+            directory=entry.directory,
+        )
+        follows = f"Do what the skill `{name}` says."
+        return f"{wrapped}\n\n{arguments if arguments and not named else follows}"
+
+    def _local_skills(self) -> LocalSkills | None:
+        from fast_agent.resources.skill_client.local import LocalSkills
+
+        if self._local is None and self._directories:
+            self._local = LocalSkills(
+                self._directories,
+                optional=self._optional,
+                judge=self._judge,
+                chosen=self._chosen,
+                within=self._within,
+            )
+        return self._local
+
     def gated(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
         """Have the person asked before tools act beside skills of servers.
 
@@ -110,22 +170,41 @@ class AgentSkills:
 
     def _make(self) -> SkillTools:
         from fast_agent.resources.skill_client.catalog import SkillCatalog
-        from fast_agent.resources.skill_client.local import LocalSkills
         from fast_agent.tools.skill_tools import SkillTools
 
-        sources: list[SkillSource] = []
-        if self._directories:
-            sources.append(
-                LocalSkills(self._directories, optional=self._optional, judge=self._judge)
-            )
+        local = self._local_skills()
+        sources: list[SkillSource] = [] if local is None else [local]
         sources += self._servers.skills()
         self._catalog = SkillCatalog(sources)
         gate = self._gate() if self._gate else None
         return SkillTools(self._catalog, gate, describe=not self._in_prompt)
 
 
+def _chosen(
+    config: AgentConfig,
+    settings: SkillsSettings,
+    around: Surroundings,
+    directories: Iterable[str],
+) -> tuple[str, ...]:
+    """Return those of the directories that a person chose, whose links are followed."""
+    if config.grant is not None:
+        return ()
+    if config.skills is not None:
+        return tuple(directories)
+    home = skill_home(around.environ)
+    if settings.directories is not None or home is None or home == around.workspace:
+        return ()
+    own = {str(home / name) for name in USER_SKILL_FOLDERS}
+    return tuple(own.intersection(directories))
+
+
+def skill_home(environ: Mapping[str, str]) -> Path | None:
+    """Return the home of the person, for their skills; None where the environment names none."""
+    return user_home(environ) if environ.get("HOME") or environ.get("USERPROFILE") else None
+
+
 def directories_of(
-    config: AgentConfig, settings: SkillsSettings, workspace: Path
+    config: AgentConfig, settings: SkillsSettings, workspace: Path, home: Path | None = None
 ) -> tuple[tuple[str, ...], bool]:
     """Say where a card's skills are looked for on this machine.
 
@@ -133,6 +212,7 @@ def directories_of(
         config: The card. One from a web address names no directories here.
         settings: The section `skills` of the configuration.
         workspace: Where the usual directories are.
+        home: The person's home, whose skills agents have that were not found; None leaves them out.
 
     Returns:
         The directories, absolute, and whether they may be missing without a word.
@@ -144,4 +224,8 @@ def directories_of(
         return tuple([str(start / name) for name in config.skills]), False
     if settings.directories is not None:
         return tuple(map(str, settings.directories)), False
-    return tuple([str(workspace / name) for name in SKILL_FOLDERS]), True
+    usual = [workspace / name for name in SKILL_FOLDERS]
+    if home is not None and home != workspace and config.grant is None:
+        # Those of the person come first: nothing that was found takes their names.
+        usual = [*(home / name for name in USER_SKILL_FOLDERS), *usual]
+    return tuple(map(str, usual)), True

@@ -442,7 +442,7 @@ def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> 
         yield HumanInputTool(around.human)
     access = _file_access(config, around)
     if access is not None:
-        yield from _file_tools(access, around)
+        yield from _file_tools(access, config, settings, around)
     if config.fetch or around.fetch:
         yield _fetch_tool(around)
     if config.shell or around.shell:
@@ -463,7 +463,10 @@ def _file_access(config: AgentConfig, around: Surroundings) -> FileAccess | None
     return "write" if "write" in asked else "read" if "read" in asked else None
 
 
-def _file_tools(access: FileAccess, around: Surroundings) -> Iterator[Tool]:
+def _file_tools(
+    access: FileAccess, config: AgentConfig, settings: Settings, around: Surroundings
+) -> Iterator[Tool]:
+    from fast_agent.runtime.agent_skills import directories_of, skill_home
     from fast_agent.tools.files.file_tools import FileGuard, file_tools
     from fast_agent.tools.files.workspace import Workspace
     from fast_agent.tools.permission import HumanPermission
@@ -471,7 +474,10 @@ def _file_tools(access: FileAccess, around: Surroundings) -> Iterator[Tool]:
     permission = around.permission or HumanPermission(around.human)
     asks_writes = around.permission is None  # else that one is asked about every write
     guard = FileGuard(permission, asks_writes, around.protected)
-    yield from file_tools(Workspace(around.workspace), access, guard)
+    # Skills name files beside them, wherever they are.
+    home = skill_home(around.environ)
+    skills, _ = directories_of(config, settings.skills, around.workspace, home)
+    yield from file_tools(Workspace(around.workspace, skills), access, guard)
 
 
 def _fetch_tool(around: Surroundings) -> Tool:

@@ -95,14 +95,16 @@ class ProtectedFiles:
         return own.st_nlink > 1 and any(_is_file(file, own) for file in self._files())
 
     def _directories(self) -> Iterator[Path]:
-        from fast_agent.runtime.agent_skills import directories_of
+        from fast_agent.runtime.agent_skills import directories_of, skill_home
 
         program = self._program
         settings = program.settings
         for card in program.load_set.cards.values():
             if card.config.directory is not None:
                 yield card.config.directory
-            names, _ = directories_of(card.config, settings.skills, program.workspace)
+            names, _ = directories_of(
+                card.config, settings.skills, program.workspace, skill_home(os.environ)
+            )
             yield from map(Path, names)
         if settings.guide.docroot is not None:
             yield Path(settings.guide.docroot)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Model
     from fast_agent.models.selection import Selection
     from fast_agent.models.usage import Usage
+    from fast_agent.resources.skill_client.entry import SkillEntry
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
@@ -485,6 +486,22 @@ class Runtime:
         """
         blueprint = self._edition.blueprint(name)
         return await blueprint.skills.listed() if isinstance(blueprint, LlmBlueprint) else ()
+
+    def callable_skills(self, name: str) -> Sequence[SkillEntry]:
+        """List the skills that a person may call while a card's agent is talked to."""
+        blueprint = self._edition.blueprint(name)
+        return blueprint.skills.callable() if isinstance(blueprint, LlmBlueprint) else ()
+
+    async def call_skill(self, agent: str, name: str, arguments: str) -> str | None:
+        """Return the message of a person who calls a skill; None where the agent has none.
+
+        Raises:
+            FastAgentError: The skill cannot be read.
+        """
+        blueprint = self._edition.blueprint(agent)
+        if not isinstance(blueprint, LlmBlueprint):
+            return None
+        return await blueprint.skills.called(name, arguments)
 
     async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
         """Open the servers of some agents at once, before their first turn.

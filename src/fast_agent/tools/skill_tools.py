@@ -86,7 +86,8 @@ class SkillTools:
 
     async def load(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Answer `load_skill`."""
-        name = call.arguments.get("name")
+        # Other programs call the argument so, and models remember it.
+        name = call.arguments.get("name", call.arguments.get("skillName"))
         if not isinstance(name, str):
             return error_result(call.id, "`name` must be the name of a skill, as a string")
         gate = self._gate
@@ -105,7 +106,9 @@ class SkillTools:
             others = [path for path in entry.files if path != "SKILL.md"]
         body = part_of(body_of(text), 0, "SKILL.md")
         origin = origin_attributes(skill.label, entry.uri, local=skill.local)
-        wrapped = wrapped_skill(skill.name, origin, body, others, local=skill.local)
+        wrapped = wrapped_skill(
+            skill.name, origin, body, others, local=skill.local, directory=entry.directory
+        )
         return ToolResult(call.id, (TextContent(wrapped),))
 
     async def read(self, call: ToolCall, context: ToolContext) -> ToolResult:
@@ -127,7 +130,7 @@ class SkillTools:
                 about = wrapped_file(skill.name, inner, origin, "the image below", local=True)
                 image = ImageContent(b64encode(data).decode(), kind)
                 return ToolResult(call.id, (TextContent(about), image))
-            text = part_of(decoded(data, inner), offset, inner)
+            text = part_of(_text_of(data, inner, skill.entry.directory), offset, inner)
         except FastAgentError as problem:
             return error_result(call.id, said(problem))
         wrapped = wrapped_file(skill.name, inner, origin, text, local=skill.local)
@@ -217,6 +220,15 @@ def decoded(data: bytes, path: str) -> str:
     except UnicodeDecodeError:
         kind = media_type(path)
         raise SkillError(f"`{path}` is no text ({kind}, {len(data):,} bytes)") from None
+
+
+def _text_of(data: bytes, path: str, directory: str | None) -> str:
+    """Decode the text of a file; one that is not text is named by its place on this machine."""
+    try:
+        return decoded(data, path)
+    except SkillError as error:
+        hint = f"it is at `{directory}/{path}`" if directory is not None else None
+        raise SkillError(error.message, hint=hint) from None
 
 
 def body_of(text: str) -> str:

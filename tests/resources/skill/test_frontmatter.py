@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fast_agent.cards.fix import apply_fixes
 from fast_agent.resources.skill.frontmatter import (
     as_name,
     is_name,
@@ -14,6 +16,9 @@ from fast_agent.resources.skill.frontmatter import (
     read_thoroughly,
 )
 from fast_agent.rpc.encoding import encode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FINE = "---\nname: a-skill\ndescription: Does it.\n---\nbody\n"
 
@@ -121,7 +126,7 @@ def test_yaml_that_runs_or_floods_is_refused(extra: str) -> None:
         ("allowed-tools: [Read]", "FA757"),
         ("metadata: {a: 1}", "FA757"),
         ("metadata: {a: true}", "FA757"),
-        ("user-invocable: true", "FA756"),
+        ("user-invokable: true", "FA756"),
     ],
 )
 def test_fields_that_may_be_left_out(fields: str, code: str) -> None:
@@ -231,3 +236,22 @@ def test_most_heads_are_read_the_quick_way() -> None:
         "license": "MIT",
         "metadata": {"author": "someone", "version": "1.0"},
     }
+
+
+@pytest.mark.spec("SKILLS-4")
+@pytest.mark.parametrize(
+    "value", ["Use when: it's asked.", "Reviews C# and more: all of it", "Notes:"]
+)
+def test_a_description_with_a_colon_is_read_as_text_and_can_be_fixed(
+    tmp_path: Path, value: str
+) -> None:
+    text = f"---\nname: a-skill\ndescription: {value}\n---\nDo it.\n"
+    head = read_head(text.encode(), "S", None)
+    assert (head.valid, head.description) == (True, value)
+    file = tmp_path / "SKILL.md"
+    file.write_text(text)
+    (problem,) = read_head(text.encode(), str(file), None).problems
+    assert (problem.code, problem.severity) == ("FA757", "warning")
+    assert apply_fixes([problem]).changed == (str(file),)
+    fixed = read_head(file.read_bytes(), "S", None)
+    assert (fixed.problems, fixed.description) == ((), value)

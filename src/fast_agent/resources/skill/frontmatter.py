@@ -34,8 +34,13 @@ SKILL_FIELDS: Final[Mapping[str, Effects]] = MappingProxyType(
 )
 """What each field can make a found skill do; a field that is missing here is unknown."""
 
-KNOWN_SKILL_FIELDS: Final = frozenset((*SKILL_FIELDS, "disable-model-invocation"))
-"""Fields a found skill may have: those of the specification, and those this program reads."""
+HOST_FIELDS: Final = frozenset(
+    {"disable-model-invocation", "user-invocable", "argument-hint", "model", "context"}
+)
+"""Fields of programs that use skills. Of a skill of this machine the first three are obeyed."""
+
+KNOWN_SKILL_FIELDS: Final = frozenset((*SKILL_FIELDS, *HOST_FIELDS))
+"""Fields a found skill may have; none of them makes it act."""
 
 
 MAX_NAME = 64
@@ -44,8 +49,9 @@ MAX_COMPATIBILITY = 500
 FIELDS = tuple(SKILL_FIELDS)
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LOOSE = re.compile(r"([A-Za-z][\w-]*:[ \t]+)([^\s\"'|>\[{&*!#%@`].*)")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
-_KNOWN = frozenset(FIELDS)
+_KNOWN = KNOWN_SKILL_FIELDS
 
 
 class SkillHead(NamedTuple):
@@ -107,7 +113,7 @@ def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHe
 
     try:
         source = Source(shown, decode(data))
-        document = _document(source)
+        document, loose = _document(source)
     except _RefusedError as refusal:
         return SkillHead(stamp, problems=refusal.problems, size=len(data))
     except SourceError as error:
@@ -122,6 +128,7 @@ def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHe
         problem = unreadable_skill(shown, message, document.span_of(()), hint, source.line(2))
         return SkillHead(stamp, problems=(problem,), size=len(data))
     problems = () if _plainly_fine(fields) else _problems(source, document, fields)
+    problems = (*loose, *problems)
     name, description = fields.get("name"), fields.get("description")
     return SkillHead(
         stamp,
@@ -153,15 +160,22 @@ class _RefusedError(ValueError):
         self.problems = problems
 
 
-def _document(source: Source) -> YamlDocument:
-    """Find and parse the frontmatter."""
+def _document(source: Source) -> tuple[YamlDocument, tuple[Diagnostic, ...]]:
+    """Find and parse the frontmatter; lines that are not YAML are read as text, with a warning."""
     from fast_agent.text.frontmatter import FrontmatterError, split_frontmatter
     from fast_agent.text.yaml_document import YamlError, parse_yaml
 
     try:
         found = split_frontmatter(source)
         if found is not None:
-            return parse_yaml(found.text, first_line=found.first_line)
+            try:
+                return parse_yaml(found.text, first_line=found.first_line), ()
+            except YamlError:
+                text, lines = quoted_values(found.text)
+                if not lines:
+                    raise
+                document = parse_yaml(text, first_line=found.first_line)
+                return document, tuple([_loose(source, found.first_line + at) for at in lines])
     except FrontmatterError as error:
         message = error.message
         if error.reason == "toml":
@@ -199,6 +213,53 @@ def _document(source: Source) -> YamlDocument:
                 source.line(1),
             ),
         )
+    )
+
+
+def quoted_values(text: str) -> tuple[str, list[int]]:
+    """Put values in quotes that hold `: `, as many people write descriptions.
+
+    Args:
+        text: The frontmatter.
+
+    Returns:
+        The text, and the lines that changed, from 0.
+    """
+    lines, changed = text.split("\n"), list[int]()
+    for number, line in enumerate(lines):
+        found = _LOOSE.fullmatch(line)
+        if found is None or not _is_known(found[1]):
+            continue
+        if ": " in found[2] or found[2].rstrip().endswith(":"):
+            lines[number] = f"{found[1]}{_quoted(found[2])}"
+            changed.append(number)
+    return "\n".join(lines), changed
+
+
+def _is_known(key: str) -> bool:
+    return key.partition(":")[0] in KNOWN_SKILL_FIELDS
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.strip().replace("'", "''") + "'"
+
+
+def _loose(source: Source, line: int) -> Diagnostic:
+    """Report a value that is read although it is not YAML."""
+    from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+    from fast_agent.diagnostics.rules import SKILL_LOOSE_VALUE
+    from fast_agent.text.span import Position, Span
+
+    text = source.line(line) or ""
+    found = _LOOSE.fullmatch(text)
+    key, value = (found[1], found[2]) if found else ("", text)
+    span = Span(Position(line, len(key) + 1), Position(line, len(text) + 1))
+    message = f"`{key.strip(': ')}` holds `: ` without quotes; it is read as text"
+    hint = "put it in quotes: other programs leave the skill out"
+    fix = Fix(span, _quoted(value))
+    severity = SKILL_LOOSE_VALUE.severity
+    return Diagnostic(
+        SKILL_LOOSE_VALUE, message, source.path, span, severity, hint, fix, source_line=text
     )
 
 

@@ -49,6 +49,7 @@ def prompt_xml(skills: Iterable[Skill]) -> str:
         "  <skill>\n"
         f"    <name>{escaped(skill.name)}</name>\n"
         f"    <description>{escaped(one_line(skill.description))}</description>\n"
+        f"    <uri>{escaped(skill.head_uri.text)}</uri>\n"
         f"    <location>{escaped(skill.head_uri.text)}</location>\n"
         "  </skill>\n"
         for skill in skills

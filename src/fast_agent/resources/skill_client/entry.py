@@ -57,6 +57,7 @@ class SkillEntry:
         frontmatter: All its frontmatter; None from servers that do not tell it.
         files: Its files by their path in the skill; None where the server makes them as they are
             asked for.
+        directory: Where it is on this machine; None for a skill of a server.
     """
 
     head: SkillResource
@@ -64,6 +65,7 @@ class SkillEntry:
     description: str
     frontmatter: JsonObject | None
     files: Mapping[str, SkillResource] | None
+    directory: str | None = None
 
     @property
     def uri(self) -> str:

@@ -30,18 +30,30 @@ class LocalSkills:
         directories: Absolute; of two skills with one URI that of the earlier one is taken.
         optional: Whether a directory may be missing without a word.
         judge: Decides which of the skills may be used; None lets all through.
+        chosen: Those of the directories that a person chose: links in them to directories of skills
+            are followed once.
+        within: Where such links may end.
     """
 
     label = "local"
     local = True
 
     def __init__(
-        self, directories: Iterable[str], *, optional: bool, judge: SkillJudge | None = None
+        self,
+        directories: Iterable[str],
+        *,
+        optional: bool,
+        judge: SkillJudge | None = None,
+        chosen: Iterable[str] = (),
+        within: Iterable[str] = (),
     ) -> None:
         self._directories = tuple(directories)
         self._optional = optional
         self._judge = judge
         self._provider: SkillProvider | None = None
+        self._chosen = frozenset(chosen)
+        self._within = tuple(map(os.path.realpath, within))
+        self._linked: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._roots: tuple[str, ...] = ()
         self._set: SkillSet | None = None
         self._entries: tuple[SkillEntry, ...] = ()
@@ -59,6 +71,14 @@ class LocalSkills:
                 self._entries = entries
         return self._entries
 
+    def for_people(self) -> tuple[SkillEntry, ...]:
+        """List the skills that a person may call by name, those included that models may not."""
+        provider = self._look()
+        if provider is None:
+            return ()
+        provider.look()
+        return tuple([_entry(one) for one in provider.skills.skills if _callable(one)])
+
     async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:  # noqa: ARG002
         """Give an entry with the files, sizes and digests of this moment."""
         provider, uri = self._need(), listed.head.uri
@@ -73,7 +93,8 @@ class LocalSkills:
             if one.readable
         }
         head = files.get("SKILL.md") or listed.head
-        return SkillEntry(head, skill.name, skill.description, skill.head.frontmatter, files)
+        fields = skill.head.frontmatter
+        return SkillEntry(head, skill.name, skill.description, fields, files, _directory(skill))
 
     async def has_unlisted(self) -> bool:
         """Always False."""
@@ -90,11 +111,46 @@ class LocalSkills:
         except ResourceError as error:
             raise SkillError(error.message) from None
 
+    def _with_links(self, roots: Sequence[str]) -> tuple[str, ...]:
+        """Add the directories of skills that links in chosen directories lead to, each once."""
+        found = list(roots)
+        real = {os.path.realpath(root) for root in roots}
+        for root in roots:
+            if root not in self._chosen:
+                continue
+            for target in self._links_in(root):
+                if not any(target == one or target.startswith(f"{one}/") for one in real):
+                    real.add(target)
+                    found.append(target)
+        return tuple(found)
+
+    def _links_in(self, root: str) -> tuple[str, ...]:
+        """Find where the links of a directory lead; looked for again when it changed."""
+        try:
+            changed = os.stat(root).st_mtime_ns  # noqa: PTH116
+            known = self._linked.get(root)
+            if known is not None and known[0] == changed:
+                return known[1]
+            with os.scandir(root) as entries:
+                links = sorted(entry.path for entry in entries if entry.is_symlink())
+        except OSError:
+            return ()
+        targets = [os.path.realpath(link) for link in links]
+        found = tuple([one for one in targets if self._may_follow(one)])
+        self._linked[root] = changed, found
+        return found
+
+    def _may_follow(self, target: str) -> bool:
+        inside = any(target.startswith(f"{one}/") for one in self._within)
+        return inside and os.path.isfile(f"{target}/SKILL.md")  # noqa: PTH113
+
     def _look(self) -> SkillProvider | None:
         """Give what reads the directories that there are."""
         roots = self._directories
         if self._optional:
             roots = tuple([root for root in roots if os.path.isdir(root)])  # noqa: PTH112
+        if self._chosen:
+            roots = self._with_links(roots)
         if roots != self._roots:
             self._roots, self._set = roots, None
             self._provider = _provider(roots, self._judge) if roots else None
@@ -130,7 +186,17 @@ def _report(problem: Diagnostic) -> None:
 
 def _entry(skill: Skill) -> SkillEntry:
     head = SkillResource(skill.head_uri, skill.head_uri.text)
-    return SkillEntry(head, skill.name, skill.description, skill.head.frontmatter, None)
+    fields = skill.head.frontmatter
+    return SkillEntry(head, skill.name, skill.description, fields, None, _directory(skill))
+
+
+def _directory(skill: Skill) -> str:
+    return f"{skill.root.folder.path}/{skill.folder}".rstrip("/")
+
+
+def _callable(skill: Skill) -> bool:
+    """Whether a person may call it by name."""
+    return (skill.head.frontmatter or {}).get("user-invocable") is not False
 
 
 def _usable(skill: Skill) -> bool:

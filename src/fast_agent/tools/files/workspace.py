@@ -57,7 +57,7 @@ class Workspace:
         readable: Directories that may be read as well, such as those of skills.
     """
 
-    def __init__(self, directory: Path, readable: Sequence[Path] = ()) -> None:
+    def __init__(self, directory: Path, readable: Sequence[str] = ()) -> None:
         self.root = Path(os.path.realpath(directory))
         self._readable = tuple([Path(os.path.realpath(one)) for one in readable])
 
