@@ -17,6 +17,7 @@ from fast_agent.runtime.events import Event, TextStreamed, TurnFinished, TurnSta
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fast_agent.messages.message import StopReason
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.runtime.llm_agent import LlmAgent
     from fast_agent.tools.tool import Tool, ToolContext
@@ -228,6 +229,33 @@ async def test_a_structured_request_tells_the_model_the_schema(
     assert asked is not None
     assert asked.name == "Point"
     assert asked.schema["required"] == ["x", "y"]
+
+
+@pytest.mark.spec("ANSWER-2")
+@pytest.mark.parametrize(
+    ("reason", "told"), [("refusal", "refused to answer: I will not"), ("maxTokens", "was cut")]
+)
+async def test_a_refused_or_cut_answer_is_not_paid_for_twice(
+    make_agent: MakeAgent, script: Script, reason: StopReason, told: str
+) -> None:
+    seen: list[ModelRequest] = []
+    agent = make_agent(script([Message.assistant("I will not", reason)], seen))
+    with pytest.raises(RunError, match=told):
+        await agent.structured("where?", Point)
+    assert len(seen) == 1
+
+
+@pytest.mark.spec("ANSWER-2")
+async def test_a_repair_names_the_path_and_no_library(
+    make_agent: MakeAgent, script: Script
+) -> None:
+    seen: list[ModelRequest] = []
+    wrong, right = '[{"x": 1, "y": "up"}]', '[{"x": 1, "y": 2}]'
+    agent = make_agent(script([Message.assistant(wrong), Message.assistant(right)], seen))
+    assert await agent.structured("where?", list[Point]) == [Point(1, 2)]
+    asked = seen[1].messages[-1].text
+    assert "$[0].y: input should be a valid integer" in asked
+    assert "http" not in asked
 
 
 @pytest.mark.parametrize("use_history", [True, False])

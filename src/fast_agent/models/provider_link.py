@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -16,12 +17,14 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from fast_agent.errors import ModelError
+from fast_agent.messages.content import TextContent
 from fast_agent.models.facts import UNKNOWN
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.plain_json import plain_object
 from fast_agent.models.provider_classes import connect
 from fast_agent.models.provider_errors import Failure, failure_of
 from fast_agent.models.provider_messages import Outbox, message_of
+from fast_agent.models.strict_schema import AnswerForm, answer_form
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
@@ -96,7 +99,7 @@ class ProviderLink:
                 response = await self._stream(messages, asked, on_delta)
         except (RuntimeError, httpx2.HTTPError) as error:
             raise AttemptError(failure_of(error, self._endpoint)) from error
-        return self._answer(response, asked.output_tool)
+        return self._answer(response, asked)
 
     async def _stream(
         self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink
@@ -120,12 +123,17 @@ class ProviderLink:
             )
         return response
 
-    def _answer(self, response: lib.ModelResponse, output_tool: str | None) -> ModelResponse:
+    def _answer(self, response: lib.ModelResponse, asked: LibraryRequest) -> ModelResponse:
         if response.finish_reason == "error":
             who = f"`{self._endpoint.provider}.{self._endpoint.model}`"
             raise AttemptError(Failure(f"{who} ended its answer with an error", "try again"))
+        message = message_of(response, self._endpoint.provider, asked.output_tool)
+        if asked.form is not None and not message.tool_calls:
+            text = asked.form.restore(message.text)
+            if text != message.text:
+                message = replace(message, content=(TextContent(text),), native=None)
         return ModelResponse(
-            message_of(response, self._endpoint.provider, output_tool),
+            message,
             self._priced(response.usage),
             self._facts.window,
         )
@@ -182,6 +190,8 @@ OutputMode: TypeAlias = Literal["text", "native", "tool", "prompted"]
 _STRICT: Final = frozenset({"openai", "azure"})
 """Providers that hold a model to a tool's schema; to others the schema goes just as it is."""
 
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+
 _RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
 """Providers whose endpoints take `top_k` beside the fields of the OpenAI API."""
 
@@ -194,11 +204,13 @@ class LibraryRequest:
         settings: Sampling, limits and the like.
         parameters: Tools, instructions and the shape of the answer.
         output_tool: The tool whose arguments are the structured answer, or None.
+        form: How the structured answer is asked for, or None.
     """
 
     settings: ModelSettings
     parameters: ModelRequestParameters
     output_tool: str | None
+    form: AnswerForm | None = None
 
 
 def library_request(
@@ -217,12 +229,17 @@ def library_request(
     strict = None if provider in _STRICT else False
     tools = [_tool(tool, strict) for tool in request.tools]
     shape = request.output_schema
-    mode = _mode(model, shape)
-    answer_tool = _answer_tool(shape, request.tools) if mode == "tool" and shape else None
+    form = None if shape is None else _form(shape, provider)
+    mode = _mode(model, form, provider)
+    answer_tool = (
+        _answer_tool(shape, form, request.tools) if mode == "tool" and shape and form else None
+    )
     parameters = ModelRequestParameters(
         function_tools=tools,
         output_mode=mode,
-        output_object=_answer_object(shape) if mode in {"native", "prompted"} and shape else None,
+        output_object=_answer_object(shape, form)
+        if mode in {"native", "prompted"} and shape and form
+        else None,
         output_tools=[answer_tool] if answer_tool else [],
         allow_text_output=answer_tool is None,
         instruction_parts=[InstructionPart(content=request.system)] if request.system else [],
@@ -232,7 +249,7 @@ def library_request(
         settings["thinking"] = False if effort == "none" else effort
     if tools or len(request.messages) > 1:
         settings["cache"] = True
-    return LibraryRequest(settings, parameters, answer_tool.name if answer_tool else None)
+    return LibraryRequest(settings, parameters, answer_tool.name if answer_tool else None, form)
 
 
 def _tool(tool: ToolSpec, strict: bool | None) -> ToolDefinition:
@@ -244,21 +261,31 @@ def _tool(tool: ToolSpec, strict: bool | None) -> ToolDefinition:
     )
 
 
-def _mode(model: LibraryModel[Any], shape: OutputSchema | None) -> OutputMode:
+def _form(shape: OutputSchema, provider: str) -> AnswerForm:
+    closed = provider == "anthropic"
+    return answer_form(shape.schema, all_required=not closed, may_recur=not closed)
+
+
+def _mode(model: LibraryModel[Any], form: AnswerForm | None, provider: str) -> OutputMode:
     """Pick how a structured answer is asked for: by the API itself where it can do that."""
-    if shape is None:
+    if form is None:
         return "text"
+    if provider == "anthropic" and not form.is_strict:
+        return "tool"  # the API takes no open objects
     if model.profile.get("supports_json_schema_output", False):
         return "native"
     return "tool" if model.profile.get("supports_tools", True) else "prompted"
 
 
-def _answer_object(shape: OutputSchema) -> OutputObjectDefinition:
-    schema = cast("dict[str, Any]", plain_object(shape.schema))
-    return OutputObjectDefinition(json_schema=schema, name=shape.name)
+def _answer_object(shape: OutputSchema, form: AnswerForm) -> OutputObjectDefinition:
+    schema = cast("dict[str, Any]", plain_object(form.schema))
+    name = _NOT_IN_NAMES.sub("_", shape.name)[:64] or "answer"
+    return OutputObjectDefinition(json_schema=schema, name=name, strict=form.is_strict)
 
 
-def _answer_tool(shape: OutputSchema, tools: Sequence[ToolSpec]) -> ToolDefinition:
+def _answer_tool(
+    shape: OutputSchema, form: AnswerForm, tools: Sequence[ToolSpec]
+) -> ToolDefinition:
     taken = {tool.name for tool in tools}
     name = "final_answer"
     while name in taken:
@@ -266,7 +293,8 @@ def _answer_tool(shape: OutputSchema, tools: Sequence[ToolSpec]) -> ToolDefiniti
     return ToolDefinition(
         name=name,
         description=f"Give the final answer, `{shape.name}`.",
-        parameters_json_schema=cast("dict[str, Any]", plain_object(shape.schema)),
+        parameters_json_schema=cast("dict[str, Any]", plain_object(form.schema)),
+        strict=False,
         kind="output",
     )
 

@@ -11,7 +11,7 @@ from fast_agent.models.model import OutputSchema
 from fast_agent.runtime.json_schema import JsonSchema
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -64,8 +64,17 @@ class TypedOutput(Generic[T]):
         return self._schema
 
     def parse(self, text: str) -> T:
-        """Read the value; pydantic's own ValueError says what is wrong."""
-        return self._adapter.validate_json(unfenced(text))
+        """Read the value.
+
+        Raises:
+            ValueError: The text is not of the type; each problem begins with its path.
+        """
+        from pydantic import ValidationError
+
+        try:
+            return self._adapter.validate_json(unfenced(text))
+        except ValidationError as error:
+            raise ValueError(_problems(error)) from error
 
 
 class JsonOutput:
@@ -122,6 +131,16 @@ def correction(error: ValueError) -> str:
         f"{error}\n"
         "Answer again with only the corrected JSON."
     )
+
+
+def _problems(error: ValidationError) -> str:
+    """List what is wrong with a value by the path of each field, without addresses of a library."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    lines: list[str] = []
+    for one in found:
+        path = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in one["loc"])
+        lines.append(f"${path}: {one['msg'][:1].lower()}{one['msg'][1:]}")
+    return "\n".join(lines)
 
 
 def unfenced(text: str) -> str:

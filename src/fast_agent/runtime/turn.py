@@ -436,9 +436,16 @@ class Turn:
 
     def _read(self, answer: Message, output: OutputShape, tools: ToolTable) -> str | None:
         """Take the value of a structured answer; else say what the model is told, but only once."""
+        agent = self._origin.agent
+        if answer.stop_reason == "refusal":
+            msg = f"agent `{agent}` refused to answer: {_begin(answer.text)}"
+            raise RunError(msg, hint="change the message, or use another model")
         try:
             self._structured = output.parse(answer.text)
         except ValueError as error:
+            if answer.stop_reason == "maxTokens":
+                msg = f"the structured answer of agent `{agent}` was cut: {_begin(answer.text)}"
+                raise RunError(msg, hint="raise `request_params.max_tokens`") from error
             if self._corrected or self._requests >= self._most(tools):
                 msg = f"agent `{self._origin.agent}` gave no valid structured answer: {error}"
                 raise RunError(msg, hint=_OTHER_FORM) from error
@@ -551,6 +558,15 @@ _SHORTENED: Final = (
     "the conversation is too long for `{model}`: most of the tool results is left out of what it"
     " is given, and `read_result` reads them"
 )
+
+
+def _begin(text: str) -> str:
+    """Return the beginning of a text in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}…"
+
+
+_LONGEST_QUOTE: Final = 300
 _FILLING: Final = (
     "the conversation takes {share:.0%} of what `{model}` has room for: most of the tool results is"
     " left out of what it is given, and `read_result` reads them"
