@@ -174,6 +174,8 @@ def agent(
     resource_tools: bool | None = None,
     model: str | None = None,
     use_history: bool | None = None,
+    trim_tool_history: bool | None = None,
+    compaction: bool | Mapping[str, Any] | None = None,
     request_params: RequestParams | Mapping[str, Any] | None = None,
     human_input: bool | None = None,
     api_key: str | None = None,
@@ -212,6 +214,9 @@ def agent(
         resource_tools: Whether it gets the tools that list and read resources.
         model: Its model, such as `anthropic.claude-sonnet-5`.
         use_history: Whether it remembers earlier turns.
+        trim_tool_history: Whether its model is given only the last tool call of each earlier turn.
+        compaction: When its conversation is summarized to fit the context window, such as
+            `{"share": 0.8}`; False is never.
         request_params: Parameters of its model requests.
         human_input: Whether it may ask the person.
         api_key: The key of its model's provider.
@@ -508,6 +513,8 @@ class AgentFields(TypedDict, total=False):
     resource_tools: bool
     model: str
     use_history: bool
+    trim_tool_history: bool
+    compaction: bool | Mapping[str, Any]
     request_params: RequestParams | Mapping[str, Any]
     human_input: bool
     api_key: str

@@ -493,7 +493,6 @@ class Program:
         """
         _require_asyncio()
         from fast_agent.agent_app import AgentApp
-        from fast_agent.runtime.protected_files import ProtectedFiles
         from fast_agent.runtime.runtime import BUILDERS, Runtime
         from fast_agent.runtime.surroundings import Surroundings as Around
         from fast_agent.tools.dependencies import as_dependencies
@@ -510,7 +509,7 @@ class Program:
             shell=shell,
             files=files,
             fetch=fetch,
-            protected=ProtectedFiles(self, home_directory(self._environ), self._cwd).holds,
+            protected=self._is_protected,
             human=human,
             listener=listener,
             trust_cards=trust_cards,
@@ -544,6 +543,12 @@ class Program:
         except FastAgentError as error:
             error.hide(self.redact)
             raise
+
+    def _is_protected(self, path: Path) -> bool:
+        """Return whether writes to a file have a question of their own."""
+        from fast_agent.runtime.protected_files import ProtectedFiles
+
+        return ProtectedFiles(self, home_directory(self._environ), self._cwd).holds(path)
 
     async def _talk(self, app: AgentApp, agent: str | None) -> None:
         """Let a user talk with the agents at the terminal, which is above this module."""

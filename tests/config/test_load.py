@@ -194,7 +194,7 @@ def test_the_message_names_the_file_and_how_many_more(place: Place) -> None:
     from fast_agent.errors import ConfigError
 
     place.write("a: 1\nb: 2\n")
-    with pytest.raises(ConfigError, match=r"^`fastagent\.config\.yaml`: .* \(and 1 more\)$"):
+    with pytest.raises(ConfigError, match=r"(?m)^`fastagent\.config\.yaml`: .* \(and 1 more\)$"):
         place.load()
 
 

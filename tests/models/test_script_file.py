@@ -108,7 +108,7 @@ def test_what_is_wrong_is_placed(tmp_path: Path, text: str, line: int, told: str
 
 
 def test_every_problem_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"\(and 1 more\)$") as caught:
+    with pytest.raises(ModelError, match=r"(?m)\(and 1 more\)$") as caught:
         book(tmp_path, "steps:\n  - {}\n  - {fail: a, text: b}\n")
     assert len(caught.value.diagnostics) == 2
 

@@ -8,14 +8,6 @@ from typing import TYPE_CHECKING
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import FastAgentError, ModelError, TrustError
-from fast_agent.models.access import (
-    LOCAL_REQUIREMENT,
-    check_model_files,
-    endpoint_of,
-    endpoint_problems,
-    local_problems,
-    named_file,
-)
 from fast_agent.models.selection import select_model
 from fast_agent.models.spec import LOCAL, parse_model_spec
 
@@ -60,9 +52,13 @@ def check_model(
     except ModelError as error:
         return error.diagnostics
     if spec.is_cloud:
+        from fast_agent.models.access import endpoint_of, endpoint_problems
+
         endpoint = endpoint_of(spec, settings, environ, api_key)
         return tuple(endpoint_problems(endpoint)) if ready else ()
     if spec.provider == LOCAL:
+        from fast_agent.models.access import local_problems
+
         return tuple(local_problems(spec, settings, environ, directory)) if ready else ()
     if spec.options.file is None:
         return ()
@@ -99,6 +95,8 @@ def check_selection(
     )
     if selection.source != "fallback" or not problems:
         return problems
+    from fast_agent.models.access import LOCAL_REQUIREMENT
+
     return (
         Diagnostic(
             MISSING_MODEL_FILE.code,
@@ -177,6 +175,8 @@ def model_probe(
         selection = select_model(card.config, settings, environ, cwd=cwd, flag=flag)
         if selection.source != "card":
             return
+        from fast_agent.models.access import check_model_files
+
         try:
             spec = parse_model_spec(selection.text, settings.model_aliases)
             check_model_files(spec, selection.directory, card.config.grant)
@@ -213,6 +213,8 @@ def _moved(problem: Diagnostic, place: Place) -> Diagnostic:
 def _file_problems(
     spec: ModelSpec, name: str, directory: Path | None, agent: str | None
 ) -> tuple[Diagnostic, ...]:
+    from fast_agent.models.access import named_file
+
     try:
         path = named_file(spec, name, directory)
         if spec.provider == "playback":

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.registry.decisions import acts
-from fast_agent.resources.skill.frontmatter import KNOWN_SKILL_FIELDS
 
 if TYPE_CHECKING:
     from fast_agent.registry.decisions import Decisions
@@ -58,6 +57,8 @@ class SkillAdmission:
             holder = closed[0].holder
             own = [effect for effect in closed if effect.holder == holder]
             return f"{holder} is left out: {acts(own)}"
+        from fast_agent.resources.skill.frontmatter import KNOWN_SKILL_FIELDS
+
         unknown = [name for name in frontmatter or () if name not in KNOWN_SKILL_FIELDS]
         if unknown:
             return (

@@ -19,6 +19,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.events import ChildFinished, ChildStarted
 from fast_agent.runtime.json_schema import JsonSchema
+from fast_agent.runtime.surroundings import MAX_DEPTH
 from fast_agent.runtime.tool_calls import TurnCallContext
 from fast_agent.tools.tool_name import agent_tool_name
 
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import ToolContext, ToolSource
-
-MAX_DEPTH = 8
-"""How many agents may stand above one another below the first, unless told otherwise."""
 
 MAX_ANSWER = 1_000_000
 """Most characters of text the parent is given of one answer; base64 may be 16 times as long.

@@ -14,7 +14,6 @@ from fast_agent.errors import CardError, RunError
 from fast_agent.messages.long_results import ResultLimits
 from fast_agent.runtime.agent_servers import AgentServers
 from fast_agent.runtime.agent_skills import AgentSkills
-from fast_agent.runtime.agent_tool import Crew, agent_tool, describe
 from fast_agent.runtime.instruction import (
     Instruction,
     InstructionContext,
@@ -328,11 +327,15 @@ class LlmBlueprint:
         """Give an instance the tools of its children, with limits of its own."""
         if self._children is None:
             self._children = tuple(self._child_tools())
+        from fast_agent.runtime.agent_tool import Crew
+
         crew = Crew(self._config, self._workshop.surroundings.max_depth)
         return (replace(tool, crew=crew) for tool in self._children)
 
     def _child_tools(self) -> Iterator[AgentTool]:
         config, workshop = self._config, self._workshop
+        from fast_agent.runtime.agent_tool import Crew, agent_tool
+
         crew = Crew(config, workshop.surroundings.max_depth)
         for name in dict.fromkeys(config.agents):
             child, route = workshop.cards[name].config, workshop.histories.route(config, name)
@@ -356,6 +359,8 @@ class LlmBlueprint:
         return Instruction(template, config, context)
 
     def _listing(self, name: str) -> AgentListing:
+        from fast_agent.runtime.agent_tool import describe
+
         child = self._workshop.cards[name].config
         return AgentListing(name, describe(child), child.servers)
 

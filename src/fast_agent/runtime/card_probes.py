@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import Probe
@@ -29,11 +29,10 @@ def card_probes(
     """
     from fast_agent.runtime.instruction_check import check_instruction
     from fast_agent.runtime.internal_documents import internal_text
-    from fast_agent.tools.card_functions import FunctionCheck
 
     plain = (
         partial(history_probe, workspace=workspace),
-        FunctionCheck(workspace),
+        _function_probe(workspace),
         partial(skill_probe, workspace=workspace),
         partial(check_instruction, workspace=workspace, internal=internal_text),
     )
@@ -42,6 +41,24 @@ def card_probes(
     from fast_agent.models.check import model_probe
 
     return (*plain, model_probe(settings, environ, cwd=workspace, ready=False))
+
+
+def _function_probe(workspace: Path) -> Probe:
+    """Make the check of functions and shell directories; most cards have none."""
+    check: Probe | None = None
+
+    def probe(card: Card) -> Iterable[Diagnostic]:
+        nonlocal check
+        config = card.config
+        if not (config.function_tools or config.tool_hooks or config.shell):
+            return ()
+        if check is None:
+            from fast_agent.tools.card_functions import FunctionCheck
+
+            check = FunctionCheck(workspace)
+        return check(card)
+
+    return probe
 
 
 def history_probe(card: Card, *, workspace: Path | None = None) -> Iterator[Diagnostic]:

@@ -19,7 +19,6 @@ from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.budget import Meter
 from fast_agent.runtime.call_site import CallSite
 from fast_agent.runtime.cast import Cast
-from fast_agent.runtime.child_call import call_child
 from fast_agent.runtime.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.runtime.edition import Edition
 from fast_agent.runtime.granted import with_granted
@@ -410,6 +409,8 @@ class Runtime:
             RunError: There is no such card.
             FastAgentError: A card cannot be run, or the turn could not be finished.
         """
+        from fast_agent.runtime.child_call import call_child
+
         self._edition.card(child)
         cast = self._cast if cast is None else cast
         caller, config = cast.agent(parent), self._edition.card(parent).config

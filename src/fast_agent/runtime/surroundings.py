@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.runtime.agent_tool import MAX_DEPTH
 from fast_agent.runtime.child_history import NOTHING_WANTED
 from fast_agent.runtime.ids import numbered
 
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import Tool
 
     Kit = Callable[[AgentConfig, Iterable[Tool]], Iterable[Tool]]
+
+MAX_DEPTH = 8
+"""How many agents may stand above one another below the first, unless told otherwise."""
 
 
 def _new_turn_ids() -> NewId:
