@@ -44,6 +44,7 @@ FAMILIES = (
     "serve",
     "network",
     "acp",
+    "tui",
     "pairs",
 )
 """The modules of this package that measure, in the order of the table."""

@@ -103,6 +103,7 @@ class Console:
         parked: Whether the queue waits for the user, as after a stop.
         last_answer: The text of the last answer.
         restarts: Whether the program is to begin again.
+        warm_model: Imports what the model needs, once the user begins to type; None does not.
         new_session: Opens the session of the conversation at its first message; None keeps none.
     """
 
@@ -137,6 +138,7 @@ class Console:
         self.parked = False
         self.last_answer = ""
         self.restarts = False
+        self.warm_model: Callable[[], None] | None = None
         self.new_session: Callable[[], Awaitable[Session]] | None = None
         self._is_plain = is_plain
         self._plain_scope: anyio.CancelScope | None = None
@@ -624,6 +626,9 @@ class Console:
 
     def redraw(self) -> None:
         """Draw the live area."""
+        if self.warm_model is not None and not self.editor.is_empty:
+            warm, self.warm_model = self.warm_model, None
+            self._start(run_sync, warm)
         question = self.questions.current
         if self._is_plain and question is not self._announced:
             self._announced = question

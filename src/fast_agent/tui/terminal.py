@@ -205,8 +205,18 @@ def _open_desk(
     )
     if store is not None and session is None:
         console.new_session = partial(_new_session, store, desk.workspace)
+    console.warm_model = partial(_warm_model, desk)
     console.open(desk, console_commands(console))
     return desk
+
+
+def _warm_model(desk: Desk) -> None:
+    from fast_agent.models.provider_classes import warm
+    from fast_agent.models.spec import parse_model_spec
+
+    with suppress(FastAgentError, KeyError):
+        model = desk.app.runtime.model_of(desk.agent).text
+        warm(parse_model_spec(model, desk.program.settings.model_aliases).provider)
 
 
 async def _new_session(store: SessionStore, directory: Path) -> Session:
