@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.resources.questions.answers import missed, questions
 
 from fast_agent.resources.provider import Document
 from fast_agent.resources.search import SearchIndex
@@ -87,7 +88,7 @@ def test_finds_sections(texts: Texts) -> None:
         ("tokens", ["auth.md", "plain.md"]),
         ("deployed", ["deploy.md", "deploy.md"]),
         ("RESUME", ["auth.md"]),
-        ("rollback deploy", ["deploy.md"]),
+        ("rollback deploy", ["deploy.md", "deploy.md"]),
         ("how do I undo the unheard-of", ["deploy.md"]),
         ("the", ["deploy.md"]),
         ("nothing-like-it", []),
@@ -222,3 +223,25 @@ def test_threads(texts: Texts) -> None:
     for thread in threads:
         thread.join()
     assert found == [2] * 8
+
+
+@pytest.mark.spec("SEARCH-1")
+@pytest.mark.parametrize(("name", "least"), [("tuned", 23), ("held_out", 21)])
+def test_the_first_hit_answers_questions_about_the_packaged_documents(
+    name: str, least: int
+) -> None:
+    wrong = missed(name)
+    assert len(questions(name)) - len(wrong) >= least, wrong
+
+
+@pytest.mark.spec("SEARCH-2")
+def test_a_word_of_the_heading_outweighs_words_of_the_text() -> None:
+    texts = Texts(
+        {
+            "a.md": "# A\n\n## Limits\n\nThe `request_params` of a card.\n",
+            "b.md": "# B\n\n## `request_params`\n\nBounds.\n",
+            "c.md": "# C\n\n## Other\n\n" + "request params " * 20,
+        }
+    )
+    hit, *_ = index_of(texts).search("what are request_params?")
+    assert (hit.uri, hit.heading) == ("guide://document/docs/b.md", "B > request_params")

@@ -57,7 +57,7 @@ class NotFound(ResourceError):  # noqa: N818
         self, uri: str, suggestions: Sequence[str] = (), *, what: str = "resource"
     ) -> None:
         self.uri = uri
-        self.suggestions = tuple(suggestions[:_MOST_NAMED])
+        self.suggestions = tuple([one for one in suggestions if one != uri][:_MOST_NAMED])
         hint = f"close to it: {_named(self.suggestions)}" if self.suggestions else None
         super().__init__(f"there is no {what} `{shown(uri)}`", hint=hint)
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _HASHES = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t\r]*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t\r]*")
 _NO_PARAGRAPH = re.compile(r"\s*$| {0,3}(?:#{1,6}(?:\s|$)|>|[-*+] |\d{1,9}[.)] |\|)|    |\t")
-_MARKS = re.compile(r"[*_`]|\]\([^)]*\)|[\[\]]")
+# An underscore inside a word is part of it: `request_params`.
+_MARKS = re.compile(r"[*`]|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)|\]\([^)]*\)|[\[\]]")
+_ALL_MARKS = re.compile(r"[*_`]|\]\([^)]*\)|[\[\]]")
 _SEPARATOR = " > "
 
 
@@ -201,7 +203,7 @@ def _title(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return " ".join(_MARKS.sub("", text).split()).casefold()
+    return " ".join(_ALL_MARKS.sub("", text).split()).casefold()
 
 
 def _ends_with(path: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
