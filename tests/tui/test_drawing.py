@@ -64,13 +64,8 @@ def test_a_link_shows_its_text_and_its_address() -> None:
     assert drawn("<https://example.org/x>", 80) == ["https://example.org/x"]
 
 
-@pytest.mark.parametrize(
-    ("slow", "least"),
-    [
-        pytest.param(False, FRAME_SECONDS, marks=pytest.mark.spec("T-M4.1")),
-        pytest.param(True, SLOW_FRAME_SECONDS, marks=pytest.mark.spec("T-M4.2")),
-    ],
-)
+@pytest.mark.spec("T-M4.1", "T-M4.2")
+@pytest.mark.parametrize(("slow", "least"), [(False, FRAME_SECONDS), (True, SLOW_FRAME_SECONDS)])
 def test_frames_are_apart_and_none_is_drawn_for_nothing(slow: bool, least: float) -> None:
     frames: list[float] = []
 
