@@ -39,7 +39,7 @@ from tests.whole_file import write_whole
 from fast_agent import FastAgent
 from fast_agent.acp.opening import SessionOpening
 from fast_agent.acp.remembered import RememberedPermissions
-from fast_agent.acp.stdio import serve
+from fast_agent.acp.server import serve
 from fast_agent.errors import SessionError
 from fast_agent.sessions.store import SessionStore
 

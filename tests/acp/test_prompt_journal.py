@@ -14,7 +14,7 @@ from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
 from tests.sessions.session_world import began, plain_turn
 
-from fast_agent.acp.prompt_journal import PromptJournal
+from fast_agent.acp.opening import PromptJournal
 from fast_agent.errors import SessionError
 from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.store import SessionStore

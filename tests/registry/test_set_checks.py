@@ -8,7 +8,7 @@ import pytest
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.registry.set_checks import SetChecks
+from fast_agent.registry.registry import SetChecks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

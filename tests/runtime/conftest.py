@@ -17,7 +17,7 @@ from fast_agent.models.usage import Usage
 from fast_agent.runtime.blueprint import result_limits
 from fast_agent.runtime.ids import numbered
 from fast_agent.runtime.llm_agent import LlmAgent
-from fast_agent.runtime.read_result import ReadResult
+from fast_agent.runtime.offered_tools import ReadResult
 from fast_agent.runtime.scope import TOP, Scope
 from fast_agent.runtime.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
 from fast_agent.tools.toolbox import Toolbox

@@ -9,7 +9,7 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.errors import ResourceError
-from fast_agent.runtime.instruction_check import check_instruction
+from fast_agent.runtime.card_probes import check_instruction
 from fast_agent.text.source import Source
 from fast_agent.text.span import Span
 

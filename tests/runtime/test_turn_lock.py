@@ -10,7 +10,7 @@ import pytest
 
 from fast_agent.app import FastAgent
 from fast_agent.errors import RunError
-from fast_agent.runtime.turn_lock import TurnLock
+from fast_agent.runtime.memory import TurnLock
 
 if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp

@@ -12,9 +12,9 @@ import uvicorn
 from tests.patience import PATIENCE, until
 
 from fast_agent.serve.connections import ConnectionLimits
+from fast_agent.serve.http import Listener
 from fast_agent.serve.http_access import AccessPolicy, HttpSettings
 from fast_agent.serve.http_protocol import HttpProtocol
-from fast_agent.serve.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -40,10 +40,10 @@ from fast_agent.sessions.message_text import (
     store,
     store_all,
     store_result,
+    usual_message,
 )
 from fast_agent.sessions.state import SessionState
 from fast_agent.sessions.turn_record import INTERRUPTED, LOST
-from fast_agent.sessions.usual_message import usual_message
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fast_agent.text.yaml_clean import parse_clean
+from fast_agent.text.yaml_document import parse_clean
 from fast_agent.text.yaml_nodes import Composition
 
 SOUP = " \n:-?[]{},#&*!|>'\"%@`ab1.0x~n\\$é\u2028\t"

@@ -1,11 +1,18 @@
-"""Kit: what agents of a session get from its client in the place of their own tools."""
+"""Kit: tools of a session that its client provides: its terminals, and files as it has them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from fast_agent.acp.terminal import ClientShell
+import anyio
+
+from fast_agent.acp.updates import call_id
+from fast_agent.errors import ToolError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import ToolResult
+from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.files.file_tools import FileTool
+from fast_agent.tools.result import error_result
 from fast_agent.tools.shell import DEFAULT_LIMITS, ShellTool
 
 if TYPE_CHECKING:
@@ -16,8 +23,16 @@ if TYPE_CHECKING:
     from fast_agent.acp.files import ClientFiles
     from fast_agent.acp.updates import Updates
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.models.model import ToolSpec
     from fast_agent.rpc.peer import Peer
-    from fast_agent.tools.tool import Tool
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+
+
+_LAST_SECONDS: Final = 2.0
+_MOST_BYTES: Final = 32 * 1024
+_SHELL: Final = "/bin/sh"
 
 
 class ClientKit:
@@ -72,3 +87,115 @@ class ClientKit:
         return ClientShell(
             tool, self._peer, self._session_id, directory, self._updates, self._timeout
         )
+
+
+class ClientShell:
+    """The shell tool of a session whose client has terminals.
+
+    Args:
+        tool: The shell tool it takes the place of, for how the model sees it.
+        peer: The client.
+        session_id: The session.
+        directory: Where commands run.
+        updates: Shows the terminal in the tool call.
+        timeout_seconds: Longest run of a command that asks for no other.
+    """
+
+    def __init__(
+        self,
+        tool: Tool,
+        peer: Peer,
+        session_id: str,
+        directory: Path,
+        updates: Updates,
+        timeout_seconds: float,
+    ) -> None:
+        self.spec: ToolSpec = tool.spec
+        self.source: ToolSource = "runtime"
+        self.server_name = None
+        self.repeatable = False
+        self._peer = peer
+        self._session_id = session_id
+        self._directory = directory
+        self._updates = updates
+        self._timeout = timeout_seconds
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Run the command of a call in a terminal; its output and exit code."""
+        try:
+            command, seconds = self._arguments(call)
+            created = await self._ask(
+                "create",
+                command=_SHELL,
+                args=["-c", command],
+                cwd=str(self._directory),
+                outputByteLimit=_MOST_BYTES,
+            )
+            terminal = created.get("terminalId")
+            if not isinstance(terminal, str):
+                raise RemoteError("it named no terminal")
+        except ToolError as error:
+            return error_result(call.id, error.message)
+        except RemoteError as error:
+            return error_result(call.id, f"the editor opened no terminal: {error.message}")
+        shown: JsonObject = {"type": "terminal", "terminalId": terminal}
+        self._updates.hold(call_id(context.turn_id, call.id), [shown])
+        try:
+            return await self._watched(call.id, terminal, seconds)
+        except RemoteError as error:
+            return error_result(call.id, f"the terminal was lost: {error.message}")
+        finally:
+            await self._release(terminal)
+
+    async def _watched(self, number: str, terminal: str, seconds: float) -> ToolResult:
+        ended: JsonObject | None = None
+        with anyio.move_on_after(seconds):
+            ended = await self._ask("wait_for_exit", terminalId=terminal)
+        if ended is None:
+            await self._ask("kill", terminalId=terminal)
+        output = await self._ask("output", terminalId=terminal)
+        return _result(number, output, ended, seconds)
+
+    async def _release(self, terminal: str) -> None:
+        with anyio.move_on_after(_LAST_SECONDS, shield=True):
+            try:
+                await self._ask("release", terminalId=terminal)
+            except RemoteError:
+                return  # it is gone already
+
+    async def _ask(self, what: str, **params: JsonValue) -> JsonObject:
+        return await self._peer.request(
+            f"terminal/{what}", {"sessionId": self._session_id, **params}
+        )
+
+    def _arguments(self, call: ToolCall) -> tuple[str, float]:
+        command = call.arguments.get("command")
+        if not isinstance(command, str) or not command.strip():
+            raise ToolError("`command` must be a shell command, as a string")
+        seconds = call.arguments.get("timeout_seconds", self._timeout)
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0:
+            raise ToolError("`timeout_seconds` must be a number above 0")
+        return command, float(seconds)
+
+
+def _result(
+    number: str, output: JsonObject, ended: JsonObject | None, seconds: float
+) -> ToolResult:
+    text = output.get("output")
+    said = text if isinstance(text, str) else ""
+    if output.get("truncated") is True:
+        said = f"[the beginning is left out]\n{said}"
+    code = None if ended is None else ended.get("exitCode")
+    if ended is None:
+        ending = f"[ended: it ran longer than {seconds:g} s]"
+    elif code is None:
+        ending = f"[killed by {ended.get('signal') or 'a signal'}]"
+    else:
+        ending = f"[exit code {code}]"
+    newline = "" if not said or said.endswith("\n") else "\n"
+    return ToolResult(
+        number,
+        (TextContent(f"{said}{newline}{ending}"),),
+        is_error=code != 0,
+        structured={"exit_code": code, "timed_out": ended is None},
+    )

@@ -1,7 +1,12 @@
-"""Server: the agent's side of a connection."""
+"""Server: the agent's side of a connection, and the loop that serves one over stdio."""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from asyncio import get_running_loop
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +18,7 @@ from anyio.to_thread import run_sync
 
 from fast_agent.acp.client_side import ClientSide, read_client_side
 from fast_agent.acp.handover import Handover
-from fast_agent.acp.params import child, directory, optional_text, text, wrong
+from fast_agent.acp.params import child, directory, objects, optional_text, text, texts, wrong
 from fast_agent.acp.problem import (
     CANCELLED,
     INVALID_PARAMS,
@@ -23,23 +28,30 @@ from fast_agent.acp.problem import (
     Refused,
     refused,
 )
-from fast_agent.errors import FastAgentError, RunError, SessionError
+from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError
+from fast_agent.mcp.server import HttpTarget, ServerSpec, StdioTarget, checked_url, unique_name
+from fast_agent.rpc.lines import take_stdio
+from fast_agent.rpc.peer import Peer
+from fast_agent.trust.programs import is_launcher
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
+    from pathlib import Path
 
     from anyio import CancelScope
     from anyio.abc import TaskGroup
 
     from fast_agent.acp.live_session import LiveSession
     from fast_agent.acp.opening import SessionOpening, SessionRequest
+    from fast_agent.mcp.server import Target
     from fast_agent.registry.reload import Reload
     from fast_agent.rpc.message import Request
-    from fast_agent.rpc.peer import Peer, Work
+    from fast_agent.rpc.peer import Work
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore, SessionSummary
     from fast_agent.text.json_value import JsonObject, JsonValue
+
 
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol this speaks."""
@@ -50,6 +62,11 @@ MOST_SESSIONS: Final = 1_000
 _PAGE: Final = 100
 
 log = getLogger(__name__)
+
+
+_DECLARED = "mcpServers"
+MAX_MESSAGE_BYTES: Final = 32 << 20
+"""Maximum size of a message: pictures in prompts are long."""
 
 
 class AcpServer:
@@ -298,8 +315,6 @@ class AcpServer:
         wanted = SessionRequest(peer=self._peer, client=self._client, cwd=cwd, replay=replay)
         if not params.get("mcpServers"):
             return wanted
-        from fast_agent.acp.given_servers import read_servers
-
         taken = self._opening.server_names
         return replace(wanted, servers=tuple(read_servers(params, cwd=cwd, taken=taken)))
 
@@ -375,3 +390,131 @@ def _info(one: SessionSummary) -> JsonObject:
     changed = datetime.fromtimestamp(one.changed, UTC).isoformat()
     info: JsonObject = {"sessionId": one.id, "cwd": one.cwd, "updatedAt": changed}
     return {**info, "title": one.title} if one.title else info
+
+
+def read_servers(params: JsonObject, *, cwd: Path, taken: Collection[str]) -> list[ServerSpec]:
+    """Read the servers of a request.
+
+    Args:
+        params: The request's.
+        cwd: Where servers that are started run; of launchers that is decided elsewhere.
+        taken: Names of other servers; one that is taken gets a number.
+
+    Raises:
+        Refused: One of them is wrong.
+    """
+    specs: list[ServerSpec] = []
+    for index, server in enumerate(objects(params, _DECLARED)):
+        place = f"{_DECLARED}[{index}]"
+        name = text(server, "name").strip().replace("__", "_") or "server"
+        name = unique_name(name, {*taken, *(spec.name for spec in specs)})
+        try:
+            specs.append(
+                ServerSpec(name=name, target=_target(server, place, cwd), declared=_DECLARED)
+            )
+        except ConfigError as error:
+            raise wrong(place, f"cannot be used: {error.message}") from None
+    return specs
+
+
+def _target(server: JsonObject, place: str, cwd: Path) -> Target:
+    kind = server.get("type", "stdio")
+    if kind == "http":
+        url = checked_url(text(server, "url"), f"{place}.url")
+        return HttpTarget(url=url, headers=_pairs(server, "headers"))
+    if kind != "stdio":
+        raise wrong(f"{place}.type", "must be `http`, or left out for a command")
+    command = text(server, "command")
+    if not command.strip():
+        raise wrong(f"{place}.command", "is empty")
+    args = texts(server, "args")
+    where = None if is_launcher(command, args) else cwd
+    return StdioTarget(command=command, args=args, env=_pairs(server, "env"), cwd=where)
+
+
+def _pairs(server: JsonObject, name: str) -> dict[str, str]:
+    return {text(pair, "name"): text(pair, "value") for pair in objects(server, name)}
+
+
+def serve_stdio(
+    opening: SessionOpening, *, watch: bool = False, handover: Handover | None = None
+) -> None:
+    """Serve the client until it hangs up, or SIGTERM or SIGINT comes.
+
+    Where the program is to begin again, it does so in this process, and goes on with the client.
+
+    What anything else prints meanwhile goes to standard error, since standard output carries
+    messages only.
+
+    Args:
+        opening: Opens sessions.
+        watch: Take changed cards as soon as they change.
+        handover: What the program left when it began again; None where it did not.
+    """
+    own_input, own_output = take_stdio()
+    left = anyio.run(partial(serve, opening, own_input, own_output, watch=watch, handover=handover))
+    if left is not None:
+        from fast_agent.commands.restart import restart
+
+        sys.stdout.flush()
+        os.dup2(own_input, 0)
+        os.dup2(own_output, 1)
+        left.leave(os.environ)
+        restart()
+
+
+async def serve(
+    opening: SessionOpening,
+    input_fd: int,
+    output_fd: int,
+    *,
+    watch: bool = False,
+    handover: Handover | None = None,
+) -> Handover | None:
+    """Serve a client over two descriptors until it hangs up, or a signal comes.
+
+    Args:
+        opening: Opens sessions.
+        input_fd: Where messages come from.
+        output_fd: Where messages go.
+        watch: Take changed cards as soon as they change.
+        handover: What the process before left that served the client; None where none did.
+
+    Returns:
+        What the next process needs, where the program is to begin again.
+    """
+    loop = get_running_loop()
+    server: AcpServer | None = None
+
+    def told(done: Reload) -> None:
+        """Pass a reload on from the watcher's thread."""
+        if server is not None:
+            loop.call_soon_threadsafe(server.reloaded, done)
+
+    with ExitStack() as stack:
+        if watch:
+            cards = stack.enter_context(opening.program.watch(told))
+            opening = replace(opening, watch=cards)
+        begun, asked = (b"", 0) if handover is None else (handover.unread, handover.asked)
+        peer = Peer(
+            input_fd,
+            output_fd,
+            cancel_method="$/cancel_request",
+            max_bytes=MAX_MESSAGE_BYTES,
+            begun=begun,
+            asked=asked,
+            redact=opening.program.redact,
+        )
+        server = AcpServer(peer, opening, handover)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_end_at_signal, tasks.cancel_scope)
+            await server.serve()
+            tasks.cancel_scope.cancel()
+        return server.left
+
+
+async def _end_at_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return

@@ -8,9 +8,9 @@ what a planner plans is a plan.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeGuard
 
-from fast_agent.acp.plan import PlanView
 from fast_agent.acp.prompt_content import block_to_wire, text_block, tool_content
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
 from fast_agent.rpc.encoding import encode
@@ -31,19 +31,27 @@ from fast_agent.runtime.events import (
 from fast_agent.workflows.workflow_line import step_title, workflow_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fast_agent.messages.content import Content
-    from fast_agent.messages.message import ToolResult
+    from fast_agent.messages.message import Message, ToolResult
     from fast_agent.rpc.peer import Peer
     from fast_agent.runtime.events import Event, Origin
+    from fast_agent.sessions.state import SessionState
     from fast_agent.text.json_value import JsonObject, JsonValue
+
 
 _LONGEST_THOUGHT: Final = 500
 _CHUNK = (
     b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,'
     b'"update":{"sessionUpdate":"%b","content":{"type":"text","text":%b}}}}'
 )
+
+
+_STATUS = {"started": "in_progress", "done": "completed"}
+_NOT_DONE = {"failed": "failed", "cancelled": "cancelled"}
+_THINKING = "reasoning"
 
 
 class Updates:
@@ -271,3 +279,106 @@ class Updates:
 def call_id(turn_id: str, call: str) -> str:
     """Name a call of a turn; ids of calls are unique within one turn's history only."""
     return f"{turn_id}:{call}"
+
+
+class PlanView:
+    """The entries of the plans of one turn, in order.
+
+    A plan that follows another takes the place of what the other one left undone.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[int, str, str, int], dict[str, JsonValue]] = {}
+
+    def planned(self, facts: JsonObject) -> JsonObject | None:
+        """Take a plan; gives the update to send, or None where it says nothing new."""
+        self._entries = {
+            key: entry for key, entry in self._entries.items() if entry["status"] != "pending"
+        }
+        number, steps = facts.get("number"), facts.get("steps")
+        if not isinstance(number, int) or not _is_list(steps):
+            return None
+        for step in steps:
+            tasks = step.get("tasks") if isinstance(step, Mapping) else None
+            for task in tasks if _is_list(tasks) else ():
+                if isinstance(task, Mapping):
+                    self._add(number, task)
+        return self._update()
+
+    def moved(self, facts: JsonObject) -> JsonObject | None:
+        """Take what became of a task; gives the update to send, or None."""
+        number, status = facts.get("plan"), str(facts.get("status"))
+        if not isinstance(number, int):
+            return None
+        name = (number, str(facts.get("agent")), str(facts.get("description")))
+        wanted = "pending" if status == "started" else "in_progress"
+        for key, entry in self._entries.items():
+            if key[:3] == name and entry["status"] == wanted:
+                entry["status"] = _STATUS.get(status, "completed")
+                if status in _NOT_DONE:
+                    entry["content"] = f"{entry['content']} ({_NOT_DONE[status]})"
+                return self._update()
+        return None
+
+    def _add(self, number: int, task: JsonObject) -> None:
+        agent, description = str(task.get("agent")), str(task.get("description"))
+        same = sum(key[:3] == (number, agent, description) for key in self._entries)
+        self._entries[number, agent, description, same] = {
+            "content": f"{agent}: {description}",
+            "priority": "medium",
+            "status": "pending",
+        }
+
+    def _update(self) -> JsonObject:
+        entries: list[JsonValue] = [dict(entry) for entry in self._entries.values()]
+        return {"sessionUpdate": "plan", "entries": entries}
+
+
+def _is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def replayed(state: SessionState, cwd: Path) -> Iterator[JsonObject]:
+    """Give the updates of every turn a person began, in order.
+
+    Args:
+        state: The session.
+        cwd: Where relative paths of calls start.
+
+    Raises:
+        SessionError: A message is damaged.
+    """
+    for turn in state.turns:
+        messages = turn.closed() if turn.ended is None else turn.messages()
+        for message in messages:
+            yield from _updates(turn.turn_id, message, cwd)
+
+
+def _updates(turn_id: str, message: Message, cwd: Path) -> Iterator[JsonObject]:
+    user = message.role == "user"
+    for block in message.channels.get(_THINKING, ()):
+        wire = block_to_wire(block)
+        if wire is not None and not user:
+            yield {"sessionUpdate": "agent_thought_chunk", "content": wire}
+    kind = "user_message_chunk" if user else "agent_message_chunk"
+    for block in message.content:
+        wire = block_to_wire(block)
+        if wire is not None:
+            yield {"sessionUpdate": kind, "content": wire}
+    for call in message.tool_calls:
+        yield {
+            "sessionUpdate": "tool_call",
+            "toolCallId": call_id(turn_id, call.id),
+            "title": tool_title(call.name, call.arguments),
+            "kind": tool_kind(call.name, "runtime"),
+            "status": "pending",
+            "rawInput": dict(call.arguments),
+            "locations": locations(call.arguments, cwd),
+        }
+    for result in message.tool_results:
+        yield {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": call_id(turn_id, result.id),
+            "status": "failed" if result.is_error else "completed",
+            "content": tool_content(result.content),
+        }

@@ -70,7 +70,7 @@ class Editing(CardOptions):
     def _serve(self, program: FastAgent, handover: Handover | None) -> None:
         from fast_agent.acp.opening import SessionOpening
         from fast_agent.acp.remembered import FILE, RememberedPermissions
-        from fast_agent.acp.stdio import serve_stdio
+        from fast_agent.acp.server import serve_stdio
         from fast_agent.config.home import home_directory
 
         home = home_directory(os.environ)

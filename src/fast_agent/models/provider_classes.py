@@ -103,7 +103,7 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
 
 
 def warm(provider: str) -> None:
-    """Import what a provider's models need, so that the first request does not wait for it.
+    """Import the classes of a provider, so that its first request does not wait for them.
 
     Args:
         provider: Its name; for others, such as `passthrough`, nothing is done.
@@ -111,7 +111,6 @@ def warm(provider: str) -> None:
     adapter = ADAPTERS.get(provider)
     if adapter is not None:
         with suppress(ImportError):  # the first request says what is not installed
-            import_module("fast_agent.models.provider_link")
             _load(adapter.model)
             _load(adapter.provider)
 

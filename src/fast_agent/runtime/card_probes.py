@@ -8,13 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT, parse_template
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
+from fast_agent.diagnostics.rules import INSTRUCTION_FILE, INSTRUCTION_SOURCE, UNKNOWN_PLACEHOLDER
+from fast_agent.errors import CardError, ResourceError, TrustError
+from fast_agent.runtime.named_file import file_places, read_named_file
+from fast_agent.runtime.url_text import is_web_address
+from fast_agent.text.span import Span
+from fast_agent.text.suggestion import closest
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import Probe
+    from fast_agent.cards.placeholder import Placeholder
     from fast_agent.config.settings import Settings
-    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.diagnostics.rules import Rule
 
 
 def card_probes(
@@ -27,7 +38,6 @@ def card_probes(
         settings: The configuration; None leaves models unchecked, whose names may be aliases.
         environ: The environment.
     """
-    from fast_agent.runtime.instruction_check import check_instruction
     from fast_agent.runtime.internal_documents import internal_text
 
     plain = (
@@ -125,3 +135,127 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
             "name a folder beside the card that holds skills, or write `skills: []` for none",
             source_line=None if span is None else card.source_line(span.start.line),
         )
+
+
+def check_instruction(
+    card: Card, *, workspace: Path, internal: Callable[[str], str] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Find what is wrong with the placeholders of a card's instruction.
+
+    Args:
+        card: The card.
+        workspace: The workspace's root directory, absolute.
+        internal: Reads an internal document by its id, raising ResourceError; None where there are
+            no internal documents.
+
+    Returns:
+        Warnings for unknown placeholders, errors for files and documents that cannot be had, in the
+        order they stand in the instruction. Nothing is fetched.
+    """
+    text = card.config.instruction
+    if text is None or "{{" not in text:
+        return ()
+    template = parse_template(text)
+    found = [(item, _unknown(card, text, item)) for item in template.unknown]
+    for placeholder in template.placeholders:
+        problem = _problem(card.config, placeholder, workspace, internal)
+        if problem is not None:
+            found.append((placeholder, _diagnostic(card, text, placeholder, *problem)))
+    return tuple([item for _, item in sorted(found, key=lambda pair: pair[0].start)])
+
+
+def _problem(
+    config: AgentConfig,
+    placeholder: Placeholder,
+    workspace: Path,
+    internal: Callable[[str], str] | None,
+) -> tuple[Rule, str, str | None] | None:
+    """Try what a placeholder names; give the rule it breaks, the message and the hint."""
+    try:
+        match placeholder.name:
+            case "file" | "file_silent" if config.remote is None:  # else the card itself is refused
+                read_named_file(placeholder, file_places(config, workspace), config.grant)
+            case "internal":
+                if internal is None:
+                    return INSTRUCTION_SOURCE, f"there is no document for `{placeholder}`", None
+                internal(placeholder.argument)
+            case "url" if not is_web_address(placeholder.argument):
+                message = f"`{placeholder}` is no `http` or `https` address"
+                return INSTRUCTION_SOURCE, message, None
+            case _:
+                pass
+    except (CardError, TrustError) as error:
+        return INSTRUCTION_FILE, error.message, error.hint
+    except ResourceError as error:
+        return INSTRUCTION_SOURCE, error.message, error.hint
+    return None
+
+
+def _unknown(card: Card, text: str, placeholder: Placeholder) -> Diagnostic:
+    raw = text[placeholder.start : placeholder.end]
+    name = placeholder.name.strip()
+    meant = closest(name, (*PLAIN, *WITH_ARGUMENT))
+    escape = f"write `\\{raw}` to give the model these very braces"
+    if meant is None:
+        message, hint, replacement = f"`{raw}` is no placeholder", escape, None
+    elif meant in WITH_ARGUMENT and not placeholder.argument:
+        message, replacement = f"`{raw}` does not say which one", None
+        hint = f"write what it names after a colon: `{{{{{meant}:…}}}}`"
+    else:
+        argument = f":{placeholder.argument}" if meant in WITH_ARGUMENT else ""
+        replacement = f"{{{{{meant}{argument}}}}}"
+        message, hint = f"`{raw}` is no placeholder", f"did you mean `{replacement}`?"
+    return _diagnostic(card, text, placeholder, UNKNOWN_PLACEHOLDER, message, hint, replacement)
+
+
+def _diagnostic(
+    card: Card,
+    text: str,
+    placeholder: Placeholder,
+    rule: Rule,
+    message: str,
+    hint: str | None,
+    replacement: str | None = None,
+) -> Diagnostic:
+    exact = _place(card, text, placeholder)
+    span = exact or card.span_of("instruction")
+    return Diagnostic(
+        rule.code,
+        message,
+        card.path,
+        span,
+        rule.severity,
+        hint,
+        Fix(exact, replacement) if exact and replacement else None,
+        source_line=card.source_line(span.start.line) if span else None,
+    )
+
+
+def _place(card: Card, text: str, placeholder: Placeholder) -> Span | None:
+    """Find a placeholder in the card's file: the same text, the same time it occurs.
+
+    In YAML the instruction is indented, folded or quoted, so offsets in it do not tell the place.
+    """
+    raw = text[placeholder.start : placeholder.end]
+    before = text.count(raw, 0, placeholder.start)
+    for line, column in _occurrences(card, raw):
+        if before == 0:
+            return Span.at(line, column, len(raw))
+        before -= 1
+    return None
+
+
+def _occurrences(card: Card, raw: str) -> Iterator[tuple[int, int]]:
+    region = card.span_of("instruction")
+    document = card.document
+    if region is None or document is None:
+        return
+    last = region.end.line
+    if document.body is not None and region == document.body_span():
+        last = document.body_line + document.body.count("\n")
+    for number in range(region.start.line, last + 1):
+        line = document.source.line(number)
+        at = line.find(raw, region.start.column - 1 if number == region.start.line else 0)
+        while at >= 0:
+            yield number, at + 1
+            at = line.find(raw, at + len(raw))

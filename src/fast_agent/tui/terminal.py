@@ -25,8 +25,6 @@ from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
-from fast_agent.tui.draft import DIRECTORY as DRAFTS
-from fast_agent.tui.draft import Draft
 from fast_agent.tui.keyboard import terminal_input
 from fast_agent.tui.live_area import LiveArea
 from fast_agent.tui.plain import PlainScreen
@@ -179,7 +177,6 @@ async def _talk(
             _greet(console, desk)
             if options.session is not None:
                 _show_turns(console, options.session)
-                _offer_draft(console)
             await console.run()
         finally:
             await desk.aclose()
@@ -219,7 +216,13 @@ def _warm_model(desk: Desk) -> None:
 
     with suppress(FastAgentError, KeyError):
         model = desk.app.runtime.model_of(desk.agent).text
-        warm(parse_model_spec(model, desk.program.settings.model_aliases).provider)
+        spec = parse_model_spec(model, desk.program.settings.model_aliases)
+        warm(spec.provider)
+        if spec.is_cloud:
+            with suppress(ImportError):  # the first request says what is not installed
+                from fast_agent.models.provider_link import ProviderLink
+
+                del ProviderLink  # imported for the modules it brings
 
 
 async def _new_session(store: SessionStore, directory: Path) -> Session:
@@ -245,8 +248,6 @@ def _new_console(
         is_plain=is_plain,
         early=early,
     )
-    if asks and not is_plain:
-        console.draft = Draft(home / DRAFTS, str(program.workspace), os.getpid())
     if asks:
         remembered = RememberedPermissions(home / PERMISSIONS_FILE)
         protected = ProtectedFiles(program, home, program.workspace)
@@ -297,14 +298,6 @@ def _show_turns(console: Console, session: Session) -> None:
         console.scroll.add_lines([console.theme.strong(shown(turn.agent))], "rule")
         for text in answers[-1:]:
             console.scroll.add_markdown(text, "text")
-
-
-def _offer_draft(console: Console) -> None:
-    """Put what was in the editor of a conversation that broke off into this one."""
-    left = "" if console.draft is None else console.draft.take_left()
-    if left:
-        console.editor.put(left)
-        console.note("what was typed before is in the editor again")
 
 
 def _told_in_loop(console: Console) -> Callable[[Reload], None]:

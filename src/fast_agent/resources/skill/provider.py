@@ -6,7 +6,8 @@ when they are asked for and hashed when an inventory is.
 
 from __future__ import annotations
 
-from threading import RLock
+from collections import OrderedDict
+from threading import Lock, RLock
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -14,23 +15,27 @@ from fast_agent.resources.changes import Change
 from fast_agent.resources.media_type import is_textual, media_type
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
 from fast_agent.resources.provider import Document
-from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.resource import ResourceContent
 from fast_agent.resources.skill.files import HEAD, SkillRoot
 from fast_agent.resources.skill.listing import entries, templates
 from fast_agent.resources.skill.naming import build
 from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
-from fast_agent.resources.skill.reads import KeptReads
 from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet
 from fast_agent.rpc.encoding import encode
 from fast_agent.text.safe_file import RefusedFileError
+from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.resource import Resource, ResourceTemplate
+    from fast_agent.resources.skill.set import Skill
     from fast_agent.resources.skill.snapshot import Hashes, SkillSnapshot
     from fast_agent.resources.uri import Uri
+    from fast_agent.text.safe_file import FileStamp
+
 
 INDEX_SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 _JSON = "application/json"
@@ -38,6 +43,10 @@ _MARKDOWN = "text/markdown"
 _KEPT_BYTES = 8 << 20
 _PATIENCE = 20
 _TRIES = 5
+
+
+_IN_TEMPLATES = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
+"""A value is put into a template as it is, so what cannot stand in a URI comes encoded."""
 
 
 class SkillProvider:
@@ -152,8 +161,6 @@ class SkillProvider:
         self, template: str, argument: str, value: str, given: Mapping[str, str]
     ) -> Iterable[str]:
         """Complete the skill's name, or the path of a file in it."""
-        from fast_agent.resources.skill.completion import complete
-
         return complete(self._set, template, argument, value, given)
 
     def documents(self) -> Iterator[Document]:
@@ -269,8 +276,6 @@ class SkillProvider:
 
     def close_to(self, uri: Uri) -> Sequence[str]:
         """Give URIs that may have been meant by one that reads nothing."""
-        from fast_agent.resources.skill.completion import close_to
-
         found = self._set.owner(uri)
         return close_to(self._set, uri, found[0] if found else None)
 
@@ -402,3 +407,125 @@ def _log(problem: Diagnostic) -> None:
     getLogger("fast_agent.resources.skill").warning(
         "%s%s: %s %s", problem.path, line, problem.code, problem.message
     )
+
+
+def complete(
+    skills: SkillSet, template: str, argument: str, value: str, given: Mapping[str, str]
+) -> list[str]:
+    """Complete an argument of a template of skills; the rest is as for `Provider.complete`."""
+    if template == "skill://{name}/{+path}" and argument == "name":
+        names = [skill.path for skill in skills.skills if len(skill.uri.segments) == 1]
+        return _matching(names, value)
+    if template == "skill://{name}/{+path}" and argument == "path":
+        name = given.get("name")
+        if name is None:
+            owners: Iterable[Skill] = skills.skills
+        else:
+            owner = skills.by_path.get(name)
+            owners = () if owner is None else (owner,)
+        paths = dict.fromkeys(path for skill in owners for path in _paths(skill))
+        return [one.translate(_IN_TEMPLATES) for one in _matching(paths, value)]
+    if template == "skill://{+skillFilePath}" and argument == "skillFilePath":
+        found = _matching(_all_paths(skills, value), value)
+        return [one.translate(_IN_TEMPLATES) for one in found]
+    raise NotFound(template, what=f"argument `{argument}` of the template")
+
+
+def close_to(skills: SkillSet, uri: Uri, skill: Skill | None) -> list[str]:
+    """Find URIs that may have been meant by one that reads nothing, the likeliest first."""
+    if skill is None:
+        *above, last = uri.segments
+        near = closest(above[-1] if above and last == HEAD else uri.segments[0], skills.by_name)
+        return [] if near is None else [one.head_uri.text for one in skills.by_name[near]]
+    rest = uri.text[len(skill.uri.text) + 1 :]
+    near = closest(rest, skill.files)
+    last = rest.rpartition("/")[2]
+    alike = [path for path in skill.files if path.rpartition("/")[2] == last]
+    chosen = dict.fromkeys([*([near] if near else ()), *alike])
+    return [skill.file_uri(path).text for path in chosen] or [skill.uri.child(MANIFEST).text]
+
+
+def _paths(skill: Skill) -> Iterator[str]:
+    yield HEAD
+    if MANIFEST not in skill.files:
+        yield MANIFEST
+    yield from (path for path in skill.files if path != HEAD)
+
+
+def _all_paths(skills: SkillSet, value: str) -> dict[str, None]:
+    """Paths with their skill's; supporting files only where the skill is written already."""
+    found: dict[str, None] = {}
+    for skill in skills.skills:
+        found[f"{skill.path}/{HEAD}"] = None
+    for skill in skills.skills:
+        if value.startswith(f"{skill.path}/"):
+            found |= dict.fromkeys(f"{skill.path}/{path}" for path in _paths(skill))
+    return found
+
+
+def _matching(values: Iterable[str], written: str) -> list[str]:
+    """Those that begin with what is written, then those that hold it."""
+    if not written:
+        return list(values)
+    low = written.lower()
+    begin = [one for one in values if one.startswith(written)]
+    hold = [one for one in values if low in one.lower() and not one.startswith(written)]
+    return begin + hold
+
+
+class KeptReads:
+    """A bounded memory of reads by URI; each is checked against the state of its file.
+
+    Args:
+        most: About how many bytes to keep.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+        self._kept: OrderedDict[str, tuple[Skill, str, FileStamp, tuple[ResourceContent, ...]]] = (
+            OrderedDict()
+        )
+        self._lock = Lock()
+
+    def get(self, uri: str) -> tuple[ResourceContent, ...] | None:
+        """Give what was read, unless the file is another now."""
+        found = self._kept.get(uri)
+        if found is None:
+            return None
+        skill, place, stamp, contents = found
+        if skill.root.folder.stamp(place) == stamp:
+            return contents
+        self._drop(uri)
+        return None
+
+    def keep(
+        self,
+        uri: str,
+        skill: Skill,
+        place: str,
+        stamp: FileStamp,
+        contents: tuple[ResourceContent, ...],
+    ) -> None:
+        """Keep a read, and drop the oldest where there are too many."""
+        if stamp.size * 8 > self._most:
+            return
+        self._drop(uri)
+        with self._lock:
+            self._kept[uri] = skill, place, stamp, contents
+            self._bytes += stamp.size * 2 + 1000
+            while self._bytes > self._most:
+                _, old = self._kept.popitem(last=False)
+                self._bytes -= old[2].size * 2 + 1000
+
+    def keep_only(self, skills: Collection[Skill]) -> None:
+        """Forget the files of all skills but these."""
+        with self._lock:
+            gone = [uri for uri, kept in self._kept.items() if kept[0] not in skills]
+        for uri in gone:
+            self._drop(uri)
+
+    def _drop(self, uri: str) -> None:
+        with self._lock:
+            if (found := self._kept.pop(uri, None)) is not None:
+                self._bytes -= found[2].size * 2 + 1000
