@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.steering import SteeringMessage
     from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.session import Session
+    from fast_agent.tui.draft import Draft
     from fast_agent.tui.early_prompt import EarlyPrompt
     from fast_agent.tui.editor import Actions
     from fast_agent.tui.prompt_history import PromptHistory
@@ -104,6 +105,7 @@ class Console:
         last_answer: The text of the last answer.
         restarts: Whether the program is to begin again.
         warm_model: Imports what the model needs, once the user begins to type; None does not.
+        draft: Where what is typed is kept in case of a crash; None keeps it nowhere.
         new_session: Opens the session of the conversation at its first message; None keeps none.
     """
 
@@ -156,7 +158,7 @@ class Console:
         self.context = 0
         self._away = False
         self._held: list[str] = []
-        self._draft: str | None = None
+        self.draft: Draft | None = None
         self._shell_output = ""
         self._leaving = False
         self._stopped = anyio.Event()
@@ -308,7 +310,6 @@ class Console:
 
     def submit(self, text: str) -> None:
         """Take a line: send it, queue it while a turn works, or run its command at once."""
-        self._keep_draft("")
         if self._runs_now(text):
             self._start(self._command, text)
         elif self.is_busy:
@@ -650,6 +651,14 @@ class Console:
             await anyio.sleep(_TICK_SECONDS)
             if self.turn is not None or self.questions.current is not None:
                 self.redraw()
+            await self._keep_draft()
+
+    async def _keep_draft(self) -> None:
+        question = self.questions.current
+        is_secret = question is not None and question.secret
+        text = "" if is_secret else self.editor.text
+        if self.draft is not None and not self.draft.is_kept(text):
+            await run_sync(self.draft.keep, text)
 
     # Other programs at the terminal.
 
@@ -728,9 +737,6 @@ class Console:
 
     def _show_output(self, lines: Iterable[str]) -> None:
         self.scroll.add_lines([shown(line) for line in lines], "output")
-
-    def _keep_draft(self, text: str) -> None:
-        self._draft = text or None
 
 
 def _as_error(text: str) -> RunError:

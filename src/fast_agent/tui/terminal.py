@@ -25,6 +25,8 @@ from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
+from fast_agent.tui.draft import DIRECTORY as DRAFTS
+from fast_agent.tui.draft import Draft
 from fast_agent.tui.keyboard import terminal_input
 from fast_agent.tui.live_area import LiveArea
 from fast_agent.tui.plain import PlainScreen
@@ -177,6 +179,7 @@ async def _talk(
             _greet(console, desk)
             if options.session is not None:
                 _show_turns(console, options.session)
+                _offer_draft(console)
             await console.run()
         finally:
             await desk.aclose()
@@ -248,6 +251,8 @@ def _new_console(
         is_plain=is_plain,
         early=early,
     )
+    if asks and not is_plain:
+        console.draft = Draft(home / DRAFTS, str(program.workspace), os.getpid())
     if asks:
         remembered = RememberedPermissions(home / PERMISSIONS_FILE)
         protected = ProtectedFiles(program, home, program.workspace)
@@ -298,6 +303,14 @@ def _show_turns(console: Console, session: Session) -> None:
         console.scroll.add_lines([console.theme.strong(shown(turn.agent))], "rule")
         for text in answers[-1:]:
             console.scroll.add_markdown(text, "text")
+
+
+def _offer_draft(console: Console) -> None:
+    """Put what was in the editor of a conversation that broke off into this one."""
+    left = "" if console.draft is None else console.draft.take_left()
+    if left:
+        console.editor.put(left)
+        console.note("what was typed before is in the editor again")
 
 
 def _told_in_loop(console: Console) -> Callable[[Reload], None]:

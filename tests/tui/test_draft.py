@@ -1,0 +1,59 @@
+"""What is in the editor outlives a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.tui.terminal_world import Terminal
+
+from fast_agent.tui.draft import Draft
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+READY = "? for keys"
+PASS = ("go", "--model", "passthrough")
+
+
+@pytest.mark.spec("T-S5.2", "T-H1.1")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_a_draft_is_back_after_a_crash(
+    project: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    drafts = tmp_path / "home" / "drafts"
+
+    def kept() -> bool:
+        found = list(drafts.glob("*.txt"))
+        return bool(found) and found[0].read_text("utf-8") == "half a thought\nand more"
+
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("say one")
+        terminal.wait_for(" out")
+        terminal.send("half a thought\x1b\rand more")
+        terminal.wait_until(kept, "the draft")
+        assert next(drafts.iterdir()).stat().st_mode & 0o077 == 0
+        terminal.process.send_signal(number)
+        terminal.wait()
+    with Terminal(*PASS, "--resume") as terminal:
+        terminal.wait_for("say one", "is in the editor again")
+        terminal.wait_for_screen("> half a thought")
+        terminal.wait_for_screen("  and more")
+        terminal.send("\r")
+        terminal.wait_for(" out")
+        terminal.wait_until(lambda: not any(drafts.iterdir()), "no draft")
+
+
+def test_a_draft_of_a_process_that_runs_is_left_to_it(tmp_path: Path) -> None:
+    here, other = Draft(tmp_path, "/work", 1), Draft(tmp_path, "/elsewhere", 2**22 + 1)
+    Draft(tmp_path, "/work", os.getppid()).keep("of another terminal")
+    other.keep("of another directory")
+    assert here.take_left() == ""
+    Draft(tmp_path, "/work", 2**22 + 2).keep("of a crash")
+    assert here.take_left() == "of a crash"
+    assert here.take_left() == ""
+    here.keep("x" * 1_000_000)
+    assert len(list(tmp_path.iterdir())) == 2

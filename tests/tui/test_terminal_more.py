@@ -1,0 +1,269 @@
+"""Keys, layout and status of the program at a terminal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.tui.terminal_world import COMMAND, Terminal
+from tests.tui.test_terminal import PASS, READY, holding_tool, scripted
+
+from fast_agent.commands.table import COMMANDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tests.card_writer import WriteCard
+
+TUI = Path(__file__).parents[2] / "src/fast_agent/tui"
+
+
+@pytest.mark.spec("T-L1.1")
+def test_the_live_area_takes_at_most_half_of_the_rows(project: Path) -> None:
+    with Terminal(*PASS, rows=12) as terminal:
+        terminal.wait_for(READY)
+        for number in range(20):
+            terminal.send(f"line{number}")
+            terminal.wait_for_screen(f"line{number}")
+            terminal.send("\x0a")
+        terminal.send("end")
+        terminal.wait_for_screen("  end")
+        rows = [at for at, row in enumerate(terminal.display) if "line" in row or "end" in row]
+        assert len(rows) + 1 <= 6
+        assert READY in terminal.display[rows[-1] + 1]
+
+
+@pytest.mark.spec("T-L1.2")
+@pytest.mark.parametrize(("columns", "rows"), [(18, 24), (80, 5)])
+def test_on_a_tiny_terminal_there_is_only_the_prompt(
+    project: Path, columns: int, rows: int
+) -> None:
+    with Terminal(*PASS, columns=columns, rows=rows) as terminal:
+        terminal.wait_for(">")
+        terminal.line("hello")
+        terminal.wait_until(
+            lambda: sum(row.strip() == "hello" for row in terminal.everything) == 2, "the answer"
+        )
+        assert not any("ask" in row for row in terminal.everything)
+
+
+@pytest.mark.spec("T-U1.1")
+@pytest.mark.parametrize(("columns", "fields"), [(60, 4), (30, 3), (22, 2)])
+def test_the_status_row_drops_fields_from_the_right(
+    project: Path, write_card: WriteCard, columns: int, fields: int
+) -> None:
+    write_card("clerk.md", "model: passthrough")
+    with Terminal("go", "--card", "clerk.md", columns=columns) as terminal:
+        terminal.wait_for_screen("clerk ·")
+        row = next(row for row in terminal.display if row.startswith("  clerk"))
+        assert [one for one in ("clerk", "passthrough", "ask", READY) if one in row] == [
+            "clerk", "passthrough", "ask", READY
+        ][:fields] or fields == 2  # fmt: skip
+        assert "clerk" in row
+        assert "ask" in row
+
+
+@pytest.mark.spec("T-K0.5")
+def test_ctrl_d_asks_once_while_a_turn_works(project: Path) -> None:
+    with Terminal(*scripted(project, {"text": "never", "delay": 3600})) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for_screen("stop")
+        terminal.send("\x04")
+        terminal.wait_for_screen("Ctrl-D again stops it and leaves")
+        assert terminal.process.poll() is None
+        terminal.send("\x04")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.spec("T-K0.13")
+def test_ctrl_l_clears_the_screen_and_keeps_the_scrollback(project: Path) -> None:
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("remember me")
+        terminal.wait_for(" out")
+        terminal.send("\x0c")
+        terminal.wait_until(lambda: terminal.display[0] == ">", "the prompt at the top")
+        assert not any("remember me" in row for row in terminal.display)
+        assert sum("remember me" in row for row in terminal.everything) == 2
+        assert b"\x1b[2J" not in terminal.raw
+        assert b"\x1b[3J" not in terminal.raw
+
+
+@pytest.mark.spec("T-K0.15")
+def test_ctrl_x_copies_and_picks(project: Path, write_card: WriteCard) -> None:
+    write_card("cards/ann.md", "default: true")
+    write_card("cards/bob.md")
+    step = {"text": "look:\n\n```sh\nls -l\n```\n"}
+    with Terminal(*scripted(project, step), "--card", "cards") as terminal:
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for(" out")
+        terminal.send("\x18c")
+        terminal.wait_for("gave 23 characters")
+        terminal.send("\x18k")
+        terminal.wait_for("gave 6 characters")
+        assert b"\x1b]52;c;bHMgLWwK\x07" in terminal.raw
+        terminal.send("\x18a")
+        terminal.wait_until(lambda: "> /agent" in terminal.display, "the start of a command")
+        terminal.wait_for_screen("  bob")
+        terminal.send("\x1b\x03")
+        terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
+        terminal.send("\x18m")
+        terminal.wait_for_screen("> /model")
+
+
+@pytest.mark.spec("T-K0.16")
+@pytest.mark.parametrize("key", ["?", "\x1bOP"])
+def test_help_at_a_key(project: Path, key: str) -> None:
+    with Terminal(*PASS, rows=50) as terminal:
+        terminal.wait_for(READY)
+        terminal.send(key)
+        terminal.wait_for("Ctrl-R: search history")
+        terminal.send("why?")
+        terminal.wait_for_screen("> why?")
+
+
+@pytest.mark.spec("T-K2.3")
+def test_a_paste_without_marks_sends_nothing(project: Path) -> None:
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.send("first line\rsecond line\rthird")
+        terminal.wait_for_screen("  third")
+        assert "> first line" in terminal.display
+        assert "  second line" in terminal.display
+        assert not any("you ─" in row for row in terminal.everything)
+
+
+@pytest.mark.spec("T-M5.1")
+def test_a_finished_thought_is_one_line(project: Path) -> None:
+    step = {"thinking": "first this\nthen that", "text": "done"}
+    with Terminal(*scripted(project, step)) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for("done", " out")
+        rows = terminal.everything
+        assert sum(row.startswith(" thought ") for row in rows) == 1
+        assert not any("then that" in row for row in rows)
+
+
+@pytest.mark.spec("T-M7.1")
+def test_the_last_answer_as_source(project: Path) -> None:
+    with Terminal(
+        *scripted(project, {"text": "a **bold** [word](https://example.org)"})
+    ) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for(" out")
+        assert not any("**" in row for row in terminal.everything)
+        terminal.line("/markdown")
+        terminal.wait_for("a **bold** [word](https://example.org)")
+
+
+@pytest.mark.spec("T-P5.1")
+def test_several_requests_are_shown_one_at_a_time(project: Path) -> None:
+    def call(name: str) -> dict[str, object]:
+        return {"name": "execute", "arguments": {"command": f"echo {name} > {name}"}}
+
+    steps = {"calls": [call("one"), call("two")]}, {"text": "both done"}
+    with Terminal(*scripted(project, *steps), "--shell", rows=30) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for_screen("1 of 2")
+        terminal.wait_for_screen("answer with 1-5")
+        seen = "one" if any("│ echo one" in row for row in terminal.display) else "two"
+        terminal.send("y")
+        terminal.wait_until((project / seen).exists, seen)
+        terminal.wait_until(lambda: not any("1 of 2" in row for row in terminal.display), "one")
+        terminal.wait_for_screen("answer with 1-5")
+        other = "two" if seen == "one" else "one"
+        assert not (project / other).exists()
+        terminal.send("n")
+        terminal.wait_for("both done")
+        assert not (project / other).exists()
+
+
+@pytest.mark.spec("T-C0.1")
+def test_help_and_completion_come_from_the_table(project: Path) -> None:
+    with Terminal(*PASS, rows=100, columns=120) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/help")
+        terminal.wait_for("/exit: leave")
+        rows = "\n".join(terminal.everything)
+        for name, command in COMMANDS.items():
+            assert f"/{name}" in rows, name
+            assert command.summary.split("`")[0][:16].strip() in rows, name
+        terminal.send("/sessio")
+        terminal.wait_for_screen("  /session  list, begin")
+
+
+@pytest.mark.spec("T-A2.3")
+def test_signs_are_ascii_where_the_encoding_is(project: Path) -> None:
+    environ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    with Terminal(*PASS, environ=environ) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("hello")
+        terminal.wait_for(" out", "you ---")
+        assert terminal.raw.isascii()
+
+
+@pytest.mark.spec("T-J1.1")
+def test_without_a_terminal_it_runs_once(project: Path) -> None:
+    command = [COMMAND, *PASS]
+    once = subprocess.run([*command, "-m", "hello"], input=b"", capture_output=True, check=False)
+    assert (once.returncode, once.stdout) == (0, b"hello\n")
+    nothing = subprocess.run(command, input=b"hello\n", capture_output=True, check=False)
+    assert nothing.returncode == 2
+    assert b"nothing to send" in nothing.stderr
+    with Terminal(*PASS, "-m", "at a terminal") as terminal:
+        assert terminal.wait() == 0
+        terminal.wait_for("at a terminal")
+        assert b"\x1b[?2004h" not in terminal.raw
+
+
+@pytest.mark.spec("T-X1.1")
+def test_every_module_is_imported_without_posix() -> None:
+    names = sorted(f"fast_agent.tui.{path.stem}" for path in TUI.glob("[!_]*.py"))
+    code = (
+        "import sys, importlib\n"
+        "import asyncio, anyio._backends._asyncio, subprocess, prompt_toolkit\n"
+        "for name in ('fcntl', 'termios', 'tty', 'pty', 'resource'):\n"
+        "    sys.modules[name] = None\n"
+        "for name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.spec("T-Q4.1")
+def test_what_was_streamed_stays_after_a_stop(project: Path, write_card: WriteCard) -> None:
+    pipe = holding_tool(project)
+    write_card("ann.md", "function_tools: [f.py:hold]")
+    steps = {"text": "I look first", "call": {"name": "hold"}}, {"text": "as before"}
+    with Terminal(*scripted(project, *steps), "--card", "ann.md") as terminal:
+        terminal.wait_for(READY)
+        terminal.line("one")
+        terminal.wait_for("I look first")
+        terminal.wait_for_screen("hold")
+        terminal.send("\x1b")
+        terminal.wait_for_screen("stopping")
+        pipe.write_text("x")
+        terminal.wait_for("— stopped")
+        assert sum("I look first" in row for row in terminal.everything) == 1
+        terminal.line("/history show")
+        terminal.wait_for("> /history show")
+        terminal.line("two")
+        terminal.wait_for("as before")
+        history = project / "kept.json"
+        terminal.line(f"/history save {history.name}")
+        terminal.wait_until(history.exists, "the history")
+        terminal.wait_for("kept.json")
+    messages = json.loads(history.read_text("utf-8"))["messages"]
+    calls = [name for one in messages for name in one.get("tool_calls", ())]
+    results = [name for one in messages for name in one.get("tool_results", ())]
+    assert calls == results  # no call is left open
+    assert messages[-1]["content"][0]["text"] == "as before"
