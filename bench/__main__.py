@@ -30,6 +30,7 @@ FAMILIES = (
     "turn",
     "maker",
     "tool",
+    "file_search",
     "workflows",
     "history_routing",
     "replay",

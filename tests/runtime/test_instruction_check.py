@@ -50,7 +50,7 @@ def test_a_good_instruction(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("a")
     text = (
         "---\ntype: agent\n---\n{{currentDate}} {{file:a.md}} {{file_silent:b.md}} {x} {{ 1 }}\n"
-        "\\{{user}} {{url:https://x.y}} {{agentSkills}} {{agentInternalResources}}\n"
+        "\\{{user}} {{url:https://x.y}} {{agentSkills}}\n"
     )
     assert check_instruction(markdown_card(tmp_path, text), workspace=tmp_path) == ()
 
@@ -179,3 +179,16 @@ def test_no_instruction_no_problem(tmp_path: Path) -> None:
     card = markdown_card(tmp_path, "---\n---\n{{user}}\n")
     empty = replace(card, config=AgentConfig(name="chain", type="chain"))
     assert check_instruction(empty, workspace=tmp_path) == ()
+
+
+@pytest.mark.spec("SEARCH-4")
+def test_documents_that_cannot_be_read_are_a_warning(tmp_path: Path) -> None:
+    text = "---\ntype: agent\n---\nHi. {{agentInternalResources}}\n"
+    card = markdown_card(tmp_path, text)
+    (found,) = check_instruction(card, workspace=tmp_path)
+    assert (found.code, found.severity) == ("FA704", "warning")
+    for config in (
+        replace(card.config, resource_tools=True),
+        replace(card.config, type="smart"),
+    ):
+        assert check_instruction(replace(card, config=config), workspace=tmp_path) == ()

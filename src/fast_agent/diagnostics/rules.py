@@ -158,6 +158,7 @@ SHELL_DIRECTORY: Final = Rule("FA611", "shell-directory", "warning")
 UNKNOWN_PLACEHOLDER: Final = Rule("FA701", "unknown-placeholder", "warning")
 INSTRUCTION_FILE: Final = Rule("FA702", "instruction-file")
 INSTRUCTION_SOURCE: Final = Rule("FA703", "instruction-source")
+UNREADABLE_INDEX: Final = Rule("FA704", "unreadable-index", "warning")
 
 # FA75x and FA76x: what a skill folder may hold and what its head must say
 SKILL_FILE: Final = Rule("FA751", "skill-file")

@@ -91,8 +91,13 @@ class ResourceRoots(NamedTuple):
             from fast_agent.resources.internal.provider import InternalProvider
 
             providers.append(InternalProvider())
-        additions = () if skill is None else _skill_additions(skill)
-        return OpenRoots(Catalog(providers, limits), additions, skill, guide)
+        catalog = Catalog(providers, limits)
+        additions = [] if skill is None else list(_skill_additions(skill))
+        if guide is not None:
+            from fast_agent.resources.guide.tools import guide_addition
+
+            additions.append(guide_addition(catalog))
+        return OpenRoots(catalog, additions, skill, guide)
 
     def _skill_provider(
         self, limits: Limits, report: Callable[[Diagnostic], None] | None

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT, parse_template
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
-from fast_agent.diagnostics.rules import INSTRUCTION_FILE, INSTRUCTION_SOURCE, UNKNOWN_PLACEHOLDER
+from fast_agent.diagnostics.rules import (
+    INSTRUCTION_FILE,
+    INSTRUCTION_SOURCE,
+    UNKNOWN_PLACEHOLDER,
+    UNREADABLE_INDEX,
+)
 from fast_agent.errors import CardError, ResourceError, TrustError
 from fast_agent.runtime.named_file import file_places, read_named_file
 from fast_agent.runtime.url_text import is_web_address
@@ -179,6 +184,10 @@ def _problem(
                 if internal is None:
                     return INSTRUCTION_SOURCE, f"there is no document for `{placeholder}`", None
                 internal(placeholder.argument)
+            case "agentInternalResources" if not (config.resource_tools or config.type == "smart"):
+                message = f"`{config.name}` is told of documents that it cannot read"
+                hint = "write `resource_tools: true`, or leave the placeholder out"
+                return UNREADABLE_INDEX, message, hint
             case "url" if not is_web_address(placeholder.argument):
                 message = f"`{placeholder}` is no `http` or `https` address"
                 return INSTRUCTION_SOURCE, message, None
