@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.acp.editor_world import EVERYTHING, Connected, Editor, connected
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.acp.editor_world import EVERYTHING, Connected, Editor, connected, write_card
 
 pytestmark = pytest.mark.anyio
 
@@ -69,3 +68,18 @@ async def test_one_always_covers_all_writes_but_not_protected_files(tmp_path: Pa
         await there.prompt(session, call("write_file", path="Makefile", content="all:\n"))
         assert len(there.editor.asked) == 2
         assert there.editor.asked[1]["options"] == ["Allow", "Reject"]
+
+
+@pytest.mark.spec("FILES-7")
+async def test_the_difference_is_shown_where_skills_of_servers_are_guarded(tmp_path: Path) -> None:
+    tiny = Path(__file__).parents[1] / "mcp/servers/tiny.py"
+    server = {"target": f"{sys.executable} {tiny} once", "name": "tiny"}
+    card = write_card(tmp_path, "a.md", "name: a", "files: write", f"mcp_connect: [{server}]")
+    async with connected(tmp_path, card) as there:
+        (there.cwd / "a.txt").write_text("one")
+        session = (await there.open()).session_id
+        await there.prompt(
+            session, call("edit_file", path="a.txt", old_string="one", new_string="1")
+        )
+        (_, diff) = there.editor.asked[0]["toolCall"]["content"]
+        assert (diff["oldText"], diff["newText"]) == ("one", "1")

@@ -289,7 +289,11 @@ def with_tools(home: Path) -> tuple[Settings, dict[str, Any]]:
         name="everything", transport="stdio", command=sys.executable, args=(str(program), "stdio")
     )
     settings = Settings(mcp=McpSettings(servers=servers))
-    return settings, {"servers": ("web", "everything"), "function_tools": ("tools.py:note",)}
+    return settings, {
+        "servers": ("web", "everything"),
+        "function_tools": ("tools.py:note",),
+        "files": "write",
+    }
 
 
 @pytest.mark.spec("H15", "T-21")
@@ -311,6 +315,9 @@ async def test_functions_and_server_tools_wait_for_approval_of_a_loaded_skill(
         # Another instance may hold the text in its history, so it is kept from acting too.
         clone = runtime.clone("alice")
         assert "no person allowed" in await clone.send('***CALL_TOOL note {"text": "three"}')
+        write = '{"path": "a.txt", "content": "x"}'
+        assert "no person allowed the call" in await call(runtime, "write_file", write)
+        assert not (tmp_path / "a.txt").exists()
         # What only reads the skill goes on.
         read = '{"skill": "refunds", "path": "terms.md"}'
         assert "<skill_file" in await call(runtime, "read_skill_file", read)

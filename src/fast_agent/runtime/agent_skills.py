@@ -29,9 +29,17 @@ RUNS_COMMANDS = frozenset({"execute"})
 """Tools of the runtime by which a skill's text could have something run on this machine."""
 
 ACTS = frozenset(
-    {"create_agent_card", "write_text_file", "smart_get_resource", "smart_with_resource"}
+    {
+        "create_agent_card",
+        "edit_file",
+        "fetch",
+        "smart_get_resource",
+        "smart_with_resource",
+        "write_file",
+        "write_text_file",
+    }
 )
-"""Tools of the runtime that write a file, or ask a server for what a URI says."""
+"""Tools of the runtime that write a file, or ask a server for what an address says."""
 
 
 class AgentSkills:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.errors import ToolError
 from fast_agent.resources.skill_client.text import summary
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result, said
+from fast_agent.tools.tool import PreviewedTool
 from fast_agent.tools.wrapped_tool import WrappedTool
 
 if TYPE_CHECKING:
@@ -52,19 +53,6 @@ class PermissionRequest:
     source: ToolSource
     server_name: str | None
     change: FileChange | None = None
-
-
-@runtime_checkable
-class PreviewedTool(Protocol):
-    """A tool that can say what a call would change in a file."""
-
-    async def preview(self, arguments: JsonObject) -> FileChange | None:
-        """Return what a call would change; None where it changes nothing.
-
-        Raises:
-            ToolError: The call cannot be made.
-        """
-        ...
 
 
 class Permission(Protocol):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.human import Human
 
 
@@ -78,6 +80,19 @@ class Tool(Protocol):
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Do the work. What goes wrong is an error result for the model, not an exception."""
+        ...
+
+
+@runtime_checkable
+class PreviewedTool(Protocol):
+    """A tool that can say what a call would change in a file."""
+
+    async def preview(self, arguments: JsonObject) -> FileChange | None:
+        """Return what a call would change; None where it changes nothing.
+
+        Raises:
+            ToolError: The call cannot be made.
+        """
         ...
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from fast_agent.tools.tool import Tool
+from fast_agent.tools.tool import PreviewedTool, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.tool import ToolContext, Toolset, ToolSource
 
 
@@ -46,6 +48,11 @@ class WrappedTool(Tool):
     def repeatable(self) -> bool:
         """Whether it may be called again when a crash left its outcome unknown."""
         return self._tool.repeatable
+
+    async def preview(self, arguments: JsonObject) -> FileChange | None:
+        """Return what a call would change; see `PreviewedTool`."""
+        tool = self._tool
+        return await tool.preview(arguments) if isinstance(tool, PreviewedTool) else None
 
     @abstractmethod
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
