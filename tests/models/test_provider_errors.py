@@ -99,11 +99,29 @@ async def test_used_up_credit_is_not_tried_again(start_wire: StartWire) -> None:
 
 
 async def test_failing_servers_are_tried_a_bounded_number_of_times(start_wire: StartWire) -> None:
-    asked = ask_of(start_wire, *[Wired.error(status, "oops") for status in (500, 502, 503, 500)])
+    asked = ask_of(start_wire, *[Wired.error(503, "oops") for _ in range(20)])
     error = await failure_of_request(asked)
-    assert error.message == "`generic.m` is failing (HTTP 500): oops"
+    assert error.message == "`generic.m` is failing (HTTP 503): oops"
+    assert asked.waits == [0.375, 0.75, 1.5, 3.0, *[6.0] * 7]
+    assert len(asked.wire.seen) == 12
+
+
+@pytest.mark.spec("MODEL-19")
+async def test_retries_are_settable(start_wire: StartWire) -> None:
+    failing = [Wired.error(503, "oops") for _ in range(20)]
+    asked = ask_of(start_wire, *failing, params=RequestParams(retries=1))
+    await failure_of_request(asked)
+    assert len(asked.wire.seen) == 2
+    asked = ask_of(start_wire, *failing, params=RequestParams(retry_seconds=1.0))
+    await failure_of_request(asked)
+    assert sum(asked.waits) <= 1.0
+
+
+@pytest.mark.spec("MODEL-19")
+async def test_what_is_not_reached_is_given_up_within_seconds(start_wire: StartWire) -> None:
+    asked = ask_of(start_wire, *[Wired.stream(cut=True, finish=None) for _ in range(20)])
+    await failure_of_request(asked)
     assert asked.waits == [0.375, 0.75, 1.5]
-    assert len(asked.wire.seen) == 4
 
 
 async def test_500_then_an_answer(start_wire: StartWire) -> None:

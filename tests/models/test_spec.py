@@ -111,7 +111,6 @@ def test_request_parameters() -> None:
         ("antropic.claude-x", "FA501", "unknown provider `antropic`", "`anthropic.claude-x`?"),
         ("OpenAI.gpt-5", "FA501", "unknown provider `OpenAI`", "did you mean `openai.gpt-5`?"),
         ("openai:gpt-5", "FA501", "unknown model", "did you mean `openai.gpt-5`?"),
-        ("anthropic/claude-x", "FA501", "unknown model", "did you mean `anthropic.claude-x`?"),
         ("zzzzzzzzzzzz", "FA501", "unknown model", "write `provider.name`"),
         ("passthrough.x", "FA501", "unknown model", "did you mean `passthrough`?"),
         ("slow?delay=1", "FA503", "unknown parameter `delay`", "`slow` takes `seconds`"),
@@ -218,3 +217,33 @@ def test_any_text_is_a_spec_or_a_model_error(text: str) -> None:
         assert provider in {*PROVIDERS, *OFFLINE, "local"}
     else:
         assert refusal.diagnostics
+
+
+@pytest.mark.spec("MODEL-18")
+@pytest.mark.parametrize(
+    ("text", "provider", "name"),
+    [
+        ("anthropic/claude-x", "anthropic", "claude-x"),
+        ("openrouter/qwen/qwen3-max.high", "openrouter", "qwen/qwen3-max"),
+        ("openrouter.qwen/qwen3-max", "openrouter", "qwen/qwen3-max"),
+        ("ollama/qwen3:8b", "ollama", "qwen3:8b"),
+    ],
+)
+def test_a_slash_is_read_as_the_point_behind_a_provider(
+    text: str, provider: str, name: str
+) -> None:
+    spec = parse_model_spec(text)
+    assert (spec.provider, spec.name) == (provider, name)
+
+
+@pytest.mark.spec("MODEL-18")
+def test_ollama_needs_no_address() -> None:
+    from fast_agent.config.settings import NO_SETTINGS
+    from fast_agent.models.access import endpoint_of, endpoint_problems
+
+    spec = parse_model_spec("ollama.qwen3")
+    endpoint = endpoint_of(spec, NO_SETTINGS, {})
+    assert endpoint.base_url == "http://localhost:11434/v1"
+    assert endpoint_problems(endpoint) == []
+    environ = {"OLLAMA_BASE_URL": "http://box:1/v1"}
+    assert endpoint_of(spec, NO_SETTINGS, environ).base_url == "http://box:1/v1"

@@ -103,6 +103,19 @@ REQUEST_PARAMS = Record(
             spelling="timeoutSeconds",
         ),
         Entry(
+            "retries",
+            Whole(minimum=0),
+            "most times a failed model request is sent again; 11, or 3 where nothing is reached",
+            effects=(),
+        ),
+        Entry(
+            "retry_seconds",
+            Number(minimum=0),
+            "most seconds one model request waits between its attempts in all; 60 unless said",
+            effects=(),
+            spelling="retrySeconds",
+        ),
+        Entry(
             "tool_result_bytes",
             AnyOf((RESULT_BYTES, MapOf(RESULT_BYTES))),
             "most bytes of text of one tool result the model is given, 32768 unless said; or a"

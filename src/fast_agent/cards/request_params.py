@@ -57,6 +57,8 @@ class RequestParams:
         max_iterations: Most model requests of one turn.
         parallel_tool_calls: Run the tool calls of one response concurrently.
         timeout_seconds: Longest wait for one model request, in seconds.
+        retries: Most times a failed model request is sent again; 0 for never.
+        retry_seconds: Most seconds one request waits between its attempts, all in all.
         tool_result_bytes: Most bytes of text of one tool result a model is given; a mapping has
             one for each tool, by name or pattern, and the first that fits holds.
         usage_limits: Bounds for the agent and everything it starts.
@@ -74,6 +76,8 @@ class RequestParams:
     max_iterations: int | None = None
     parallel_tool_calls: bool | None = None
     timeout_seconds: float | None = None
+    retries: int | None = None
+    retry_seconds: float | None = None
     tool_result_bytes: int | Mapping[str, int] | None = None
     usage_limits: UsageLimits | None = None
     extra_body: Mapping[str, JsonValue] | None = None

@@ -25,6 +25,7 @@ class Provider:
         base_url_variable: Environment variable that may hold the address.
         key_required: Whether requests fail without a key.
         base_url_required: Whether there is no address to fall back to.
+        default_base_url: The address where none is set; None leaves it to the provider's SDK.
         modules: Modules that must be importable to use it.
         requirement: What to install when one of `modules` is missing.
         hosts: Its own hosts, exact or with `*` for one part of the name; a key goes to no other
@@ -39,6 +40,7 @@ class Provider:
     base_url_variable: str
     key_required: bool = True
     base_url_required: bool = False
+    default_base_url: str | None = None
     modules: tuple[str, ...] = ("pydantic_ai", "openai")
     requirement: str = "fast-agent[openai]"
     hosts: tuple[str, ...] = ()
@@ -86,6 +88,15 @@ _ALL = (
         base_url_variable="GENERIC_BASE_URL",
         key_required=False,
         base_url_required=True,
+    ),
+    Provider(
+        name="ollama",
+        label="Ollama",
+        key_variables=("OLLAMA_API_KEY",),
+        base_url_variable="OLLAMA_BASE_URL",
+        hosts=("localhost", "127.0.0.1"),
+        key_required=False,
+        default_base_url="http://localhost:11434/v1",
     ),
     Provider(
         name="openrouter",

@@ -46,7 +46,7 @@ def endpoint_of(
     key = api_key or section.api_key
     if key is None:
         key = next((environ[name] for name in facts.key_variables if environ.get(name)), None)
-    address = section.base_url or environ.get(facts.base_url_variable) or None
+    address = section.base_url or environ.get(facts.base_url_variable) or facts.default_base_url
     return Endpoint(provider=spec.provider, model=spec.name, api_key=key, base_url=address)
 
 

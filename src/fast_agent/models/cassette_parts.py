@@ -26,6 +26,8 @@ _OF_THE_LOOP: Final = frozenset(
     {
         "max_iterations",
         "parallel_tool_calls",
+        "retries",
+        "retry_seconds",
         "timeout_seconds",
         "tool_result_bytes",
         "usage_limits",

@@ -8,7 +8,7 @@ and how long it may take; `provider_link` and its neighbours do the rest.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -128,6 +128,7 @@ class ProviderModel:
             if on_delta is not None:
                 on_delta(delta)
 
+        policy = self._retry.under(params)
         waited = 0.0
         attempt = 0
         while True:
@@ -135,18 +136,13 @@ class ProviderModel:
             try:
                 return await link.ask(request, params, self._effort, on_delta and sink)
             except AttemptError as error:
-                wait = None if given else self._wait(error.failure, attempt, waited)
+                wait = (
+                    None if given else _wait(policy, error.failure, attempt, waited, self._jitter)
+                )
                 if wait is None:
                     raise error.failure.error from self._shown(error.__cause__)
             waited += wait
             await self._sleep(wait)
-
-    def _wait(self, failure: Failure, attempt: int, waited: float) -> float | None:
-        """Say how long to wait before the next attempt; None for no further one."""
-        if not failure.passing or attempt >= self._retry.attempts:
-            return None
-        wait = self._retry.wait(attempt, failure.asked, self._jitter())
-        return wait if waited + wait <= self._retry.total_wait else None
 
     def _shown(self, cause: BaseException | None) -> BaseException | None:
         """Keep the cause for a traceback, unless the key stands in it."""
@@ -157,6 +153,23 @@ class ProviderModel:
                 return None
             chain = chain.__cause__ or chain.__context__
         return cause
+
+
+def _wait(
+    policy: RetryPolicy,
+    failure: Failure,
+    attempt: int,
+    waited: float,
+    jitter: Callable[[], float],
+) -> float | None:
+    """Say how long to wait before the next attempt; None for no further one."""
+    most = policy.attempts
+    if failure.of_connection:
+        most = min(most, policy.attempts_to_connect)
+    if not failure.passing or attempt >= most:
+        return None
+    wait = policy.wait(attempt, failure.asked, jitter())
+    return wait if waited + wait <= policy.total_wait else None
 
 
 def _link(endpoint: Endpoint, stated: StatedFacts) -> ProviderLink:
@@ -175,16 +188,28 @@ class RetryPolicy:
     """Bounds of retrying.
 
     Args:
-        attempts: Most times a request is sent.
+        attempts: Most times a request is sent to a provider that is overloaded or failing.
+        attempts_to_connect: Most times it is sent where the connection fails.
         first_wait: Wait before the second attempt, in seconds; it doubles from there.
         longest_wait: Longest wait that is not asked for by the provider, in seconds.
         total_wait: Most seconds spent waiting in one request, the provider's wishes included.
     """
 
-    attempts: int = 4
+    attempts: int = 12
+    attempts_to_connect: int = 4
     first_wait: float = 0.5
     longest_wait: float = 8.0
     total_wait: float = 60.0
+
+    def under(self, params: RequestParams) -> RetryPolicy:
+        """Return this policy with what the parameters of a request say."""
+        policy = self
+        if params.retries is not None:
+            attempts = params.retries + 1
+            policy = replace(policy, attempts=attempts, attempts_to_connect=attempts)
+        if params.retry_seconds is not None:
+            policy = replace(policy, total_wait=params.retry_seconds)
+        return policy
 
     def wait(self, attempt: int, asked: float | None, jitter: float) -> float:
         """Say how long to wait after a failed attempt.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
+from fast_agent.models.thinking_text import THINKING_IN_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +71,12 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
         ),
         "google": Adapter("models.google:GoogleModel", "providers.google:GoogleProvider"),
         "generic": Adapter(
+            _OPENAI_CHAT,
+            "providers.openai_compatible:OpenAICompatibleProvider",
+            named=True,
+            strict_end=True,
+        ),
+        "ollama": Adapter(
             _OPENAI_CHAT,
             "providers.openai_compatible:OpenAICompatibleProvider",
             named=True,
@@ -143,10 +150,13 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
         ) from error
     try:
         provider = provider_class(*_names(adapter, endpoint), **_arguments(adapter, endpoint))
-        profile: Any = (
-            {"openai_chat_streaming_requires_finish_reason": True} if adapter.strict_end else None
-        )
-        return model_class(endpoint.model, provider=provider, profile=profile)
+        profile: dict[str, Any] = {}
+        if adapter.strict_end:
+            profile["openai_chat_streaming_requires_finish_reason"] = True
+        if endpoint.provider in THINKING_IN_TEXT:
+            # The library finds a mark only where it is a piece of its own; see `thinking_text`.
+            profile["thinking_tags"] = ("\0", "\0")
+        return model_class(endpoint.model, provider=provider, profile=profile or None)
     except (RuntimeError, ValueError, TypeError) as error:
         raise ModelError(
             f"`{endpoint.provider}` cannot be set up: {error}",

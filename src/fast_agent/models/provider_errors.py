@@ -30,6 +30,7 @@ class Failure:
         passing: It may work when sent again.
         asked: Seconds the provider asked to wait, or None.
         too_long: The conversation is longer than the model's context window.
+        of_connection: The provider was not reached, or the connection broke.
     """
 
     message: str
@@ -37,6 +38,7 @@ class Failure:
     passing: bool = False
     asked: float | None = None
     too_long: bool = False
+    of_connection: bool = False
 
     @property
     def error(self) -> ModelError:
@@ -151,7 +153,7 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
     else:
         message = f"the connection to {who}{where} broke off: {reason}"
         hint = "try again"
-    return Failure(message, hint, passing=True)
+    return Failure(message, hint, passing=True, of_connection=True)
 
 
 def _deepest(error: BaseException) -> str:

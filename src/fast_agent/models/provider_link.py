@@ -25,6 +25,7 @@ from fast_agent.models.provider_classes import connect
 from fast_agent.models.provider_errors import Failure, failure_of
 from fast_agent.models.provider_messages import Outbox, message_of
 from fast_agent.models.strict_schema import AnswerForm, answer_form
+from fast_agent.models.thinking_text import THINKING_IN_TEXT, ThinkingSplitter
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ class ProviderLink:
         self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink
     ) -> lib.ModelResponse:
         answering: set[int] = set()
+        splitter = None
+        if self._endpoint.provider in THINKING_IN_TEXT and asked.output_tool is None:
+            splitter = ThinkingSplitter(on_delta)
         async with model_request_stream(
             self._model,
             messages,
@@ -113,8 +117,14 @@ class ProviderLink:
         ) as stream:
             async for event in stream:
                 delta = _delta(event, asked.output_tool, answering)
-                if delta is not None and delta.text:
+                if delta is None or not delta.text:
+                    continue
+                if splitter is not None and isinstance(delta, TextDelta):
+                    splitter.add(delta.text)
+                else:
                     on_delta(delta)
+            if splitter is not None:
+                splitter.end()
             response = stream.get()
         if response.finish_reason is None:
             who = f"`{self._endpoint.provider}.{self._endpoint.model}`"

@@ -32,6 +32,7 @@ from fast_agent.messages.content import (
 )
 from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall, ToolResult
 from fast_agent.models.plain_json import plain_json, plain_object
+from fast_agent.models.thinking_text import THINKING_IN_TEXT, split_thinking
 
 if TYPE_CHECKING:
     from fast_agent.messages.content import Content
@@ -236,6 +237,11 @@ def message_of(
     if not content and isinstance(refusal, str) and refusal:
         content.append(TextContent(refusal))
         whole = False
+    thoughts = _thoughts(response)
+    thinking = _taken_out(content) if provider in THINKING_IN_TEXT else ""
+    if thinking:
+        thoughts = {REASONING: (TextContent(thinking),)}
+        whole = False  # reasoning does not go back to these
     if answer is not None:
         content = [TextContent(answer)]
         calls = []
@@ -244,10 +250,21 @@ def message_of(
         "assistant",
         tuple(content),
         tool_calls=tuple(calls),
-        channels=_thoughts(response),
+        channels=thoughts,
         native=_kept(response, provider) if whole and response.parts else None,
         stop_reason=_stop_reason(response, bool(calls)),
     )
+
+
+def _taken_out(content: list[Content]) -> str:
+    """Take the reasoning out of the text an answer begins with, and return it."""
+    first = content[0] if content else None
+    if not isinstance(first, TextContent):
+        return ""
+    thinking, rest = split_thinking(first.text)
+    if thinking:
+        content[0:1] = [TextContent(rest)] if rest else []
+    return thinking
 
 
 def _thoughts(response: lib.ModelResponse) -> Mapping[str, tuple[Content, ...]]:

@@ -128,6 +128,9 @@ def _split(body: str, text: str, aliases: Mapping[str, str]) -> tuple[str, str]:
     first, dot, name = body.partition(".")
     if first in OFFLINE and not dot:
         return first, ""
+    slashed, slash, rest = body.partition("/")
+    if slash and rest and slashed in PROVIDERS:
+        return slashed, rest
     if first in PROVIDERS or first == LOCAL:
         if not name and (dot or first != LOCAL):
             _refuse(
@@ -147,7 +150,7 @@ def _unknown(body: str, text: str, aliases: Mapping[str, str]) -> NoReturn:
     first, dot, rest = body.partition(".")
     prefixes = (*PROVIDERS, LOCAL)
     for prefix in prefixes:
-        if body.startswith((f"{prefix}/", f"{prefix}:")):
+        if body.startswith(f"{prefix}:"):
             right = f"{prefix}.{body[len(prefix) + 1 :]}"
             _refuse(UNKNOWN_MODEL, f"unknown model `{text}`", f"did you mean `{right}`?")
     if dot and rest:
