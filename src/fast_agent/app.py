@@ -9,6 +9,9 @@ import fast_agent.program_main as program_main
 from fast_agent.program import Program
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
     from fast_agent.agent_app import AgentApp
     from fast_agent.serve.agent_serving import ServeOptions
 
@@ -35,6 +38,7 @@ _PUBLIC = (
     "run",
     "run_sync",
     "serve",
+    "server",
     "settings",
     "smart",
     "tool",
@@ -65,6 +69,53 @@ class FastAgent(Program):
     iterative_planner = decorators.iterative_planner
     maker = decorators.maker
     tool = decorators.tool
+
+    def server(
+        self,
+        name: str,
+        *,
+        command: str | None = None,
+        url: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        headers: Mapping[str, str] | None = None,
+        roots: Sequence[str | Path] = (),
+        read_timeout_seconds: float | None = None,
+        connect_timeout_seconds: float | None = None,
+    ) -> None:
+        """Declare an MCP server, which agents declared after it use by name.
+
+        Args:
+            name: Its name; holds no `__`.
+            command: Program and arguments to start, quoted as a POSIX shell would want it.
+            url: The address of one that runs, instead of a command.
+            env: Variables added to the small environment a started server gets.
+            cwd: Where it starts; None is the program's directory.
+            headers: HTTP headers for an address.
+            roots: Directories it is told it may work on, or `file:` URIs.
+            read_timeout_seconds: Longest wait for an answer; None is the default.
+            connect_timeout_seconds: Longest wait for a connection; None is the default.
+
+        Raises:
+            ConfigError: It has not one of command and address, or names what the other needs, or an
+                agent was declared already.
+        """
+        from fast_agent.mcp.server import declared_server
+
+        spec = declared_server(
+            name,
+            workspace=self.workspace,
+            command=command,
+            url=url,
+            env=env,
+            cwd=cwd,
+            headers=headers,
+            roots=roots,
+            read_timeout_seconds=read_timeout_seconds,
+            connect_timeout_seconds=connect_timeout_seconds,
+        )
+        self.add_server(spec)
+
     run_sync = program_main.run_sync
     main = program_main.main
 

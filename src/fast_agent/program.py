@@ -163,7 +163,9 @@ class Program:
     def add_server(self, server: ServerSpec) -> None:
         """Add an MCP server to those of the configuration, before cards that use it are loaded."""
         if self._registry is not None:
-            raise ConfigError("servers are added before cards are loaded")
+            raise ConfigError(
+                "servers are added before agents", hint=f"declare `{server.name}` before the agents"
+            )
         self._extra_servers.append(server)
 
     def add_card(self, card: Card) -> None:

@@ -290,7 +290,8 @@ class Connection:
                     f"server `{self.name}`: `{method}` failed: {one_line(str(problem))}"
                 ) from problem
             # Only an answer can say so; a lost connection leaves open what the server did.
-            forgotten = session.forgotten and not told.closed
+            # The reference server answers with the code of a lost connection.
+            forgotten = (session.forgotten and not told.closed) or session.has_rejected(told.text)
             if forgotten:
                 session.end()
             if told.closed:

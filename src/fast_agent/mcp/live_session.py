@@ -117,6 +117,7 @@ class LiveSession:
         """Whether the server tells of changed lists by a subscription."""
         self.forgotten = False
         """Whether the server has forgotten the session, so that it takes no more requests."""
+        self._rejected = False
         self.why_ended: str | None = None
         """What ended it, when it was not closed from here."""
 
@@ -141,6 +142,14 @@ class LiveSession:
     def pid(self) -> int | None:
         """The process of a stdio server."""
         return None if self._process is None else self._process.pid
+
+    def has_rejected(self, said: str) -> bool:
+        """Whether the server refused a request since it does not know the session.
+
+        Args:
+            said: What it answered.
+        """
+        return self._rejected and "session" in said.lower()
 
     def end(self) -> None:
         """Ask the session to end; `done` tells when it has."""
@@ -319,6 +328,10 @@ class LiveSession:
         # What the protocol says of this status: the server has forgotten the session.
         if response.status_code == 404 and "mcp-session-id" in response.request.headers:
             self.forgotten = True
+        # The reference servers answer 400 after a restart; what they say tells it from others.
+        self._rejected = (
+            response.status_code in (400, 404) and "mcp-session-id" in response.request.headers
+        )
 
     def _not_opened(self, problem: Exception) -> ToolError:
         cause = _first(problem)

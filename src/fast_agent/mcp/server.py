@@ -16,7 +16,7 @@ from fast_agent.errors import ConfigError
 from fast_agent.text.redaction import is_secret_name, is_secret_value, is_unguessable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from fast_agent.cards.agent_config import McpConnect
     from fast_agent.cards.grant import CardGrant
@@ -352,6 +352,64 @@ def from_connect(
             cwd=directory,
         )
     return ServerSpec(name=name, target=target, declared=declared)
+
+
+def declared_server(
+    name: str,
+    *,
+    workspace: Path,
+    command: str | None = None,
+    url: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    headers: Mapping[str, str] | None = None,
+    roots: Sequence[str | Path] = (),
+    read_timeout_seconds: float | None = None,
+    connect_timeout_seconds: float | None = None,
+) -> ServerSpec:
+    """Make the spec of a server declared in Python; `FastAgent.server` says what the arguments are.
+
+    Relative paths start at `workspace`, the program's directory.
+
+    Raises:
+        ConfigError: It has not one of command and address, or names what the other needs.
+    """
+    what = f"the server `{name}`"
+    if (command is None) == (url is None):
+        both = "neither `command` nor `url`" if url is None else "both `command` and `url`"
+        raise ConfigError(f"{what} has {both}", hint="give it one of the two")
+    foreign = {"headers": headers} if url is None else {"env": env, "cwd": cwd}
+    for option, value in foreign.items():
+        if value is not None:
+            has = "command" if url is None else "url"
+            raise ConfigError(f"`{option}` has no meaning for {what}, which has a `{has}`")
+    for option, seconds in (
+        ("read_timeout_seconds", read_timeout_seconds),
+        ("connect_timeout_seconds", connect_timeout_seconds),
+    ):
+        if seconds is not None and seconds <= 0:
+            raise ConfigError(f"`{option}` of {what} must be more than 0")
+    target: Target
+    if url is not None:
+        target = HttpTarget(url=checked_url(url, "`url`"), headers=headers or _NO_TEXT)
+    else:
+        directory = workspace if cwd is None else workspace / Path(cwd).expanduser()
+        program, args = split_command(command or "", "`command`")
+        target = StdioTarget(
+            command=resolve_command(program, directory),
+            args=args,
+            env=env or _NO_TEXT,
+            cwd=directory,
+        )
+    return ServerSpec(
+        name=name,
+        target=target,
+        roots=tuple([read_root(str(root), directory=workspace) for root in roots]),
+        read_timeout_seconds=read_timeout_seconds or DEFAULT_READ_TIMEOUT,
+        connect_timeout_seconds=connect_timeout_seconds or DEFAULT_CONNECT_TIMEOUT,
+        declared="`fast.server`",
+        brought_by=("server", name),
+    )
 
 
 def resolve_command(command: str, directory: Path) -> str:
