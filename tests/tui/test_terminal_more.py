@@ -137,6 +137,16 @@ def test_a_paste_without_marks_sends_nothing(project: Path) -> None:
         assert not any("you ─" in row for row in terminal.everything)
 
 
+def test_a_burst_of_keys_is_sent_where_the_terminal_marks_its_pastes(project: Path) -> None:
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.send("\x1b[200~pasted\x1b[201~")
+        terminal.wait_for_screen("> pasted")
+        terminal.send(" and typed\rnext line")
+        terminal.wait_for(" out")
+        terminal.wait_for_screen("> next line")
+
+
 @pytest.mark.spec("T-M5.1")
 def test_a_finished_thought_is_one_line(project: Path) -> None:
     step = {"thinking": "first this\nthen that", "text": "done"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
@@ -25,14 +24,15 @@ from fast_agent.runtime.events import (
     TextStreamed,
     ThinkingStreamed,
 )
-from fast_agent.tui.activity import Activity, one_line, seconds, tokens
+from fast_agent.tui.activity import Activity, one_line
 from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import cooked_terminal, suspend
 from fast_agent.tui.plain import LineReader, answer, question_lines
 from fast_agent.tui.questions import Questions
-from fast_agent.tui.rows import clip, shown, width
-from fast_agent.tui.scroll import Scroll, quoted
+from fast_agent.tui.rows import clip, shown
+from fast_agent.tui.scroll import Scroll
+from fast_agent.tui.turn_lines import TurnLines, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -43,11 +43,8 @@ if TYPE_CHECKING:
     from fast_agent.commands.command import Command
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.message import Message
-    from fast_agent.models.usage import Usage
     from fast_agent.registry.reload import Reload
     from fast_agent.runtime.events import Event
-    from fast_agent.runtime.steering import SteeringMessage
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.session import Session
     from fast_agent.tui.draft import Draft
     from fast_agent.tui.early_prompt import EarlyPrompt
@@ -65,20 +62,6 @@ log = getLogger(__name__)
 SIGNS: Final = frozenset({"/", "@", "#"})
 """What a line starts with that may be a command."""
 _TICK_SECONDS: Final = 0.25
-
-
-@dataclass(slots=True)
-class _TurnState:
-    """The turn that is running."""
-
-    agent: str
-    started: float
-    scope: anyio.CancelScope
-    stopping: bool = False
-    streamed: bool = False
-    thinking: str = ""
-    thinking_since: float = 0.0
-    steering: list[SteeringMessage] = field(default_factory=list["SteeringMessage"])
 
 
 class Console:
@@ -146,7 +129,7 @@ class Console:
         self._plain_scope: anyio.CancelScope | None = None
         self._announced: Question | None = None
         self.shown_hint = ""
-        self.turn: _TurnState | None = None
+        self.turn: TurnState | None = None
         self._next: list[str] = []
         self._wake = anyio.Event()
         self._starts: list[
@@ -156,6 +139,7 @@ class Console:
         self.opened: Desk | None = None
         self.commands: Mapping[str, Command] = COMMANDS
         self.context = 0
+        self._lines = TurnLines(self.scroll, theme, self.activity, clock, is_plain=is_plain)
         self._away = False
         self._held: list[str] = []
         self.draft: Draft | None = None
@@ -289,7 +273,7 @@ class Console:
         is_top = event.origin.parent_call_id is None
         match event:
             case TextStreamed(text=text) if is_top and turn is not None:
-                self._end_thought(turn)
+                self._lines.end_thought(turn)
                 turn.streamed = True
                 self.scroll.add_text(text)
             case ThinkingStreamed(text=text) if is_top and turn is not None:
@@ -298,9 +282,11 @@ class Console:
             case ModelRequested() if is_top and turn is not None:
                 turn.streamed = False
             case ModelAnswered() if is_top and turn is not None:
-                self._answered(event, turn)
+                self._lines.answered(event, turn)
+                used = event.usage.input_tokens + event.usage.output_tokens
+                self.context = used or self.context
             case Steered(message=message):
-                self._show_user(message.text, "you, into this turn")
+                self._lines.user(message.text, "you, into this turn")
             case _:
                 pass
         if self.turn is not None:
@@ -471,14 +457,14 @@ class Console:
         await self._open_session()
         self.activity.restart()
         scope = anyio.CancelScope()
-        turn = self.turn = _TurnState(self.desk.agent, self.clock(), scope)
+        turn = self.turn = TurnState(self.desk.agent, self.clock(), scope)
         result = CommandResult()
         with scope:
             try:
                 result = await run_command(line, self.desk, self.commands)
             finally:
                 self.turn = None
-                self._ended(turn)
+                self._lines.ended(turn)
         if scope.cancelled_caught:
             self._say_stopped()
         await self._follow(result)
@@ -526,31 +512,32 @@ class Console:
         except FastAgentError:
             self.editor.put(text)
             raise
-        self._show_user(text, "you")
+        self._lines.user(text, "you")
         files = attached_files(text, desk.workspace)
         if self._shell_output:
             message = _with_shell_output(message, self._shell_output)
             self._shell_output = ""
         if files:
             self.scroll.add_lines([self.theme.dim(f"+ {shown(str(one))}") for one in files], "user")
-        self._rule(name, desk.app.agent_names())
+        self._lines.agent(name, desk.app.agent_names())
         self.activity.restart()
         scope = anyio.CancelScope()
-        turn = self.turn = _TurnState(name, self.clock(), scope)
+        turn = self.turn = TurnState(name, self.clock(), scope)
         with scope:
             try:
                 result = await instance.generate(message)
-                self._finished(turn, result)
+                self._lines.finished(turn, result)
+                self.last_answer = result.text
                 if agent is None:
                     self._go_on(name)
             except FastAgentError as error:
-                self._ended(turn)
+                self._lines.ended(turn)
                 self.fail(error)
             finally:
                 self.turn = None
                 self.queue[:0] = [one.message.text for one in turn.steering if not one.taken]
         if scope.cancelled_caught:
-            self._ended(turn)
+            self._lines.ended(turn)
             self._say_stopped()
         self.redraw()
 
@@ -560,68 +547,6 @@ class Console:
         if follower != self.desk.agent and follower in self.desk.app.agent_names():
             self.desk.agent = follower
             self.note(f"talking to `{follower}`")
-
-    # What is said.
-
-    def _show_user(self, text: str, who: str) -> None:
-        columns = self.scroll.text_width
-        self.scroll.add_lines([self._ruled(self.theme.you(who), width(who))], "rule")
-        self.scroll.add_lines(quoted(text, columns), "user")
-
-    def _rule(self, name: str, names: Sequence[str]) -> None:
-        label = shown(name)
-        style = self.theme.agent(name, names)
-        self.scroll.add_lines([self._ruled(style(label), width(label))], "rule")
-
-    def _ruled(self, label: str, size: int) -> str:
-        if self._is_plain:
-            return f"{label}:"
-        rest = max(0, self.scroll.text_width - size - 1)
-        return f"{label} {self.theme.dim(self.theme.sign('rule') * rest)}"
-
-    def _answered(self, event: ModelAnswered, turn: _TurnState) -> None:
-        self._end_thought(turn)
-        usage: Usage = event.usage
-        if usage.input_tokens or usage.output_tokens:
-            self.context = usage.input_tokens + usage.output_tokens
-        if not turn.streamed and event.message.text:
-            self.scroll.add_text(event.message.text)
-        self.scroll.end_text()
-
-    def _end_thought(self, turn: _TurnState) -> None:
-        if turn.thinking:
-            spent = seconds(self.clock() - turn.thinking_since)
-            turn.thinking, turn.thinking_since = "", 0.0
-            self.scroll.add_lines([self.theme.dim(f" thought {spent}")], "work")
-
-    def _ended(self, turn: _TurnState) -> None:
-        self._end_thought(turn)
-        self.scroll.end_text()
-        self.activity.restart()
-
-    def _finished(self, turn: _TurnState, result: TurnResult) -> None:
-        if result.workflow is not None and result.text:
-            self.scroll.add_markdown(result.text, "text")
-        counts = self.activity.counts
-        self._ended(turn)
-        self.last_answer = result.text
-        if result.stop_reason not in {"endTurn", "stopSequence"}:
-            early = f"the answer ended early: {result.stop_reason}"
-            self.scroll.add_lines([self.theme.warning(early)])
-        usage = result.tree_usage
-        facts = [seconds(self.clock() - turn.started)]
-        for number, noun in zip(counts, ("tool", "agent"), strict=True):
-            if number:
-                facts.append(f"{number} {noun}{'' if number == 1 else 's'}")
-        if usage.input_tokens or usage.output_tokens:
-            cached = (
-                f" ({tokens(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""
-            )
-            facts.append(
-                f"{tokens(usage.input_tokens)} in{cached} {tokens(usage.output_tokens)} out"
-            )
-        dot = f" {self.theme.sign('dot')} "
-        self.scroll.add_lines([self.theme.dim(dot.join(facts))])
 
     # The live area.
 
@@ -683,35 +608,14 @@ class Console:
             self._away = False
             self.screen.forget()
             self.screen.enter()
+            if work == self.suspended:
+                self.screen.send("\r\x1b[K")  # keys typed before `fg` went on were echoed there
             held, self._held = self._held, []
             self._commit(held)
 
     def suspended(self) -> None:
         """Stop this process, until the shell continues it."""
         suspend()
-
-    def external_editor(self) -> None:
-        """Let the user's editor change what is typed."""
-        from fast_agent.tui.programs import edited
-
-        self.editor.put(edited(self.editor.text))
-
-    def transcript(self) -> None:
-        """Show what the agent remembers in the pager."""
-        from fast_agent.tui.programs import page, transcript_text
-
-        agent = self.desk.instance()
-        page(transcript_text(agent.name, agent.history, self.screen.size[0], self.theme))
-
-    def details(self) -> None:
-        """Show the last tool call whole in the pager."""
-        from fast_agent.tui.programs import call_text, page
-
-        detail = self.activity.last
-        if detail is None:
-            self.note("no tool was called yet")
-        else:
-            page(call_text(detail.call, detail.result, self.theme))
 
     async def _shell(self, line: str) -> None:
         from fast_agent.tui.programs import run_command_line
@@ -722,7 +626,7 @@ class Console:
             return
         self.scroll.add_lines([self.theme.you("! ") + shown(command)], "command")
         scope = anyio.CancelScope()
-        self.turn = _TurnState(self.desk.agent, self.clock(), scope)
+        self.turn = TurnState(self.desk.agent, self.clock(), scope)
         output = ""
         with scope:
             try:

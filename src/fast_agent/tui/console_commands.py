@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.command import Command, CommandResult, Word
 from fast_agent.commands.table import COMMANDS, command_help
 from fast_agent.commands.told import fenced
 from fast_agent.errors import RunError
+from fast_agent.tui.console_programs import external_editor
 from fast_agent.tui.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
@@ -239,5 +241,5 @@ class _OwnCommands:
 
     async def editor(self, arguments: Arguments, desk: Desk) -> CommandResult:
         del arguments, desk
-        self._console.run_away(self._console.external_editor)
+        self._console.run_away(partial(external_editor, self._console))
         return CommandResult()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.completion import complete
 from fast_agent.errors import FastAgentError
 from fast_agent.tui.attachments import file_ways
 from fast_agent.tui.console import SIGNS
+from fast_agent.tui.console_programs import details, external_editor, transcript
 from fast_agent.tui.questions import MODES
 from fast_agent.tui.scroll import quoted
 
@@ -209,16 +211,16 @@ class ConsoleKeys:
         return True
 
     def _key_editor(self) -> bool:
-        self._console.run_away(self._console.external_editor)
+        self._console.run_away(partial(external_editor, self._console))
         return True
 
     def _key_transcript(self) -> bool:
-        self._console.run_away(self._console.transcript)
+        self._console.run_away(partial(transcript, self._console))
         return True
 
     def _key_details(self) -> bool:
         if not self._console.editor.expand():
-            self._console.run_away(self._console.details)
+            self._console.run_away(partial(details, self._console))
         return True
 
     def _key_copy(self) -> bool:

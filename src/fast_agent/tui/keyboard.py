@@ -112,6 +112,8 @@ class Decoder:
 
         self._text = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._paste: list[str] | None = None
+        # A terminal that marks its pastes once marks all; a burst is then what a slow line held up.
+        self._marks = False
         self._held = ""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
@@ -123,9 +125,9 @@ class Decoder:
             if self._paste is None:
                 before, begin, text = text.partition(PASTE_BEGIN)
                 if before:
-                    found.append((_kind_of(before), before))
+                    found.append(("keys" if self._marks else _kind_of(before), before))
                 if begin:
-                    self._paste = []
+                    self._paste, self._marks = [], True
                 continue
             inside, end, behind = text.partition(PASTE_END)
             if not end:

@@ -1,0 +1,31 @@
+"""What the console shows in other programs: the user's editor and pager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.tui.programs import call_text, edited, page, transcript_text
+
+if TYPE_CHECKING:
+    from fast_agent.tui.console import Console
+
+
+def external_editor(console: Console) -> None:
+    """Let the user's editor change what is typed."""
+    console.editor.put(edited(console.editor.text))
+
+
+def transcript(console: Console) -> None:
+    """Show what the agent remembers in the pager."""
+    agent = console.desk.instance()
+    columns = console.screen.size[0]
+    page(transcript_text(agent.name, agent.history, columns, console.theme))
+
+
+def details(console: Console) -> None:
+    """Show the last tool call whole in the pager."""
+    detail = console.activity.last
+    if detail is None:
+        console.note("no tool was called yet")
+    else:
+        page(call_text(detail.call, detail.result, console.theme))

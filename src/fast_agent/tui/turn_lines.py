@@ -1,0 +1,125 @@
+"""Turn lines: what a turn puts into the scrollback beside its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fast_agent.tui.activity import seconds, tokens
+from fast_agent.tui.rows import shown, width
+from fast_agent.tui.scroll import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import anyio
+
+    from fast_agent.runtime.events import ModelAnswered
+    from fast_agent.runtime.steering import SteeringMessage
+    from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.tui.activity import Activity
+    from fast_agent.tui.scroll import Scroll
+    from fast_agent.tui.theme import Theme
+
+
+@dataclass(slots=True)
+class TurnState:
+    """The turn that is running."""
+
+    agent: str
+    started: float
+    scope: anyio.CancelScope
+    stopping: bool = False
+    streamed: bool = False
+    thinking: str = ""
+    thinking_since: float = 0.0
+    steering: list[SteeringMessage] = field(default_factory=list["SteeringMessage"])
+
+
+class TurnLines:
+    """Writes who speaks, what was thought, and what a turn took.
+
+    Args:
+        scroll: Takes the lines.
+        theme: The styles.
+        activity: The tools and agents at work.
+        clock: A clock that only goes forward, in seconds.
+        is_plain: Whether lines are written without rules.
+    """
+
+    def __init__(
+        self,
+        scroll: Scroll,
+        theme: Theme,
+        activity: Activity,
+        clock: Callable[[], float],
+        *,
+        is_plain: bool,
+    ) -> None:
+        self._scroll = scroll
+        self._theme = theme
+        self._activity = activity
+        self._clock = clock
+        self._is_plain = is_plain
+
+    def user(self, text: str, who: str) -> None:
+        """Write what the user said."""
+        columns = self._scroll.text_width
+        self._scroll.add_lines([self._ruled(self._theme.you(who), width(who))], "rule")
+        self._scroll.add_lines(quoted(text, columns), "user")
+
+    def agent(self, name: str, names: Sequence[str]) -> None:
+        """Write the rule of an agent of a set."""
+        label = shown(name)
+        style = self._theme.agent(name, names)
+        self._scroll.add_lines([self._ruled(style(label), width(label))], "rule")
+
+    def answered(self, event: ModelAnswered, turn: TurnState) -> None:
+        """Write an answer that was not streamed, and end its text."""
+        self.end_thought(turn)
+        if not turn.streamed and event.message.text:
+            self._scroll.add_text(event.message.text)
+        self._scroll.end_text()
+
+    def end_thought(self, turn: TurnState) -> None:
+        """Write that a thought is over."""
+        if turn.thinking:
+            spent = seconds(self._clock() - turn.thinking_since)
+            turn.thinking, turn.thinking_since = "", 0.0
+            self._scroll.add_lines([self._theme.dim(f" thought {spent}")], "work")
+
+    def ended(self, turn: TurnState) -> None:
+        """End what a turn was writing."""
+        self.end_thought(turn)
+        self._scroll.end_text()
+        self._activity.restart()
+
+    def finished(self, turn: TurnState, result: TurnResult) -> None:
+        """Write what a turn took."""
+        if result.workflow is not None and result.text:
+            self._scroll.add_markdown(result.text, "text")
+        counts = self._activity.counts
+        self.ended(turn)
+        if result.stop_reason not in {"endTurn", "stopSequence"}:
+            early = f"the answer ended early: {result.stop_reason}"
+            self._scroll.add_lines([self._theme.warning(early)])
+        usage = result.tree_usage
+        facts = [seconds(self._clock() - turn.started)]
+        for number, noun in zip(counts, ("tool", "agent"), strict=True):
+            if number:
+                facts.append(f"{number} {noun}{'' if number == 1 else 's'}")
+        if usage.input_tokens or usage.output_tokens:
+            cached = (
+                f" ({tokens(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""
+            )
+            facts.append(
+                f"{tokens(usage.input_tokens)} in{cached} {tokens(usage.output_tokens)} out"
+            )
+        dot = f" {self._theme.sign('dot')} "
+        self._scroll.add_lines([self._theme.dim(dot.join(facts))])
+
+    def _ruled(self, label: str, size: int) -> str:
+        if self._is_plain:
+            return f"{label}:"
+        rest = max(0, self._scroll.text_width - size - 1)
+        return f"{label} {self._theme.dim(self._theme.sign('rule') * rest)}"
