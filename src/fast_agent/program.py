@@ -164,7 +164,8 @@ class Program:
         """Add an MCP server to those of the configuration, before cards that use it are loaded."""
         if self._registry is not None:
             raise ConfigError(
-                "servers are added before agents", hint=f"declare `{server.name}` before the agents"
+                "servers are added before cards are loaded",
+                hint=f"declare `{server.name}` before the agents",
             )
         self._extra_servers.append(server)
 

@@ -144,5 +144,5 @@ def test_a_server_declared_wrongly_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must be more than 0"):
         fast.server("a", command="x", read_timeout_seconds=0)
     fast.agent("ann", model="passthrough")
-    with pytest.raises(ConfigError, match="before agents"):
+    with pytest.raises(ConfigError, match="before cards are loaded"):
         fast.server("a", command="x")
