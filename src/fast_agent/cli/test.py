@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
 from fast_agent.cli import options
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fast_agent.cli.card_test.case_run import CaseResult
@@ -58,7 +62,6 @@ def command(
             files, only=only, recording=recording, config_path=config_path, found=not paths
         )
 
-    from fast_agent.cli.card_test.report import render_json, render_text
     from fast_agent.cli.output import prints_apart, standard_output
     from fast_agent.errors import TrustError
 
@@ -74,3 +77,39 @@ def command(
 
 def _selected(file: str, case: str, only: str | None) -> bool:
     return only is None or only.lower() in f"{file}: {case}".lower()
+
+
+def render_text(results: Sequence[CaseResult]) -> str:
+    """Write one line a case, with what was not as expected below it, and the counts."""
+    lines: list[str] = []
+    for file, cases in groupby(results, lambda one: one.file):
+        lines.append(visible(file))
+        for case in cases:
+            mark = "ok    " if case.passed else "FAILED"
+            note = " (recorded)" if case.recorded else ""
+            lines.append(f"  {mark} {visible(case.name)}{note}")
+            for problem in case.problems:
+                lines += [f"         {visible(line)}" for line in problem.split("\n")]
+    failed = sum(not one.passed for one in results)
+    lines.append(f"{len(results) - failed} passed, {failed} failed")
+    return "\n".join(lines) + "\n"
+
+
+def render_json(results: Sequence[CaseResult]) -> str:
+    """Write the same as one JSON object."""
+    failed = sum(not one.passed for one in results)
+    facts = {
+        "passed": len(results) - failed,
+        "failed": failed,
+        "cases": [
+            {
+                "file": one.file,
+                "name": one.name,
+                "passed": one.passed,
+                "recorded": one.recorded,
+                "problems": list(one.problems),
+            }
+            for one in results
+        ],
+    }
+    return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
