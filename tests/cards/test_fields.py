@@ -38,7 +38,7 @@ ALLOWED: dict[CardType, set[str]] = {
     "evaluator_optimizer": EVERY
     | {"generator", "evaluator", "min_rating", "max_refinements", "refinement_instruction"}
     | {"messages"},
-    "router": EVERY | MODEL | SERVERS | {"agents", "messages"},
+    "router": EVERY | MODEL | SERVERS | {"agents", "messages", "hand_off"},
     "orchestrator": EVERY
     | MODEL
     | CHILDREN
@@ -90,7 +90,7 @@ def test_defaults_are_those_of_the_configuration() -> None:
 def test_defaults_that_differ_by_type() -> None:
     history, plans = FIELD_NAMED["use_history"], FIELD_NAMED["plan_iterations"]
     assert history.default_for("agent") is True
-    assert history.default_for("router") is False
+    assert history.default_for("router") is True
     assert history.default_for("orchestrator") is False
     assert plans.default_for("orchestrator") == 5
     assert plans.default_for("iterative_planner") == -1

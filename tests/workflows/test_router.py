@@ -251,3 +251,32 @@ async def test_the_model_of_a_router_may_use_its_servers_before_it_chooses(tmp_p
     # The resource goes to the router's model and to the agent as it was read.
     assert third.messages[-1].content[1:] == world.asked("two")[1].messages[-1].content[1:]
     assert len(third.messages[-1].content) == 2
+
+
+@pytest.mark.spec("FLOW-ROUTER-5")
+@pytest.mark.parametrize("hand_off", [True, False])
+async def test_a_follow_up_is_routed_with_the_conversation(hand_off: bool) -> None:
+    world = World({"front": [route("one"), route("two")], "one": ["in May"], "two": ["snow"]})
+    fields: dict[str, object] = {"use_history": None, "hand_off": hand_off}
+    cards = (front("one", "two", **fields), *agents(["one", "two"]))
+    async with world.runtime(*cards) as runtime:
+        router = runtime.agent("front")
+        await router.send("when to sail?")
+        assert await router.send("and in winter?") == "snow"
+        expert = runtime.agent("two").history[0].text
+    seen = world.asked("front")[1]
+    assert "when to sail?" in str(seen)
+    assert expert.endswith("and in winter?")
+    assert ("USER: when to sail?\n\nASSISTANT: in May" in expert) is hand_off
+
+
+@pytest.mark.spec("FLOW-ROUTER-5")
+def test_what_a_router_is_given_is_bounded() -> None:
+    from fast_agent.messages.history import History
+    from fast_agent.workflows.router import recent
+
+    pair = (Message.user("q" * 5_000), Message.assistant("a"))
+    said = recent(History(pair * 100))
+    assert len(said) == 10
+    assert max(len(one.text) for one in said) == 2_001
+    assert [one.role for one in said] == ["user", "assistant"] * 5

@@ -133,6 +133,8 @@ class AgentConfig:
     child_timeout_sec: float | None = None
     max_display_instances: int = 20
 
+    hand_off: bool = False
+
     sequence: tuple[str, ...] = ()
     cumulative: bool = False
     continue_with_final: bool = True

@@ -151,7 +151,7 @@ FIELDS: tuple[Field, ...] = (
         "whether a turn sees the turns before it",
         effects=(),
         default=True,
-        default_of=(("router", False), ("orchestrator", False)),
+        default_of=(("orchestrator", False),),
     ),
     Field(
         "trim_tool_history",
@@ -295,6 +295,14 @@ FIELDS: tuple[Field, ...] = (
         effects=("use",),
         required=_PLANNERS | _types("router"),
         holds="card",
+    ),
+    Field(
+        "hand_off",
+        Flag(),
+        _types("router"),
+        "whether the chosen agent is given what was said to the router before",
+        effects=(),
+        default=False,
     ),
     Field(
         "history_source",

@@ -12,6 +12,8 @@ from fast_agent.errors import RunError
 from fast_agent.runtime.blueprint import LlmBlueprint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
@@ -65,7 +67,12 @@ class Brain:
         return await self._blueprint.read_resource(server, uri)
 
     async def ask(
-        self, message: Message | str, turn: WorkflowTurn, *, output: OutputShape | None = None
+        self,
+        message: Message | str,
+        turn: WorkflowTurn,
+        *,
+        output: OutputShape | None = None,
+        history: Sequence[Message] | None = None,
     ) -> TurnResult:
         """Ask it once; it sees the workflow's conversation, but nothing else of this turn.
 
@@ -73,11 +80,12 @@ class Brain:
             message: The user's message.
             turn: The workflow's turn.
             output: The shape its answer must have, or None.
+            history: What it is given of the workflow's conversation; None is all of it.
 
         Raises:
             FastAgentError: It gave no answer, or twice one of another shape.
         """
-        agent = self._blueprint.instance(turn.history)
+        agent = self._blueprint.instance(turn.history if history is None else history)
         try:
             return await turn.ask_own(agent, message, output=output)
         finally:
@@ -85,7 +93,12 @@ class Brain:
                 await agent.aclose()
 
     async def choose(
-        self, message: Message | str, shape: OutputShape, turn: WorkflowTurn
+        self,
+        message: Message | str,
+        shape: OutputShape,
+        turn: WorkflowTurn,
+        *,
+        history: Sequence[Message] | None = None,
     ) -> object:
         """Ask it for a structured answer; one that is wrong is asked for once more.
 
@@ -93,12 +106,13 @@ class Brain:
             message: The user's message.
             shape: The shape of the answer.
             turn: The workflow's turn.
+            history: What it is given of the workflow's conversation; None is all of it.
 
         Raises:
             RunError: The second answer was wrong too.
             FastAgentError: It gave no answer.
         """
-        result = await self.ask(message, turn, output=shape)
+        result = await self.ask(message, turn, output=shape, history=history)
         if result.stop_reason == "maxIterations":
             msg = f"agent `{self._name}` stopped before it gave a structured answer"
             raise RunError(msg, hint="raise `request_params.max_iterations`")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.cards.card import Card
+    from fast_agent.messages.history import History
     from fast_agent.runtime.blueprint import Blueprint, Workshop
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
@@ -49,7 +51,9 @@ class Router(Workflow):
         route = await self._route(request, turn)
         turn.tell("route", **route)
         agent = str(route["agent"])
-        result = await turn.ask(turn.member(agent), request, output=turn.output)
+        said = recent(turn.history) if self.config.hand_off else ()
+        asked = handed_over(said, request) if said else request
+        result = await turn.ask(turn.member(agent), asked, output=turn.output)
         return Outcome(
             result.message.without_native(),
             {"type": "router", **route},
@@ -65,9 +69,39 @@ class Router(Workflow):
         asked = Message("user", (text, *blocks_of(request)))
         if self._shape is None:
             self._shape = JsonOutput(route_schema(names))
-        value = await self.brain.choose(asked, self._shape, turn)
+        said = recent(turn.history)
+        value = await self.brain.choose(asked, self._shape, turn, history=said)
         chosen = cast("JsonObject", value)
         return {**chosen, "reasoning": excerpt(str(chosen["reasoning"]))}
+
+
+def recent(history: History) -> tuple[Message, ...]:
+    """Return the last exchanges, each of their texts bounded, and the templates before them.
+
+    A follow-up such as "and in winter?" is understood with these; a long conversation costs no more
+    to route than a short one.
+    """
+    templates = tuple(one for one in history if one.is_template)
+    rest = len(history) - len(templates)
+    last = tuple(history.iterate(len(history) - min(rest, _MOST_MESSAGES)))
+    return (*templates, *(replace(one, content=(TextContent(_short(one)),)) for one in last))
+
+
+def handed_over(said: Sequence[Message], request: Message) -> Message:
+    """Return a request with the conversation before it, for an agent that has not seen it."""
+    lines = [f"{one.role.upper()}: {one.text}" for one in said if one.text]
+    text = "\n\n".join(lines).replace("</conversation", "&lt;/conversation")
+    note = f"<conversation>\n{text}\n</conversation>\n\nThe conversation so far. Now:"
+    return replace(request, content=(TextContent(note), *request.content))
+
+
+def _short(message: Message) -> str:
+    text = message.text
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
+_MOST_MESSAGES: Final = 10
+_MOST_CHARACTERS: Final = 2_000
 
 
 def route_schema(names: Sequence[str]) -> JsonObject:
