@@ -209,6 +209,27 @@ def test_help_and_completion_come_from_the_table(project: Path) -> None:
         terminal.wait_for_screen("  /session  list, begin")
 
 
+@pytest.mark.spec("T-H1.2", "T-B5.2")
+def test_sessions_are_picked_by_what_was_said_in_them(project: Path) -> None:
+    for text in ("about apples", "about pears"):
+        subprocess.run([COMMAND, *PASS, "--session", "-m", text], capture_output=True, check=True)
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/session")
+        terminal.wait_for_screen("1 turn: about apples")
+        terminal.wait_for_screen("1 turn: about pears")
+        terminal.send("apls")
+        terminal.wait_until(
+            lambda: not any("about pears" in row for row in terminal.display), "what fits"
+        )
+        terminal.send("\t")
+        terminal.wait_until(
+            lambda: not any("apls" in row for row in terminal.display), "the one that fits"
+        )
+        terminal.send("\r\r")
+        terminal.wait_for(" goes on")
+
+
 @pytest.mark.spec("T-A2.3")
 def test_signs_are_ascii_where_the_encoding_is(project: Path) -> None:
     environ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

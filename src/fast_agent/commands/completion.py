@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.agent_config import HISTORIES
@@ -11,12 +12,14 @@ from fast_agent.commands.arguments import next_token
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS
 from fast_agent.errors import FastAgentError
+from fast_agent.text.suggestion import is_subsequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fast_agent.commands.command import WordKind
     from fast_agent.commands.desk import Desk
+    from fast_agent.sessions.store import SessionSummary
 
 _MOST = 100
 _MOST_ENTRIES = 5_000
@@ -57,9 +60,9 @@ def complete(
 def _found(line: str, desk: Desk, commands: Mapping[str, Command]) -> Iterator[Completion]:
     sign, space = line[:1], " " in line
     if sign in {"@", "#"} and not space:
-        for name in desk.app.agent_names():
-            if name.startswith(line[1:]):
-                yield Completion(f"{sign}{name}", 0, _agent_about(name, desk))
+        named = [(name, _agent_about(name, desk)) for name in desk.app.agent_names()]
+        for name, about in _fitting(line[1:], named):
+            yield Completion(f"{sign}{name}", 0, about)
     elif sign == "/" and not space:
         for command in commands.values():
             if command.name.startswith(line[1:]):
@@ -138,9 +141,20 @@ def _of_kind(
     if kind in {"card", "file"}:
         yield from _paths(begun, start, desk, CARD_SUFFIXES if kind == "card" else None)
         return
-    for text, about in _choices(kind, desk, commands):
-        if text.startswith(begun):
-            yield Completion(_quoted(text), start, about)
+    choices = list(_choices(kind, desk, commands))
+    for text, about in _fitting(begun, choices, by_about=kind == "session"):
+        yield Completion(_quoted(text), start, about)
+
+
+def _fitting(
+    begun: str, choices: Sequence[tuple[str, str]], *, by_about: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield what begins as typed, then what holds the typed letters in their order."""
+    yield from (one for one in choices if one[0].startswith(begun))
+    for text, about in choices:
+        pool = f"{text} {about}" if by_about else text
+        if not text.startswith(begun) and is_subsequence(begun.lower(), pool.lower()):
+            yield text, about
 
 
 def _choices(
@@ -181,7 +195,13 @@ def _models(desk: Desk) -> Iterable[tuple[str, str]]:
 def _sessions(desk: Desk) -> Iterable[tuple[str, str]]:
     if not desk.keeps_sessions:
         return ()
-    return [(one.id, one.problem or one.title) for one in desk.sessions.list()]
+    return [(one.id, _session_about(one)) for one in desk.sessions.list()]
+
+
+def _session_about(one: SessionSummary) -> str:
+    when = datetime.fromtimestamp(one.changed).astimezone().isoformat(" ", "minutes")[:16]
+    turns = f"{one.turns} turn{'' if one.turns == 1 else 's'}"
+    return f"{when}, {turns}: {one.problem or one.title}"
 
 
 def _paths(
@@ -199,11 +219,12 @@ def _paths(
             found = sorted(
                 (entry.name, entry.is_dir())
                 for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)
-                if entry.name.startswith(name) and entry.name.isprintable()
+                if is_subsequence(name.lower(), entry.name.lower()) and entry.name.isprintable()
             )
     except OSError:
         return
-    for entry, is_directory in found:
+    begun_so = [one for one in found if one[0].startswith(name)]
+    for entry, is_directory in begun_so or found:
         if entry.startswith(".") and not name.startswith("."):
             continue
         if is_directory:

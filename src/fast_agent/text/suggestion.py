@@ -74,3 +74,13 @@ def _distance(left: str, right: str) -> int:
                 cost = min(cost, last[j - 2] + 1)
             row.append(cost)
     return row[-1]
+
+
+def is_subsequence(letters: str, text: str) -> bool:
+    """Whether letters stand in a text in their order."""
+    place = 0
+    for letter in letters:
+        place = text.find(letter, place) + 1
+        if not place:
+            return False
+    return True

@@ -80,7 +80,7 @@ def _content(path: Path) -> Content:
 
 def file_ways(begun: str, workspace: Path) -> Iterator[str]:
     """Yield the files and directories a path may go on with, prefixes before other matches."""
-    from fast_agent.tui.prompt_history import is_subsequence
+    from fast_agent.text.suggestion import is_subsequence
 
     folder, slash, name = begun.rpartition("/")
     place = workspace / os.path.expanduser(f"{folder}{slash}" or ".")  # noqa: PTH111

@@ -131,6 +131,9 @@ class ConsoleKeys:
             if self._console.parked:
                 self._console.resume_queue()
             return True
+        if text.strip() == "/session" and not self._console.is_busy:
+            self._offer("/session resume ")  # a picker: letters search, Tab chooses
+            return True
         self._console.submit(text)
         return True
 

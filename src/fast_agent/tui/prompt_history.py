@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.history import History
 
+from fast_agent.text.suggestion import is_subsequence
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -83,13 +85,3 @@ class PromptHistory(History):
                 case _:
                     pass
         return lines
-
-
-def is_subsequence(letters: str, text: str) -> bool:
-    """Whether letters stand in a text in their order."""
-    place = 0
-    for letter in letters:
-        place = text.find(letter, place) + 1
-        if not place:
-            return False
-    return True
