@@ -354,6 +354,7 @@ def router(
     instruction: str = ROUTER_INSTRUCTION,
     *,
     agents: Sequence[str],
+    hand_off: bool | None = None,
     **fields: Unpack[RouterFields],
 ) -> DeclaredAgent:
     """Add an agent that sends each message to the agent it belongs to; usable as a decorator.
@@ -363,6 +364,7 @@ def router(
         name: Its name, unique in the program.
         instruction: How to choose.
         agents: The agents to choose from; their descriptions tell them apart.
+        hand_off: Whether the chosen agent is given what was said to the router before.
         **fields: `description`, `default`, `tool_only`, `messages`, and of its own model: `model`,
             `use_history`, `request_params`, `human_input`, `api_key`, `servers`, `tools`,
             `resources`, `prompts`.
