@@ -146,3 +146,21 @@ def test_a_server_declared_wrongly_says_what_to_do(tmp_path: Path) -> None:
     fast.agent("ann", model="passthrough")
     with pytest.raises(ConfigError, match="before cards are loaded"):
         fast.server("a", command="x")
+
+
+@pytest.mark.spec("PYAPI-7")
+@pytest.mark.anyio
+@pytest.mark.parametrize("server", [(404, "Session not found")], indirect=True)
+async def test_a_filter_that_matches_nothing_is_warned_of(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fast = FastAgent("test", cwd=tmp_path, environ={"FAST_AGENT_HOME": str(tmp_path / "home")})
+    fast.server("r", url=server.url)
+    tools = {"r": ["cuont", "c*"]}
+    fast.agent("ann", model="passthrough", servers=["r"], tools=tools, default=True)
+    async with fast.run() as app:
+        assert await app("***CALL_TOOL r__count {}") == "call 1 in s1"
+        assert await app("***CALL_TOOL r__count {}") == "call 2 in s1"
+    said = "`cuont` under `tools` of the card matches none of its 1 tools; did you mean `count`?"
+    assert caplog.text.count(said) == 1
+    assert "`c*`" not in caplog.text

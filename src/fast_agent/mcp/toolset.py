@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.content import error_result, tool_result
 from fast_agent.mcp.untrusted import NAME_LIMIT, one_line
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.suggestion import closest
 from fast_agent.tools.tool_name import server_tool_name
 
 if TYPE_CHECKING:
@@ -115,6 +117,7 @@ class McpToolset:
         listed = await self._connection.catalog.tools()
         if listed is not self._listed:
             self._tools = tuple(self._usable(listed))
+            self._warn_of_idle_patterns(listed)
             kept = tuple([tool for tool in self._tools if not is_skill_tool(tool.listed.name)])
             self._tools_without_skills = self._tools if len(kept) == len(self._tools) else kept
             self._listed = listed
@@ -165,6 +168,22 @@ class McpToolset:
                 problem.message if problem.hint is None else f"{problem.message} ({problem.hint})"
             )
             return error_result(call.id, said)
+
+    def _warn_of_idle_patterns(self, listed: tuple[ListedTool, ...]) -> None:
+        """Warn of each pattern of the card that matches no tool: often it is misspelt."""
+        names = [tool.name for tool in listed]
+        for pattern in (self._allowed.tools or {}).get(self.server_name, ()):
+            if any(fnmatchcase(name, pattern) for name in names):
+                continue
+            near = closest(pattern, names)
+            rest = f"; did you mean `{one_line(near, NAME_LIMIT)}`?" if near else ""
+            _log.warning(
+                "server `%s`: `%s` under `tools` of the card matches none of its %d tools%s",
+                self.server_name,
+                one_line(pattern, NAME_LIMIT),
+                len(names),
+                rest,
+            )
 
     def _usable(self, listed: tuple[ListedTool, ...]) -> list[McpTool]:
         tools: list[McpTool] = []
