@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.desk import Desk
     from fast_agent.sessions.store import SessionSummary
 
+_FUZZY = frozenset({"agent", "model", "session"})
 _MOST = 100
 _MOST_ENTRIES = 5_000
 
@@ -142,6 +143,8 @@ def _of_kind(
         yield from _paths(begun, start, desk, CARD_SUFFIXES if kind == "card" else None)
         return
     choices = list(_choices(kind, desk, commands))
+    if kind not in _FUZZY:
+        choices = [one for one in choices if one[0].startswith(begun)]
     for text, about in _fitting(begun, choices, by_about=kind == "session"):
         yield Completion(_quoted(text), start, about)
 
