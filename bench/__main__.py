@@ -33,6 +33,7 @@ FAMILIES = (
     "file_search",
     "workflows",
     "history_routing",
+    "many_messages",
     "replay",
     "sessions",
     "session_log",
