@@ -28,6 +28,7 @@ FAMILIES = (
     "loading",
     "reload",
     "turn",
+    "context",
     "maker",
     "tool",
     "file_search",
