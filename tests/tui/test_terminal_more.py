@@ -230,6 +230,16 @@ def test_sessions_are_picked_by_what_was_said_in_them(project: Path) -> None:
         terminal.wait_for(" goes on")
 
 
+def test_the_answer_to_a_call_is_shown_once(project: Path) -> None:
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/call agent --history-source none hi there")
+        terminal.wait_until(lambda: "hi there" in terminal.everything, "the answer")
+        terminal.line("/keys")
+        terminal.wait_for("Ctrl-R: search history")
+        assert terminal.everything.count("hi there") == 1
+
+
 @pytest.mark.spec("T-A2.3")
 def test_signs_are_ascii_where_the_encoding_is(project: Path) -> None:
     environ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
@@ -467,6 +468,8 @@ class Console:
                 self._lines.ended(turn)
         if scope.cancelled_caught:
             self._say_stopped()
+        if turn.streamed and command is not None and command.name == "call" and not result.failed:
+            result = replace(result, text="")  # the answer stands there already
         await self._follow(result)
 
     def _say_stopped(self) -> None:
@@ -650,8 +653,6 @@ def _as_error(text: str) -> RunError:
 
 
 def _with_shell_output(message: Message, output: str) -> Message:
-    from dataclasses import replace
-
     from fast_agent.messages.content import TextContent
 
     said = TextContent(f"Output of commands I ran:\n```\n{output}```")
