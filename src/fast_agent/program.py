@@ -264,13 +264,19 @@ class Program:
             raise ConfigError(
                 error.message, hint=error.hint, diagnostics=(*error.diagnostics, *problems)
             ) from error
-        return reloader.load(
-            roots,
-            tools={self._reader.key(path) for path in tools},
-            servers=tuple(servers),
-            receiver=receiver,
-            both={self._reader.key(path) for path in cards},
-        )
+        try:
+            return reloader.load(
+                roots,
+                tools={self._reader.key(path) for path in tools},
+                servers=tuple(servers),
+                receiver=receiver,
+                both={self._reader.key(path) for path in cards},
+            )
+        except CardError as error:
+            # Values of `${NAME}` stand in the report of cards that never came into the set.
+            self.hide_values_of(card for root in roots.values() for card in root.load.cards)
+            error.hide(self.redact)
+            raise
 
     def expect(
         self,
@@ -631,6 +637,12 @@ class Program:
         from fast_agent.runtime.known_secrets import known_secrets
 
         self._hidden.update(known_secrets(Settings(), {}, servers=servers))
+
+    def hide_values_of(self, cards: Iterable[Card]) -> None:
+        """Hide what cards interpolate, which were read and are not loaded."""
+        from fast_agent.runtime.known_secrets import known_secrets
+
+        self._hidden.update(known_secrets(Settings(), self._environ, cards))
 
     def secrets(self) -> frozenset[str]:
         """Return the secrets the program knows so far; nothing is read for it."""

@@ -17,7 +17,9 @@ SOURCE = Path(fast_agent.__file__).parent
 DOORS = {
     "cli/output.py",  # the door itself
     "commands/restart.py",  # flushes both before the program is replaced
-    "acp/stdio.py",  # standard output carries messages
+    "cli/go.py",  # passes the terminal to the first prompt, which draws it itself
+    "acp/server.py",  # standard output carries messages
+    "program_main.py",  # the command of a Python program, which makes its text visible itself
     "trust/question.py",  # asks on standard error, which is guarded
 }
 WRITERS = {"echo", "secho", "prompt", "confirm", "echo_via_pager", "pause", "print"}

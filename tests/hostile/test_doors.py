@@ -43,7 +43,7 @@ DOORS: dict[str, set[str]] = {
     "registry/admission.py": {"interpolate"},
     "registry/remote_card.py": {"connect"},
     "resources/skill_client/approvals.py": {"write"},
-    "runtime/card_writer.py": {"write"},
+    "runtime/smart_agent.py": {"write"},
     "runtime/url_text.py": {"connect"},
     "text/frozen.py": {"import"},
     "tools/files/file_tools.py": {"write"},  # through an editor, whose person is asked

@@ -122,6 +122,7 @@ class Checking:
             cwd=home_of(paths[0]),
             trust=TrustOptions(passive=True),
         )
+        program.hide_values_of(load.cards)
         hide_in_errors(program.redact)
         problems: list[Diagnostic] = []
         servers = None

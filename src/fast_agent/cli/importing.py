@@ -100,9 +100,9 @@ def _open_agents(plan: Import) -> int:
 def _ask(count: int) -> ToolChoice:
     what = "1 agent names" if count == 1 else f"{count} agents name"
     text = f"{what} no tools, and so had all of them. Give them here"
-    answer = click.prompt(text, type=click.Choice(_CHOICES), default="files", err=True)
-    chosen = next((one for one in _CHOICES if one == answer), "none")
-    return cast("ToolChoice", chosen)
+    from fast_agent.cli.output import choose
+
+    return cast("ToolChoice", choose(text, _CHOICES, default="files"))
 
 
 def _print_list(plan: Import, written: list[Path], *, dry_run: bool) -> None:

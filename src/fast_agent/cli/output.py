@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 from fast_agent.text.visible import visible_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
     from typing import BinaryIO
 
     from _typeshed import ReadableBuffer
@@ -216,6 +216,15 @@ def confirm(question: str) -> bool:
     import click
 
     return click.confirm(visible_lines(question), err=True)
+
+
+def choose(question: str, choices: Sequence[str], *, default: str) -> str:
+    """Ask at the terminal for one of several words, on standard error."""
+    import click
+
+    return str(
+        click.prompt(visible_lines(question), type=click.Choice(choices), default=default, err=True)
+    )
 
 
 def error_stream() -> TextIO:

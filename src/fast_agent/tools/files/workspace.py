@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.errors import ToolError
+from fast_agent.errors import ToolError, os_reason
 from fast_agent.text.safe_file import RefusedFileError, open_root, read_below, write_confined
 from fast_agent.trust.origin import names_secret
 
@@ -73,7 +73,10 @@ class Workspace:
         """
         if "\0" in path:
             raise ToolError("a path cannot hold a NUL character")
-        real = Path(os.path.realpath(self.root / path))
+        try:
+            real = Path(os.path.realpath(self.root / path))
+        except OSError as error:  # a link on the way was replaced while it was read
+            raise ToolError(f"`{path}` cannot be read: {os_reason(error)}") from error
         for root in (self.root, *(() if writes else self._readable)):
             if real.is_relative_to(root):
                 return Place(root, real.relative_to(root).parts)
