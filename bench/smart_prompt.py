@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from bench.figure import Figure, Goal
 from bench.samples import Samples
+from fast_agent.prompt.internal_documents import internal_index
 from fast_agent.resources.internal.provider import InternalProvider
 from fast_agent.resources.tokens import estimate
-from fast_agent.runtime.internal_documents import internal_index
-from fast_agent.runtime.smart_agent import smart_instruction
+from fast_agent.runtime.smart.smart_agent import smart_instruction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

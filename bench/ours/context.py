@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from fast_agent.agents.compaction import compact
+from fast_agent.agents.context_size import size_of_view
+from fast_agent.agents.conversation import Conversation
+from fast_agent.agents.ids import numbered
+from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.offered_tools import ReadResult
+from fast_agent.agents.turn_setup import TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ContextError, FastAgentError
@@ -17,13 +24,6 @@ from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse
 from fast_agent.models.usage import Usage
 from fast_agent.runtime.blueprint import result_limits
-from fast_agent.runtime.compaction import compact
-from fast_agent.runtime.context_size import size_of_view
-from fast_agent.runtime.conversation import Conversation
-from fast_agent.runtime.ids import numbered
-from fast_agent.runtime.llm_agent import LlmAgent
-from fast_agent.runtime.offered_tools import ReadResult
-from fast_agent.runtime.turn_setup import TurnSetup
 from fast_agent.tools.function import FunctionTool
 from fast_agent.tools.toolbox import Toolbox
 

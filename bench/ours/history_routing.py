@@ -17,7 +17,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.runtime.history_world import Episode
+from tests.agents.history_world import Episode
 
 from fast_agent.cards.agent_config import HISTORIES, HistorySource
 

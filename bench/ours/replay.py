@@ -24,9 +24,9 @@ from fast_agent.models.recorder import Recorder
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from fast_agent.agents.events import Event
     from fast_agent.models.cassette import Cassette
     from fast_agent.models.tape import Tape
-    from fast_agent.runtime.events import Event
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RUNS = {

@@ -29,7 +29,7 @@ from fast_agent.sessions.store import SessionStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fast_agent.runtime.agent import Agent
+    from fast_agent.agents.agent import Agent
     from fast_agent.sessions.event import SessionEvent
 
 APPENDS, SYNCS, TURNS = 5_000, 300, 2_000

@@ -16,7 +16,7 @@ from fast_agent import FastAgent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.runtime.agent import Agent
+    from fast_agent.agents.agent import Agent
 
 REPEATS = 5
 

@@ -13,7 +13,7 @@ import anyio
 from fast_agent import FastAgent
 
 if TYPE_CHECKING:
-    from fast_agent.runtime.agent import Agent
+    from fast_agent.agents.agent import Agent
 
 BATCH = 10
 CALL = '***CALL_TOOL agent__m0 {"message": "hi"}'

@@ -17,6 +17,10 @@ from fast_agent.tools.dependencies import as_dependencies
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.events import Listener
+    from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
@@ -26,11 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import ToolSpec
     from fast_agent.models.usage import Usage
     from fast_agent.registry.registry import Snapshot
-    from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.cast import Cast
-    from fast_agent.runtime.events import Listener
     from fast_agent.runtime.runtime import Runtime
-    from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.sessions.journal import Journal
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
@@ -413,7 +413,7 @@ class AgentApp:
         return self[name].name
 
     async def _tools(self, agent: str | None) -> ToolTable:
-        from fast_agent.runtime.llm_agent import LlmAgent
+        from fast_agent.agents.llm_agent import LlmAgent
 
         found = self[self._owner(agent)]
         if not isinstance(found, LlmAgent):

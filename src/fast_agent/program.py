@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import fast_agent.decorators as decorators
+from fast_agent.agents.card_inputs import card_inputs
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, user_home, working_directory
@@ -23,7 +24,6 @@ from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
-from fast_agent.runtime.card_inputs import card_inputs
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
 from fast_agent.trust.origin import own_place, remote_root, root_of
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.events import Listener
+    from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import Fetched
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
-    from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.sessions.journal import Journal
     from fast_agent.text.redaction import Redactor
     from fast_agent.tools.human import Human
@@ -502,8 +502,8 @@ class Program:
         """
         _require_asyncio()
         from fast_agent.agent_app import AgentApp
+        from fast_agent.agents.surroundings import Surroundings as Around
         from fast_agent.runtime.runtime import BUILDERS, Runtime
-        from fast_agent.runtime.surroundings import Surroundings as Around
         from fast_agent.tools.dependencies import as_dependencies
         from fast_agent.workflows.builders import WORKFLOWS
 

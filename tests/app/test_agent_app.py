@@ -7,12 +7,12 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
+from fast_agent.agents.events import ToolStarted, TurnFinished
+from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
 from fast_agent.messages.content import EmbeddedResource, TextContent
 from fast_agent.messages.message import Message
-from fast_agent.runtime.events import ToolStarted, TurnFinished
-from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.card_writer import WriteCard
 
     from fast_agent import FastAgent
-    from fast_agent.runtime.events import Event
+    from fast_agent.agents.events import Event
 
     NewProgram: TypeAlias = Callable[..., FastAgent]
 

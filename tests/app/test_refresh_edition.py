@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.app.refresh_world import World
 
+from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.errors import CardError
-from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -40,11 +40,11 @@ DOORS: dict[str, set[str]] = {
     "mcp/stdio.py": {"start"},
     "messages/file.py": {"write"},
     "models/pull.py": {"connect", "start"},
+    "prompt/url_text.py": {"connect"},
     "registry/admission.py": {"interpolate"},
     "registry/remote_card.py": {"connect"},
     "resources/skill_client/approvals.py": {"write"},
-    "runtime/smart_agent.py": {"write"},
-    "runtime/url_text.py": {"connect"},
+    "runtime/smart/smart_agent.py": {"write"},
     "text/frozen.py": {"import"},
     "tools/files/file_tools.py": {"write"},  # through an editor, whose person is asked
     "tools/files/workspace.py": {"write"},  # below the workspace, with permission

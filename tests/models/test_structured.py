@@ -14,14 +14,14 @@ from pydantic import TypeAdapter
 from tests.models.conftest import KEY, AnthropicWire, OpenAIWire
 from tests.models.schemas import BAD, GOOD, Schema
 
+from fast_agent.agents.json_schema import JsonSchema
+from fast_agent.agents.output import JsonOutput
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.models.model import ModelRequest, OutputSchema
 from fast_agent.models.provider import NO_RETRIES, Endpoint, ProviderModel
 from fast_agent.models.strict_schema import answer_form
-from fast_agent.runtime.json_schema import JsonSchema
-from fast_agent.runtime.output import JsonOutput
 
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire

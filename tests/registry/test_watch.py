@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.whole_file import write_whole
 
+from fast_agent.agents.card_inputs import card_inputs
 from fast_agent.cards.card_load import Fetched
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reload, Reloader
 from fast_agent.registry.watch import CardWatch, watched_places
-from fast_agent.runtime.card_inputs import card_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
+from fast_agent.agents.events import Event, ToolStarted
+from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.surroundings import Surroundings
 from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
@@ -14,10 +17,7 @@ from fast_agent.config.settings import McpSettings, ServerSettings, Settings, Sh
 from fast_agent.errors import CardError, HistoryError, LimitError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.models.offline import PassthroughModel
-from fast_agent.runtime.events import Event, ToolStarted
-from fast_agent.runtime.llm_agent import LlmAgent
 from fast_agent.runtime.runtime import Runtime
-from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.tools.human import HumanAnswer, HumanRequest
 
 if TYPE_CHECKING:

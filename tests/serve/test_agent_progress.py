@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.runtime.events import Origin, WorkflowAdvanced
+from fast_agent.agents.events import Origin, WorkflowAdvanced
 from fast_agent.serve.agent_progress import step_of
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ import anyio
 from tests.sessions.live_world import live, world_of
 from tests.sessions.wrapped_journal import WrappedJournal
 
-from fast_agent.runtime.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
+from fast_agent.agents.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
-    from fast_agent.runtime.events import Event
+    from fast_agent.agents.events import Event
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.journal import SessionJournal
 
@@ -111,7 +111,7 @@ def killed(home: Path, last: int, *, after: bool, quiet: bool) -> bool:
 
 LATE = (
     "anyio._backends._asyncio",
-    "fast_agent.runtime.journal",
+    "fast_agent.agents.journal",
     "fast_agent.sessions.collection",
     "fast_agent.workflows.chain",
 )

@@ -11,9 +11,9 @@ from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
 from tests.sessions.session_world import plain_turn, store_in, write
 
+from fast_agent.agents.events import ModelAnswered, TextStreamed
 from fast_agent.errors import SessionError
 from fast_agent.messages.validity import check_validity
-from fast_agent.runtime.events import ModelAnswered, TextStreamed
 from fast_agent.sessions.log import EventLog
 from fast_agent.sessions.state import state_of
 from fast_agent.sessions.store import DIRECTORY, SessionStore
@@ -22,8 +22,8 @@ from fast_agent.sessions.turn_record import INTERRUPTED
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fast_agent.agents.events import Event
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.events import Event
     from fast_agent.sessions.session import Session
 
 pytestmark = pytest.mark.anyio

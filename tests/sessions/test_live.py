@@ -13,19 +13,19 @@ from tests.sessions.refusing_journal import Refusing
 from tests.sessions.session_world import store_in, texts
 from tests.workflows.scripted_world import World
 
+from fast_agent.agents.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
+from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.errors import RunError, SessionError
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Fail
-from fast_agent.runtime.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
-from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-    from fast_agent.runtime.events import Event
+    from fast_agent.agents.events import Event
     from fast_agent.sessions.journal import SessionJournal
 
 pytestmark = pytest.mark.anyio

@@ -12,10 +12,10 @@ from tests.sessions.session_world import store_in
 from tests.workflows.one_of_each import PLACES, help_out, lead
 from tests.workflows.scripted_world import World, agent
 
+from fast_agent.agents.events import TurnFinished
 from fast_agent.errors import FastAgentError, SessionError
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Call
-from fast_agent.runtime.events import TurnFinished
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,10 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.workflows.scripted_world import World, agents, card
 
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.script import Call
-from fast_agent.runtime.events import (
+from fast_agent.agents.events import (
     ChildFinished,
     ChildStarted,
     Origin,
@@ -17,12 +14,15 @@ from fast_agent.runtime.events import (
     ToolStarted,
     TurnStarted,
 )
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.models.script import Call
 from fast_agent.tui.activity import MAX_ROWS, Activity
 from fast_agent.tui.rows import plain, width
 from fast_agent.tui.theme import Theme
 
 if TYPE_CHECKING:
-    from fast_agent.runtime.events import Event
+    from fast_agent.agents.events import Event
 
 TOP = Origin("ann", "t1", None)
 

@@ -6,24 +6,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from fast_agent.agents.events import Warned, WorkflowAdvanced
+from fast_agent.agents.surroundings import Surroundings
 from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
 from fast_agent.models.script import Script, ScriptedModel, as_steps
-from fast_agent.runtime.events import Warned, WorkflowAdvanced
 from fast_agent.runtime.runtime import BUILDERS, Runtime
-from fast_agent.runtime.surroundings import Surroundings
 from fast_agent.workflows.builders import WORKFLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from fast_agent.agents.events import Event
     from fast_agent.messages.message import Message
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, ToolSpec
     from fast_agent.models.script import Step
     from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
-    from fast_agent.runtime.events import Event
     from fast_agent.text.json_value import JsonObject
 
 Play: TypeAlias = "Sequence[Step | str] | Callable[[ModelRequest], Step | str]"

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.workflows.scripted_world import World, agent, agents, card
 
+from fast_agent.agents.output import JsonOutput
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Fail, Say
-from fast_agent.runtime.output import JsonOutput
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig

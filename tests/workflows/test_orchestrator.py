@@ -21,10 +21,10 @@ from fast_agent.models.script import Call, Delay, Fail, Say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
     from fast_agent.models.script import Step
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 pytestmark = pytest.mark.anyio

@@ -20,10 +20,10 @@ from fast_agent.models.script import Fail, Say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fast_agent.agents.agent import Agent
     from fast_agent.cards.agent_config import AgentConfig, HistoryTarget
     from fast_agent.models.model import ModelRequest
     from fast_agent.models.script import Step
-    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.runtime import Runtime
 
 pytestmark = pytest.mark.anyio

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from fast_agent.agents.events import Event
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.models.tape import Tape
-    from fast_agent.runtime.events import Event
-    from fast_agent.runtime.turn_setup import TurnResult
 
 pytestmark = pytest.mark.anyio
 

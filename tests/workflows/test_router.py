@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
+from fast_agent.agents.output import JsonOutput
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.models.script import Call, Fail, Together
-from fast_agent.runtime.output import JsonOutput
 
 if TYPE_CHECKING:
     from pathlib import Path

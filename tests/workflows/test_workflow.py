@@ -10,24 +10,24 @@ from tests.patience import pass_seconds
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent import FastAgent
+from fast_agent.agents.events import ModelAnswered, TurnFinished, TurnStarted, WorkflowAdvanced
+from fast_agent.agents.scope import Scope
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Call, Fail
-from fast_agent.runtime.events import ModelAnswered, TurnFinished, TurnStarted, WorkflowAdvanced
-from fast_agent.runtime.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.events import Event
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
     from fast_agent.models.script import Step
-    from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.events import Event
 
 pytestmark = pytest.mark.anyio
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from fast_agent.acp.project_approval import ProjectApproval
     from fast_agent.acp.updates import Updates
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.message import Message
     from fast_agent.resources.skill_client.entry import SkillEntry
     from fast_agent.rpc.peer import Work
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 STOP_REASONS: Final[Mapping[str, str]] = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.acp.remembered import RememberedPermissions
     from fast_agent.acp.updates import Updates
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import FileAccess
     from fast_agent.commands.desk import Desk
     from fast_agent.mcp.server import ServerSpec
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from fast_agent.program import Program
     from fast_agent.registry.watch import CardWatch
     from fast_agent.rpc.peer import Peer
-    from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.journal import Journal

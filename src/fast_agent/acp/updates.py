@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from fast_agent.acp.prompt_content import block_to_wire, text_block, tool_content
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
-from fast_agent.rpc.encoding import encode
-from fast_agent.runtime.events import (
+from fast_agent.agents.events import (
     ChildStarted,
     ModelAnswered,
     ModelRequested,
@@ -28,16 +27,17 @@ from fast_agent.runtime.events import (
     Warned,
     WorkflowAdvanced,
 )
+from fast_agent.rpc.encoding import encode
 from fast_agent.workflows.workflow_line import step_title, workflow_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from fast_agent.agents.events import Event, Origin
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message, ToolResult
     from fast_agent.rpc.peer import Peer
-    from fast_agent.runtime.events import Event, Origin
     from fast_agent.sessions.state import SessionState
     from fast_agent.text.json_value import JsonObject, JsonValue
 

@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from fast_agent.agents import events
 from fast_agent.cli.output import standard_output
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.usage import ContextUse, Usage
-from fast_agent.runtime import events
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from anyio import CancelScope
 
-    from fast_agent.runtime.events import Event
+    from fast_agent.agents.events import Event
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 VERSION: Final = 1

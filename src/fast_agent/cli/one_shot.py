@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cli.event_lines import EventLines
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.output import OutputShape
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.tools.human import Human
     from fast_agent.trust.gate import TrustOptions
     from fast_agent.tui.early_prompt import EarlyPrompt

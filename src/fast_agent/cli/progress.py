@@ -9,7 +9,7 @@ from fast_agent.cli.output import standard_output
 from fast_agent.cli.report import report_note
 
 if TYPE_CHECKING:
-    from fast_agent.runtime.events import Event, Listener
+    from fast_agent.agents.events import Event, Listener
     from fast_agent.text.json_value import JsonObject
 
 _WIDTH = 100
@@ -56,7 +56,7 @@ class Progress:
         self._out.line(text)
 
     def _tell(self, event: Event) -> None:
-        from fast_agent.runtime.events import (
+        from fast_agent.agents.events import (
             ChildFinished,
             TextStreamed,
             ToolFinished,
@@ -107,7 +107,7 @@ class _Unshown:
 
     def has(self, event: Event) -> bool:
         """Whether an event is not shown; warnings always are."""
-        from fast_agent.runtime.events import ChildFinished, ChildStarted, ToolFinished, Warned
+        from fast_agent.agents.events import ChildFinished, ChildStarted, ToolFinished, Warned
 
         match event:
             case ChildStarted() if event.instance > event.max_display_instances:
@@ -123,7 +123,7 @@ class _Unshown:
 
     def _is_below(self, event: Event) -> bool:
         """Whether an event happened in a run that is not shown, or below it."""
-        from fast_agent.runtime.events import ToolStarted
+        from fast_agent.agents.events import ToolStarted
 
         if event.origin.parent_call_id not in self._runs:
             return False

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.models.usage import Usage
-    from fast_agent.runtime.output import OutputShape
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
 
@@ -36,8 +36,8 @@ def read_schema(path: Path) -> OutputShape:
     Raises:
         ConfigError: The file cannot be read, is no JSON, or no JSON Schema; with its place.
     """
+    from fast_agent.agents.output import JsonOutput
     from fast_agent.messages.json_text import JsonTextError, parse_json
-    from fast_agent.runtime.output import JsonOutput
     from fast_agent.text.source import SourceError, read_source
 
     shown = str(path)

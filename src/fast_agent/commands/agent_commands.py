@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from fast_agent.agents.context_size import filling, parts_of
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.commands.attaching import attach
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.told import fenced, listed, short
 from fast_agent.errors import RunError
-from fast_agent.runtime.context_size import filling, parts_of
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:

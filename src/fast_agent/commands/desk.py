@@ -5,20 +5,20 @@ from __future__ import annotations
 from logging import getLogger
 from typing import TYPE_CHECKING
 
+from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.errors import RunError
-from fast_agent.runtime.llm_agent import LlmAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.events import Listener
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.program import Program
     from fast_agent.registry.watch import CardWatch
-    from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.cast import Cast
-    from fast_agent.runtime.events import Listener
     from fast_agent.sessions.journal import Journal
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore

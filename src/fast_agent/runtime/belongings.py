@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fast_agent.agents.budget import Budget
 from fast_agent.errors import RunError
 from fast_agent.models.create import ModelFactory
 from fast_agent.models.model import ModelRequest
-from fast_agent.runtime.budget import Budget
-from fast_agent.runtime.url_text import UrlTexts, fetch_text
+from fast_agent.prompt.url_text import UrlTexts, fetch_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from fast_agent.agents.scope import Charges
+    from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.config.settings import Settings
     from fast_agent.mcp.pool import ServerPool
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from fast_agent.models.create import Models
     from fast_agent.models.model import Model, ModelResponse
     from fast_agent.resources.provider import Provider
-    from fast_agent.runtime.scope import Charges
-    from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
@@ -62,7 +62,7 @@ class Belongings:
         self.models = self._new_models()
         self.urls = UrlTexts(fetch_text, around.monotonic)
         if around.tape is not None:
-            from fast_agent.runtime.tape import TapedUrls
+            from fast_agent.agents.tape import TapedUrls
 
             self.urls = TapedUrls(fetch_text, around.monotonic, around.tape)
         self.pool: ServerPool | None = None

@@ -7,30 +7,35 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from fast_agent.agents.agent_servers import AgentServers
+from fast_agent.agents.agent_skills import AgentSkills
+from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.offered_tools import OfferedTools
+from fast_agent.agents.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.bounds import COMPACTION_SHARE, TOOL_RESULT_BYTES
 from fast_agent.errors import CardError, RunError
 from fast_agent.messages.long_results import ResultLimits
-from fast_agent.runtime.agent_servers import AgentServers
-from fast_agent.runtime.agent_skills import AgentSkills
-from fast_agent.runtime.instruction import (
+from fast_agent.prompt.instruction import (
     Instruction,
     InstructionContext,
     host_platform,
     python_version,
 )
-from fast_agent.runtime.internal_documents import internal_index, internal_text
-from fast_agent.runtime.llm_agent import LlmAgent
-from fast_agent.runtime.offered_tools import OfferedTools
-from fast_agent.runtime.prompt_block import AgentListing
-from fast_agent.runtime.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
+from fast_agent.prompt.internal_documents import internal_index, internal_text
+from fast_agent.prompt.prompt_block import AgentListing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.agent_tool import AgentTool
+    from fast_agent.agents.child_history import ChildHistories
+    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import AgentConfig, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
@@ -42,12 +47,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.models.create import Models
     from fast_agent.models.selection import Selection
-    from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.agent_tool import AgentTool
-    from fast_agent.runtime.child_history import ChildHistories
-    from fast_agent.runtime.scope import Scope
-    from fast_agent.runtime.surroundings import Surroundings
-    from fast_agent.runtime.url_text import UrlTexts
+    from fast_agent.prompt.url_text import UrlTexts
     from fast_agent.tools.card_functions import CardFunctions
     from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.permission import Asking
@@ -230,7 +230,7 @@ class LlmBlueprint:
         self.skills = skills
         self._skills: OfferedSkills = skills
         if tape is not None and self._servers.names:
-            from fast_agent.runtime.tape import TapedSkills
+            from fast_agent.agents.tape import TapedSkills
 
             self._skills = TapedSkills(config.name, skills, tape)
         self._instruction = self._read_instruction(template)
@@ -327,14 +327,14 @@ class LlmBlueprint:
         """Give an instance the tools of its children, with limits of its own."""
         if self._children is None:
             self._children = tuple(self._child_tools())
-        from fast_agent.runtime.agent_tool import Crew
+        from fast_agent.agents.agent_tool import Crew
 
         crew = Crew(self._config, self._workshop.surroundings.max_depth)
         return (replace(tool, crew=crew) for tool in self._children)
 
     def _child_tools(self) -> Iterator[AgentTool]:
         config, workshop = self._config, self._workshop
-        from fast_agent.runtime.agent_tool import Crew, agent_tool
+        from fast_agent.agents.agent_tool import Crew, agent_tool
 
         crew = Crew(config, workshop.surroundings.max_depth)
         for name in dict.fromkeys(config.agents):
@@ -359,7 +359,7 @@ class LlmBlueprint:
         return Instruction(template, config, context)
 
     def _listing(self, name: str) -> AgentListing:
-        from fast_agent.runtime.agent_tool import describe
+        from fast_agent.agents.agent_tool import describe
 
         child = self._workshop.cards[name].config
         return AgentListing(name, describe(child), child.servers)
@@ -471,7 +471,7 @@ def _file_access(config: AgentConfig, around: Surroundings) -> FileAccess | None
 def _file_tools(
     access: FileAccess, config: AgentConfig, settings: Settings, around: Surroundings
 ) -> Iterator[Tool]:
-    from fast_agent.runtime.agent_skills import directories_of, skill_home
+    from fast_agent.agents.agent_skills import directories_of, skill_home
     from fast_agent.tools.files.file_tools import FileGuard, file_tools
     from fast_agent.tools.files.workspace import Workspace
     from fast_agent.tools.permission import HumanPermission
@@ -507,8 +507,8 @@ def templates_of(config: AgentConfig, workspace: Path) -> tuple[Message, ...]:
     if not config.messages or config.remote is not None:
         return ()
     directory = config.directory or workspace
+    from fast_agent.agents.child_history import reads_of
     from fast_agent.messages.file import read_history
-    from fast_agent.runtime.child_history import reads_of
 
     return tuple(
         [

@@ -17,8 +17,8 @@ from fast_agent.diagnostics.rules import (
     UNREADABLE_INDEX,
 )
 from fast_agent.errors import CardError, ResourceError, TrustError
-from fast_agent.runtime.named_file import file_places, read_named_file
-from fast_agent.runtime.url_text import is_web_address
+from fast_agent.prompt.named_file import file_places, read_named_file
+from fast_agent.prompt.url_text import is_web_address
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
 
@@ -43,7 +43,7 @@ def card_probes(
         settings: The configuration; None leaves models unchecked, whose names may be aliases.
         environ: The environment.
     """
-    from fast_agent.runtime.internal_documents import internal_text
+    from fast_agent.prompt.internal_documents import internal_text
 
     plain = (
         partial(history_probe, workspace=workspace),

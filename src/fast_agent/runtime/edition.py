@@ -12,10 +12,10 @@ from fast_agent.text.suggestion import closest
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from fast_agent.agents.agent import Agent
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
 
 

@@ -14,7 +14,7 @@ from fast_agent.errors import ResourceError, ToolError, TrustError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.runtime.url_text import fetch_page, is_web_address
+from fast_agent.prompt.url_text import fetch_page, is_web_address
 from fast_agent.text.html import markdown_of
 from fast_agent.tools.permission import PermissionRequest
 from fast_agent.tools.result import error_result, said

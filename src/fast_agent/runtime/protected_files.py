@@ -95,7 +95,7 @@ class ProtectedFiles:
         return own.st_nlink > 1 and any(_is_file(file, own) for file in self._files())
 
     def _directories(self) -> Iterator[Path]:
-        from fast_agent.runtime.agent_skills import directories_of, skill_home
+        from fast_agent.agents.agent_skills import directories_of, skill_home
 
         program = self._program
         settings = program.settings
@@ -110,7 +110,7 @@ class ProtectedFiles:
             yield Path(settings.guide.docroot)
 
     def _files(self) -> Iterator[str]:
-        from fast_agent.runtime.card_inputs import card_inputs
+        from fast_agent.agents.card_inputs import card_inputs
 
         program = self._program
         for card in program.load_set.cards.values():

@@ -12,23 +12,26 @@ from weakref import WeakSet
 
 from anyio import CancelScope, sleep
 
+from fast_agent.agents.budget import Meter
+from fast_agent.agents.call_site import CallSite
+from fast_agent.agents.cast import Cast
+from fast_agent.agents.child_history import NOTHING_WANTED, ChildHistories
+from fast_agent.agents.scope import Charges, Scope
+from fast_agent.agents.surroundings import Surroundings
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.selection import select_model
 from fast_agent.runtime.belongings import Belongings
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
-from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.call_site import CallSite
-from fast_agent.runtime.cast import Cast
-from fast_agent.runtime.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.runtime.edition import Edition
-from fast_agent.runtime.granted import with_granted
-from fast_agent.runtime.scope import Charges, Scope
-from fast_agent.runtime.surroundings import Surroundings
+from fast_agent.trust.granted import with_granted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.events import Listener
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
@@ -41,10 +44,7 @@ if TYPE_CHECKING:
     from fast_agent.models.usage import Usage
     from fast_agent.resources.skill_client.entry import SkillEntry
     from fast_agent.resources.skill_client.source import NamedSkill
-    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Blueprint, Builder
-    from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
     from fast_agent.tools.human import Human
@@ -57,7 +57,7 @@ _LOOKS_EVERY = 0.05
 
 
 def _smart(card: Card, workshop: Workshop) -> Blueprint:
-    from fast_agent.runtime.smart_agent import smart_blueprint
+    from fast_agent.runtime.smart.smart_agent import smart_blueprint
 
     return smart_blueprint(card, workshop)
 
@@ -93,7 +93,7 @@ class Runtime:
         around = surroundings or Surroundings()
         tape = around.tape
         if tape is not None:
-            from fast_agent.runtime.tape import taped_surroundings
+            from fast_agent.agents.tape import taped_surroundings
 
             around = taped_surroundings(around, tape)
         outer = scope or Scope(
@@ -409,7 +409,7 @@ class Runtime:
             RunError: There is no such card.
             FastAgentError: A card cannot be run, or the turn could not be finished.
         """
-        from fast_agent.runtime.child_call import call_child
+        from fast_agent.agents.child_call import call_child
 
         self._edition.card(child)
         cast = self._cast if cast is None else cast
@@ -450,7 +450,7 @@ class Runtime:
             check_model_files(spec, selection.directory, config.grant)
         if around.tape is None or selection.source not in {"environment", "key", "fallback"}:
             return selection
-        from fast_agent.runtime.tape import taped_selection
+        from fast_agent.agents.tape import taped_selection
 
         return taped_selection(config.name, selection, around.tape)
 

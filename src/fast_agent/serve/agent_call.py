@@ -15,7 +15,7 @@ from fast_agent.text.redaction import redacted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.runtime.events import Listener
+    from fast_agent.agents.events import Listener
     from fast_agent.serve.agent_conversation import Conversation
     from fast_agent.serve.agent_progress import Report
     from fast_agent.serve.agent_scopes import Scopes

@@ -13,8 +13,8 @@ from fast_agent.errors import SessionError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.runtime.agent import Agent
-    from fast_agent.runtime.cast import Cast
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.cast import Cast
     from fast_agent.serve.agent_generation import Generation
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from fast_agent.runtime.events import (
+from fast_agent.agents.events import (
     ChildFinished,
     ChildStarted,
     ModelRequested,
@@ -22,7 +22,7 @@ from fast_agent.workflows.workflow_line import workflow_line
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from fast_agent.runtime.events import Event, Listener
+    from fast_agent.agents.events import Event, Listener
 
     Report = Callable[[float, str], Awaitable[None]]
 

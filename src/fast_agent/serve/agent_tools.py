@@ -7,21 +7,21 @@ import logging
 import re
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from fast_agent.agents.agent_tool import MESSAGE_SCHEMA, describe
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_content import content_to_wire
 from fast_agent.resources.provider import ToolAnswer
 from fast_agent.rpc.encoding import encode
-from fast_agent.runtime.agent_tool import MESSAGE_SCHEMA, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from fast_agent.agents.json_schema import JsonSchema
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.messages.message import Message
     from fast_agent.models.usage import Usage
-    from fast_agent.runtime.json_schema import JsonSchema
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 HISTORY = "_history"
@@ -133,7 +133,7 @@ def _door(config: AgentConfig, redact: Callable[[str], str] | None) -> AgentDoor
     schema: JsonObject = MESSAGE_SCHEMA
     form: JsonSchema | None = None
     if config.tool_input_schema is not None:
-        from fast_agent.runtime.json_schema import JsonSchema
+        from fast_agent.agents.json_schema import JsonSchema
 
         schema = {"type": "object", **config.tool_input_schema}
         form = JsonSchema(schema, f"`tool_input_schema` of agent `{config.name}`")

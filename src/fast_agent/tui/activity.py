@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.runtime.events import (
+from fast_agent.agents.events import (
     ChildFinished,
     ChildStarted,
     ModelAnswered,
@@ -25,8 +25,8 @@ from fast_agent.workflows.workflow_line import workflow_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fast_agent.agents.events import Event, Origin
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.runtime.events import Event, Origin
     from fast_agent.tui.theme import Theme
 
 MAX_ROWS: Final = 8

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent.commands.command import CommandResult
-from fast_agent.commands.table import COMMANDS, is_command, run_command
-from fast_agent.errors import CardError, FastAgentError, RunError
-from fast_agent.runtime.events import (
+from fast_agent.agents.events import (
     ModelAnswered,
     ModelRequested,
     Steered,
     TextStreamed,
     ThinkingStreamed,
 )
+from fast_agent.commands.command import CommandResult
+from fast_agent.commands.table import COMMANDS, is_command, run_command
+from fast_agent.errors import CardError, FastAgentError, RunError
 from fast_agent.tui.activity import Activity, one_line
 from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from prompt_toolkit.input import Input
 
+    from fast_agent.agents.events import Event
     from fast_agent.commands.command import Command
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.message import Message
     from fast_agent.registry.reload import Reload
-    from fast_agent.runtime.events import Event
     from fast_agent.sessions.session import Session
     from fast_agent.tui.draft import Draft
     from fast_agent.tui.early_prompt import EarlyPrompt

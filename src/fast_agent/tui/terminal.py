@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import ChildHistory, FileAccess
     from fast_agent.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
-    from fast_agent.runtime.surroundings import Surroundings
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
     from fast_agent.tui.early_prompt import EarlyPrompt

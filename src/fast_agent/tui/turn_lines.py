@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from fast_agent.runtime.events import ModelAnswered
-    from fast_agent.runtime.steering import SteeringMessage
-    from fast_agent.runtime.turn_setup import TurnResult
+    from fast_agent.agents.events import ModelAnswered
+    from fast_agent.agents.steering import SteeringMessage
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.tui.activity import Activity
     from fast_agent.tui.scroll import Scroll
     from fast_agent.tui.theme import Theme

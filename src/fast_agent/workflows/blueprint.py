@@ -11,10 +11,10 @@ from fast_agent.workflows.workflow import WorkflowSetup
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from fast_agent.agents.scope import Scope
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Workshop
-    from fast_agent.runtime.scope import Scope
     from fast_agent.workflows.brain import Brain
     from fast_agent.workflows.workflow import Workflow
 

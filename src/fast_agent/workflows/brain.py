@@ -14,12 +14,12 @@ from fast_agent.runtime.blueprint import LlmBlueprint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Workshop
-    from fast_agent.runtime.output import OutputShape
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 _AGENTS = "{{agents}}"

@@ -13,12 +13,12 @@ from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
+from fast_agent.agents.agent_skills import directories_of
+from fast_agent.agents.surroundings import MAX_DEPTH
+from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS
 from fast_agent.cards.references import referred_names
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.bounds import MAX_ITERATIONS
-from fast_agent.runtime.agent_skills import directories_of
-from fast_agent.runtime.surroundings import MAX_DEPTH
-from fast_agent.runtime.turn_setup import MAX_WITHOUT_TOOLS
 from fast_agent.workflows.maker.calibration import usual_samples
 from fast_agent.workflows.plan import MOST_TASKS
 from fast_agent.workflows.planning import most_plans

@@ -16,10 +16,10 @@ from fast_agent.workflows.workflow import Outcome, Workflow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Blueprint, Workshop
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from fast_agent.runtime.output import unfenced
+from fast_agent.agents.output import unfenced
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject

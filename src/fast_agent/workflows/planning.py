@@ -21,12 +21,12 @@ from fast_agent.workflows.workflow import Outcome, Workflow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_history import HistoryRoute
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Blueprint, Workshop
-    from fast_agent.runtime.call_site import CallSite
-    from fast_agent.runtime.child_history import HistoryRoute
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.blueprint import MakeWorkflow
     from fast_agent.workflows.plan import PlanShape, Task

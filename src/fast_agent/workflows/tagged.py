@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
-from fast_agent.runtime.prompt_block import attribute, escaped
+from fast_agent.prompt.prompt_block import attribute, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

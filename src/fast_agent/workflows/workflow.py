@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING
 
 from anyio import CancelScope
 
+from fast_agent.agents.cast import cast_of
+from fast_agent.agents.events import TurnFinished, TurnStarted
+from fast_agent.agents.live_agent import LiveAgent
+from fast_agent.agents.tool_calls import told
+from fast_agent.agents.turn import NOTES
+from fast_agent.agents.turn_setup import TurnResult
 from fast_agent.cards.fields import default_of
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.runtime.cast import cast_of
-from fast_agent.runtime.events import TurnFinished, TurnStarted
-from fast_agent.runtime.live_agent import LiveAgent
-from fast_agent.runtime.tool_calls import told
-from fast_agent.runtime.turn import NOTES
-from fast_agent.runtime.turn_setup import TurnResult
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.journal import TurnJournal
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.scope import Scope
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
-    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Workshop
-    from fast_agent.runtime.cast import Cast
-    from fast_agent.runtime.conversation import Conversation
-    from fast_agent.runtime.journal import TurnJournal
-    from fast_agent.runtime.output import OutputShape
-    from fast_agent.runtime.scope import Scope
     from fast_agent.text.json_value import JsonObject
     from fast_agent.workflows.brain import Brain
 
@@ -184,7 +184,7 @@ class Workflow(LiveAgent):
         """Give what writes the turn down, if anything does."""
         if scope.journal is None:
             return None
-        from fast_agent.runtime.journal import TurnJournal
+        from fast_agent.agents.journal import TurnJournal
 
         return TurnJournal(
             scope.journal,

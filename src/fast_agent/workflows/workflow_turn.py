@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import CancelScope
 
+from fast_agent.agents.budget import Meter
+from fast_agent.agents.call_site import CallSite
+from fast_agent.agents.cast import cast_of
+from fast_agent.agents.child_call import call_child
+from fast_agent.agents.events import Origin, Warned, WorkflowAdvanced
 from fast_agent.errors import RunError
-from fast_agent.runtime.budget import Meter
-from fast_agent.runtime.call_site import CallSite
-from fast_agent.runtime.cast import cast_of
-from fast_agent.runtime.child_call import call_child
-from fast_agent.runtime.events import Origin, Warned, WorkflowAdvanced
 from fast_agent.sessions.cumulative import Entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.child_history import HistoryRoute
+    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.events import Listener
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.steering import Steering
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.agent import Agent
     from fast_agent.runtime.blueprint import Workshop
-    from fast_agent.runtime.child_history import HistoryRoute
-    from fast_agent.runtime.conversation import Conversation
-    from fast_agent.runtime.events import Listener
-    from fast_agent.runtime.output import OutputShape
-    from fast_agent.runtime.scope import Scope
-    from fast_agent.runtime.steering import Steering
-    from fast_agent.runtime.turn_setup import TurnResult
     from fast_agent.text.json_value import JsonValue
 
 log = getLogger(__name__)

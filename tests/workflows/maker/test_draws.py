@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.runtime.output import JsonOutput
+from fast_agent.agents.output import JsonOutput
 from fast_agent.workflows.maker.draws import Ballot, Match, canonical
 
 if TYPE_CHECKING:

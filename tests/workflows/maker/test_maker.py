@@ -9,20 +9,20 @@ import pytest
 from tests.patience import until
 from tests.workflows.scripted_world import World
 
+from fast_agent.agents.events import TurnFinished, TurnStarted
+from fast_agent.agents.output import JsonOutput
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.models.script import Delay, Fail, Say
-from fast_agent.runtime.events import TurnFinished, TurnStarted
-from fast_agent.runtime.output import JsonOutput
 from fast_agent.workflows.maker.calibration import Calibration, Estimate
 from fast_agent.workflows.maker.maker import Maker
 
 if TYPE_CHECKING:
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.models.script import Step
-    from fast_agent.runtime.output import OutputShape
-    from fast_agent.runtime.turn_setup import TurnResult
 
 
 def voter(**fields: Any) -> AgentConfig:

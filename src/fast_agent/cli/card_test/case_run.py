@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from fast_agent.agents.events import ToolFinished
+from fast_agent.agents.json_schema import JsonSchema
 from fast_agent.cli.card_test.case_file import holds
 from fast_agent.errors import FastAgentError, TrustError
 from fast_agent.models.cassette import read_cassette
 from fast_agent.models.cassette_parts import Veil
 from fast_agent.models.player import Player
 from fast_agent.models.recorder import Recorder
-from fast_agent.runtime.events import ToolFinished
-from fast_agent.runtime.json_schema import JsonSchema
 from fast_agent.runtime.known_secrets import known_secrets
 from fast_agent.version import __version__
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
+    from fast_agent.agents.events import Event
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_test.case_file import Case, CaseFile, Expectation
     from fast_agent.cli.card_test.network import NetworkGuard
     from fast_agent.models.tape import Tape
     from fast_agent.models.usage import Usage
-    from fast_agent.runtime.events import Event
-    from fast_agent.runtime.turn_setup import TurnResult
 
 Recording: TypeAlias = Literal["never", "missing", "all"]
 """Which recordings are made: none, those that are not there, or every one."""

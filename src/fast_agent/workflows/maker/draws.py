@@ -6,16 +6,16 @@ import json
 import unicodedata
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from fast_agent.agents.output import unfenced
 from fast_agent.errors import FastAgentError, LimitError
 from fast_agent.messages.json_text import JsonTextError, parse_json
-from fast_agent.runtime.output import unfenced
 from fast_agent.workflows.maker.race import Sample
 
 if TYPE_CHECKING:
+    from fast_agent.agents.output import OutputShape
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.message import Message
     from fast_agent.models.model import OutputSchema
-    from fast_agent.runtime.output import OutputShape
     from fast_agent.text.json_value import JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 

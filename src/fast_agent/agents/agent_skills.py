@@ -1,0 +1,239 @@
+"""Agent skills: what one card's agent may load, from its directories and its servers."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from os import F_OK, access
+from typing import TYPE_CHECKING
+
+from fast_agent.config.home import SKILL_FOLDERS, USER_SKILL_FOLDERS, user_home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from fast_agent.agents.agent_servers import AgentServers
+    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.placeholder import Template
+    from fast_agent.config.settings import SkillsSettings
+    from fast_agent.resources.skill_client.catalog import SkillCatalog
+    from fast_agent.resources.skill_client.entry import SkillEntry
+    from fast_agent.resources.skill_client.local import LocalSkills
+    from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
+    from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skill_tools import SkillTools
+    from fast_agent.tools.tool import Tool
+
+RUNS_COMMANDS = frozenset({"execute"})
+"""Tools of the runtime by which a skill's text could have something run on this machine."""
+
+ACTS = frozenset(
+    {
+        "create_agent_card",
+        "edit_file",
+        "fetch",
+        "smart_get_resource",
+        "smart_with_resource",
+        "write_file",
+        "write_text_file",
+    }
+)
+"""Tools of the runtime that write a file, or ask a server for what an address says."""
+
+
+class AgentSkills:
+    """The skills of a card; instances share them.
+
+    Where there are no directories and no servers, nothing of skills is imported.
+
+    Args:
+        config: The card.
+        settings: The section `skills` of the configuration.
+        around: What the program gives.
+        servers: The card's servers.
+        template: The card's instruction; where it does not hold the skills, a tool tells of them.
+        gate: Gives what asks before a skill of a server is used; None where there can be none.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        settings: SkillsSettings,
+        around: Surroundings,
+        servers: AgentServers,
+        template: Template,
+        gate: Callable[[], SkillGate] | None,
+    ) -> None:
+        self._directories, self._optional = directories_of(
+            config, settings, around.workspace, skill_home(around.environ)
+        )
+        # A person who names a directory, names its skills.
+        named = config.skills is not None and config.grant is None
+        self._judge = None if named else around.skills
+        self._chosen = _chosen(config, settings, around, self._directories)
+        home = skill_home(around.environ)
+        self._within = (str(around.workspace), *(() if home is None else (str(home),)))
+        self._local: LocalSkills | None = None
+        self._servers = servers
+        self._in_prompt = template.uses("agentSkills")
+        self._gate = gate
+        self._catalog: SkillCatalog | None = None
+        self._tools: SkillTools | None = None
+
+    async def tools(self) -> Sequence[Tool]:
+        """Give the tools now: none where there is no skill."""
+        if self._tools is None:
+            # Every turn asks this; of what is missing, `access` tells without an exception.
+            if not self._servers.names and not any(map(access, self._directories, repeat(F_OK))):
+                return ()
+            self._tools = self._make()
+        return await self._tools.tools()
+
+    async def listed(self) -> Sequence[NamedSkill]:
+        """List the skills as they are now.
+
+        Raises:
+            ToolError: A server of the card cannot be used.
+        """
+        await self._servers.open()
+        await self.tools()
+        return () if self._catalog is None else await self._catalog.look()
+
+    def block(self) -> str:
+        """Give the block of a prompt as of the last look at the tools."""
+        return "" if self._catalog is None else self._catalog.block()
+
+    def callable(self) -> Sequence[SkillEntry]:
+        """List the skills of this machine that a person may call by name."""
+        if not any(map(access, self._directories, repeat(F_OK))):
+            return ()
+        local = self._local_skills()
+        return () if local is None else local.for_people()
+
+    async def called(self, name: str, arguments: str) -> str | None:
+        """Return the message of a person who calls a skill by name; None where there is none.
+
+        Args:
+            name: The skill.
+            arguments: What stands behind it. It takes the place of `$ARGUMENTS` in the skill, or
+                follows it.
+
+        Raises:
+            SkillError: It cannot be read.
+        """
+        from fast_agent.resources.skill_client.text import origin_attributes, wrapped_skill
+        from fast_agent.tools.skill_tools import body_of, decoded
+
+        listed = next((one for one in self.callable() if one.name == name), None)
+        local = self._local_skills()
+        if listed is None or local is None:
+            return None
+        entry = await local.complete(listed, fresh=True)
+        body = body_of(decoded(await local.read(entry.head), "SKILL.md"))
+        named = "$ARGUMENTS" in body
+        wrapped = wrapped_skill(
+            name,
+            origin_attributes("local", entry.uri, local=True),
+            body.replace("$ARGUMENTS", arguments),
+            [path for path in entry.files or () if path != "SKILL.md"],
+            local=True,
+            directory=entry.directory,
+        )
+        follows = f"Do what the skill `{name}` says."
+        return f"{wrapped}\n\n{arguments if arguments and not named else follows}"
+
+    def _local_skills(self) -> LocalSkills | None:
+        from fast_agent.resources.skill_client.local import LocalSkills
+
+        if self._local is None and self._directories:
+            self._local = LocalSkills(
+                self._directories,
+                optional=self._optional,
+                judge=self._judge,
+                chosen=self._chosen,
+                within=self._within,
+            )
+        return self._local
+
+    def gated(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+        """Have the person asked before tools act beside skills of servers.
+
+        What agents that are tools do is asked about when they do it.
+
+        Args:
+            tools: The agent's own tools: functions, and those of the runtime.
+        """
+        gate = self._gate
+        if gate is None:
+            return tuple(tools)
+        from fast_agent.tools.skill_gate import GatedTool
+
+        gated: list[Tool] = []
+        for tool in tools:
+            commands = tool.source == "runtime" and tool.spec.name in RUNS_COMMANDS
+            acts = tool.source == "function" or tool.spec.name in ACTS
+            gated.append(GatedTool(tool, gate(), commands=commands) if commands or acts else tool)
+        return tuple(gated)
+
+    def _make(self) -> SkillTools:
+        from fast_agent.resources.skill_client.catalog import SkillCatalog
+        from fast_agent.tools.skill_tools import SkillTools
+
+        local = self._local_skills()
+        sources: list[SkillSource] = [] if local is None else [local]
+        sources += self._servers.skills()
+        self._catalog = SkillCatalog(sources)
+        gate = self._gate() if self._gate else None
+        return SkillTools(self._catalog, gate, describe=not self._in_prompt)
+
+
+def _chosen(
+    config: AgentConfig,
+    settings: SkillsSettings,
+    around: Surroundings,
+    directories: Iterable[str],
+) -> tuple[str, ...]:
+    """Return those of the directories that a person chose, whose links are followed."""
+    if config.grant is not None:
+        return ()
+    if config.skills is not None:
+        return tuple(directories)
+    home = skill_home(around.environ)
+    if settings.directories is not None or home is None or home == around.workspace:
+        return ()
+    own = {str(home / name) for name in USER_SKILL_FOLDERS}
+    return tuple(own.intersection(directories))
+
+
+def skill_home(environ: Mapping[str, str]) -> Path | None:
+    """Return the home of the person, for their skills; None where the environment names none."""
+    return user_home(environ) if environ.get("HOME") or environ.get("USERPROFILE") else None
+
+
+def directories_of(
+    config: AgentConfig, settings: SkillsSettings, workspace: Path, home: Path | None = None
+) -> tuple[tuple[str, ...], bool]:
+    """Say where a card's skills are looked for on this machine.
+
+    Args:
+        config: The card. One from a web address names no directories here.
+        settings: The section `skills` of the configuration.
+        workspace: Where the usual directories are.
+        home: The person's home, whose skills agents have that were not found; None leaves them out.
+
+    Returns:
+        The directories, absolute, and whether they may be missing without a word.
+    """
+    if config.skills is not None:
+        if config.remote is not None:
+            return (), True
+        start = config.directory or workspace
+        return tuple([str(start / name) for name in config.skills]), False
+    if settings.directories is not None:
+        return tuple(map(str, settings.directories)), False
+    usual = [workspace / name for name in SKILL_FOLDERS]
+    if home is not None and home != workspace and config.grant is None:
+        # Those of the person come first: nothing that was found takes their names.
+        usual = [*(home / name for name in USER_SKILL_FOLDERS), *usual]
+    return tuple(map(str, usual)), True

@@ -1,0 +1,75 @@
+"""Call site: the parent's side of the calls one message makes, as its children meet it."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.scope import SharedConversation
+    from fast_agent.messages.message import Message
+
+Landing: TypeAlias = "Callable[[], Awaitable[None]]"
+"""Puts what one child leaves where it goes; it does not raise, and no cancellation stops it."""
+
+
+class CallSite:
+    """The conversation before the calls, and what their children leave behind.
+
+    What children leave is put where it goes when all calls of the message have ended, in the order
+    of the calls, whichever ended first. What goes into the parent's own conversation lands at the
+    end of its turn: before that there is no place in it where providers would accept a user.
+
+    Args:
+        before: The parent's conversation before the message that made the calls.
+        warn: Tells a person what did not stop the calls.
+        concurrent: Whether the calls run at the same time.
+        cast: The agents of the conversation; None outside a runtime.
+
+    Attributes:
+        before: The same.
+        warn: The same.
+        concurrent: The same.
+        cast: The same.
+        adopted: What is to land in the parent's conversation.
+    """
+
+    __slots__ = ("_landings", "adopted", "before", "cast", "concurrent", "warn")
+
+    def __init__(
+        self,
+        before: Conversation,
+        warn: Callable[[str], None],
+        *,
+        concurrent: bool = False,
+        cast: SharedConversation | None = None,
+    ) -> None:
+        self.before = before
+        self.warn = warn
+        self.concurrent = concurrent
+        self.cast = cast
+        self.adopted: list[Message] = []
+        self._landings: list[tuple[int, Landing]] = []
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        """Add messages to the parent's conversation as one block."""
+        self.adopted.extend(messages)
+
+    def leave(self, index: int, landing: Landing) -> None:
+        """Have something landed.
+
+        Args:
+            index: Which call of the message it is, from 0.
+            landing: Called when its turn has come.
+        """
+        self._landings.append((index, landing))
+
+    async def land(self) -> None:
+        """Land what was left, in the order of the calls."""
+        landings, self._landings = self._landings, []
+        landings.sort(key=itemgetter(0))
+        for _, land in landings:
+            await land()

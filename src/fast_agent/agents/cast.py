@@ -1,0 +1,175 @@
+"""Cast: the agents of one conversation, each card's one instance that everybody in it shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fast_agent.agents.budget import Meter
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.sessions.cumulative import CumulativeTranscript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.scope import Scope, SharedConversation
+    from fast_agent.models.usage import Usage
+    from fast_agent.sessions.journal import Journal
+
+    MakeShared = Callable[[str, Scope], Agent]
+
+
+class Cast:
+    """The agents of one conversation; a runtime may have many, which share all but memories.
+
+    An agent is made when it is first asked for. Clones, which answer for one caller, are not here;
+    they find the cast in the scope of the turn that calls them.
+
+    Args:
+        make: Makes the shared instance of a card: (name, scope of its turns).
+        scope: Where turns stand that nothing else started.
+        journal: Gives back what the agents remembered before, and keeps what they remember from
+            now; None where the conversation is not kept.
+        within: The cast whose turn they work for, as those of a smart agent do; None at the top.
+
+    Attributes:
+        scope: The same, with this cast and its transcript.
+        transcript: Everything said in the conversation, turn by turn.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_agents",
+        "_journal",
+        "_make",
+        "_meter",
+        "_within",
+        "scope",
+        "transcript",
+    )
+
+    def __init__(
+        self,
+        make: MakeShared,
+        scope: Scope,
+        journal: Journal | None = None,
+        *,
+        within: SharedConversation | None = None,
+    ) -> None:
+        self._make = make
+        self._within = within
+        self._journal = journal
+        self._agents: dict[str, Agent] = {}
+        self._meter = Meter("conversation")
+        if journal is not None:
+            self._meter.go_on(journal.used)
+        transcript = scope.transcript
+        if transcript is None:
+            transcript = CumulativeTranscript() if journal is None else journal.transcript
+        self.transcript = transcript
+        self.scope = replace(
+            scope, meters=(self._meter, *scope.meters), transcript=transcript, cast=self
+        )
+
+    @property
+    def conversation(self) -> SharedConversation:
+        """The cast that stands for the whole conversation: this one, or the one it works for."""
+        return self if self._within is None else self._within.conversation
+
+    @property
+    def usage(self) -> Usage:
+        """What its agents used together, with all they started; also before it was resumed."""
+        return self._meter.usage
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The names of the agents that were asked for."""
+        return tuple(self._agents)
+
+    def agent(self, name: str) -> Agent:
+        """Give the shared instance of a card.
+
+        Args:
+            name: The card's name.
+
+        Raises:
+            RunError: There is no such card, or this version does not run its type.
+            SessionError: What it remembered cannot be read.
+            FastAgentError: The card cannot be run.
+        """
+        agent = self._agents.get(name)
+        if agent is None:
+            agent = self._make(name, self.scope)
+            if self._journal is not None:
+                agent.attach(self._journal)
+            self._agents[name] = agent
+        return agent
+
+    def restore(self) -> None:
+        """Let every agent remember what the journal holds, as after a rewind.
+
+        Raises:
+            SessionError: It cannot be read.
+        """
+        if self._journal is not None:
+            for agent in self._agents.values():
+                agent.attach(self._journal)
+
+    def prepare(self, names: Collection[str]) -> dict[str, Agent]:
+        """Make the instances that are to take the place of agents whose cards changed.
+
+        Args:
+            names: The agents that changed and still have a card.
+
+        Returns:
+            New instances of those that were asked for, by name.
+
+        Raises:
+            FastAgentError: A card cannot be run.
+        """
+        return {name: self._make(name, self.scope) for name in self._agents if name in names}
+
+    def take(self, fresh: Mapping[str, Agent], gone: Iterable[str]) -> list[Agent]:
+        """Put new instances in the place of old ones, which are asked nothing more.
+
+        The new ones remember what the old ones did, and wait for turns of them to end.
+
+        Args:
+            fresh: The new instances, by name.
+            gone: Agents that have no card any more.
+
+        Returns:
+            The old instances, to be closed when they are idle.
+        """
+        old = [self._agents.pop(name) for name in gone if name in self._agents]
+        for name, follower in fresh.items():
+            former = self._agents[name]
+            follower.follow(former)
+            self._agents[name] = follower
+            old.append(former)
+        return old
+
+    async def aclose(self) -> FastAgentError | None:
+        """Close every agent, with all it remembers written down; returns the first problem."""
+        first: FastAgentError | None = None
+        agents, self._agents = tuple(self._agents.values()), {}
+        for agent in agents:
+            try:
+                await agent.aclose()
+                agent.memory.write_out()
+            except FastAgentError as error:
+                first = first or error
+        return first
+
+
+def cast_of(place: CallSite | Scope) -> Cast:
+    """Give the cast of a place in a conversation.
+
+    Raises:
+        RunError: There is none: the turn was started outside a runtime.
+    """
+    if not isinstance(place.cast, Cast):
+        raise RunError("this turn belongs to no conversation of a runtime")
+    return place.cast

@@ -1,0 +1,75 @@
+"""Child call: one turn of a clone, with the histories it starts from and leaves messages in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from anyio import CancelScope
+
+from fast_agent.sessions.cumulative import CumulativeTranscript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_history import HistoryRoute
+    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.messages.message import Message
+
+Clone: TypeAlias = "Callable[[Iterable[Message]], Agent]"
+"""Makes a fresh instance of a child that starts with the given messages."""
+
+
+async def call_child(
+    clone: Clone,
+    route: HistoryRoute,
+    site: CallSite,
+    message: Message | str,
+    *,
+    index: int,
+    scope: Scope,
+) -> TurnResult:
+    """Let a clone of a child answer, and leave its new messages where they go.
+
+    A child that fails, is cancelled or takes too long leaves what its own history would keep: its
+    messages so far, closed so that a model can go on from them; or nothing, where it failed before
+    its first answer or does not remember.
+
+    Args:
+        clone: Makes the clone.
+        route: Where it starts from, and where its messages go.
+        site: The parent's side.
+        message: What it is asked.
+        index: Which call of the parent's message this is, from 0.
+        scope: Where its turn stands.
+
+    Raises:
+        FastAgentError: What it starts with cannot be read, or its turn could not be finished.
+    """
+    child = clone(() if route.source is None else await route.source(site))
+    started = len(child.history)
+    left: Sequence[Message] | None = None
+    transcript, own = scope.transcript, None
+    if transcript is not None and site.concurrent:
+        # What the child and those below it say is held back until its place is known.
+        own = CumulativeTranscript()
+        scope = replace(scope, transcript=own)
+    try:
+        turn = await child.generate(message, scope=scope)
+        left = turn.messages + turn.adopted
+    finally:
+        if transcript is not None and own is not None:
+            site.leave(index, partial(_land, transcript, own))
+        if route.target is not None:
+            route.leave(site, index, child.history[started:] if left is None else left)
+        with CancelScope(shield=True):
+            await child.aclose()
+    return turn
+
+
+async def _land(transcript: CumulativeTranscript, held: CumulativeTranscript) -> None:
+    transcript.block(held)

@@ -1,0 +1,174 @@
+"""Compaction: a summary in the place of what was said first, where a model has no room for all.
+
+The history keeps every message; only the view beside it, which is what a model is given, begins
+with the summary. So a session can still be rewound, exported and searched, and a compaction that
+fails leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from fast_agent.agents.conversation import Compaction
+from fast_agent.cards.request_params import RequestParams
+from fast_agent.errors import ContextError, ModelError
+from fast_agent.messages.long_results import RESULTS
+from fast_agent.messages.message import Message
+from fast_agent.models.model import ModelRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+    from fast_agent.agents.budget import Budget
+    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_setup import TurnSetup
+
+Ask: TypeAlias = "Callable[[str, str], Awaitable[str]]"
+"""Asks a model: (system prompt, message) to the text of its answer."""
+
+SYSTEM: Final = (
+    "You summarize a conversation between a user and an assistant, so that the assistant can go on"
+    " with it when only your summary is left. Keep what the user wants and how they want it, what"
+    " was decided and why, what was done, every name, path, number, address and quotation that may"
+    " be needed again, what failed, and what is still to be done. Keep addresses that begin with"
+    f" `{RESULTS}` with what they hold: the assistant can read them again. Write nothing else."
+)
+_LARGEST_PIECE: Final = 200_000  # characters of one request, before a model has said otherwise
+_SMALLEST_PIECE: Final = 1_000
+_LONGEST_TEXT: Final = 8_000
+
+
+def asking(setup: TurnSetup, budget: Budget, scope: Scope) -> Ask:
+    """Return what asks an agent's own model, or the agent it names, and charges what that uses.
+
+    Args:
+        setup: The agent's model and request parameters.
+        budget: What is charged.
+        scope: Where another agent stands that is asked instead.
+    """
+    other = setup.compaction.ask
+    if other is not None:
+
+        async def ask_other(system: str, text: str) -> str:
+            return await other(system, text, scope)
+
+        return ask_other
+    given = setup.params
+    params = RequestParams(
+        temperature=given.temperature,
+        timeout_seconds=given.timeout_seconds,
+        extra_body=given.extra_body,
+    )
+
+    async def ask(system: str, text: str) -> str:
+        budget.take_request()
+        try:
+            request = ModelRequest(system, (Message.user(text),), params=params)
+            response = await setup.model.request(request)
+        except BaseException:
+            budget.give_up()
+            raise
+        budget.settle(response.usage)
+        return response.message.text
+
+    return ask
+
+
+def start_for(conversation: Conversation, turn: int) -> int | None:
+    """Find where a compaction made within a turn ends, and what is left as it is begins.
+
+    Args:
+        conversation: The conversation.
+        turn: The index of the turn's first message.
+
+    Returns:
+        The index of the first message that is left: the turn's own, or where only the turn itself
+        is long its last calls; None where nothing stands before that.
+    """
+    done = 0 if conversation.compaction is None else conversation.compaction.start
+    done = max(done, conversation.templates)
+    if turn > done:
+        return turn
+    history = conversation.history
+    calling = (at for at in range(len(history) - 1, done, -1) if history[at].tool_calls)
+    last = next(calling, None)
+    return last if last is not None and last > done + 1 else None
+
+
+async def compact(
+    conversation: Conversation, start: int, ask: Ask, wanted: str = "", *, window: int | None = None
+) -> Compaction:
+    """Summarize what stands before a message.
+
+    Args:
+        conversation: The conversation; it is not changed.
+        start: The index of the first message that is left as it is.
+        ask: Asks the model that summarizes.
+        wanted: What the summary is to keep besides, in the person's words; empty for nothing.
+        window: Tokens the context window of the model that summarizes holds, or None.
+
+    Raises:
+        ModelError: The model does not answer, answers nothing, or has no room even for little.
+    """
+    before = conversation.compaction
+    first = conversation.templates if before is None else before.start
+    said = list(_lines(conversation.history.iterate(first), start - first))
+    summary = "" if before is None else before.summary
+    # Half of a window, at four characters a token: the summary and the answer need room too.
+    size = _LARGEST_PIECE if window is None else min(_LARGEST_PIECE, 2 * window)
+    while said:
+        piece, rest = _piece(said, size)
+        try:
+            answer = await ask(SYSTEM, _request(summary, piece, wanted))
+        except ContextError:
+            if size <= _SMALLEST_PIECE:
+                raise
+            size = max(_SMALLEST_PIECE, min(size, len(piece)) // 2)
+            continue
+        if not answer.strip():
+            raise ModelError("the model gave no summary of the conversation")
+        summary, said = answer.strip(), rest
+    return Compaction(start, summary)
+
+
+def _request(summary: str, piece: str, wanted: str) -> str:
+    parts = [f"The summary so far:\n\n{summary}"] if summary else []
+    parts.append(f"What was said {'after that' if summary else 'so far'}:\n\n{piece}")
+    if wanted:
+        parts.append(f"The user asks that the summary keeps this above all: {wanted}")
+    parts.append("Write the summary of all of it.")
+    return "\n\n".join(parts)
+
+
+def _piece(said: list[str], size: int) -> tuple[str, list[str]]:
+    """Take as many lines as fit, at least a part of one."""
+    taken, length = 0, 0
+    while taken < len(said) and length + len(said[taken]) + 1 <= size:
+        length += len(said[taken]) + 1
+        taken += 1
+    if taken:
+        return "\n".join(said[:taken]), said[taken:]
+    return said[0][:size], [said[0][size:], *said[1:]]
+
+
+def _lines(messages: Iterable[Message], most: int) -> Iterator[str]:
+    for number, message in enumerate(messages):
+        if number == most:
+            return
+        if message.text:
+            yield f"{message.role.upper()}: {_short(message.text)}"
+        for call in message.tool_calls:
+            arguments = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
+            yield f"ASSISTANT calls {call.name} with {_short(arguments)}"
+        for result in message.tool_results:
+            kind = "ERROR" if result.is_error else "RESULT"
+            yield f"{kind} {RESULTS}{result.id}: {_short(result.text)}"
+
+
+def _short(text: str) -> str:
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    half = _LONGEST_TEXT // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"

@@ -1,0 +1,158 @@
+"""History places: where the messages a child starts with come from, and where its new ones go."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from fast_agent.agents.cast import cast_of
+from fast_agent.agents.conversation import Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from fast_agent.agents.call_site import CallSite
+    from fast_agent.messages.message import Message
+
+    Check = Callable[[Path], Path]
+
+
+class Source(Protocol):
+    """Where the messages a child starts with come from."""
+
+    async def __call__(self, site: CallSite, /) -> Iterable[Message]:
+        """Give the messages; a conversation where starting from it must cost nothing.
+
+        Raises:
+            FastAgentError: They cannot be read.
+        """
+        ...
+
+
+class Target(Protocol):
+    """Where a child's new messages go."""
+
+    async def __call__(self, site: CallSite, messages: Sequence[Message], /) -> None:
+        """Put them there as one block; no cancellation stops it.
+
+        Raises:
+            FastAgentError: They cannot be put there.
+        """
+        ...
+
+
+class HistoryFiles:
+    """The files of a card's `messages`, read again when one of them changed.
+
+    Args:
+        paths: The files.
+        check: Asked before one is read, where the card was found; returns where it ends.
+    """
+
+    def __init__(self, paths: Sequence[Path], check: Check | None = None) -> None:
+        self._paths = paths
+        self._check = check
+        self._seen: list[tuple[int, int, int]] | None = None
+        self._conversation = Conversation()
+
+    async def __call__(self, site: CallSite) -> Conversation:
+        """Give what the files hold now."""
+        del site
+        seen = self._look()
+        if seen is None or seen != self._seen:
+            from anyio.to_thread import run_sync
+
+            self._conversation = await run_sync(self._read)
+            self._seen = seen
+        return self._conversation
+
+    def _look(self) -> list[tuple[int, int, int]] | None:
+        """Give what tells one state of the files from another; None where one cannot be found."""
+        try:
+            states = [path.stat() for path in self._paths]
+        except OSError:
+            return None
+        return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
+
+    def _read(self) -> Conversation:
+        from fast_agent.messages.file import read_history
+
+        return Conversation(
+            [
+                message
+                for path in self._paths
+                for message in read_history(path, check=self._check).messages
+            ]
+        )
+
+
+class IntoFile:
+    """A history file as a target.
+
+    Args:
+        path: The file.
+        check: Asked before it is written, where the card was found; returns where it ends.
+    """
+
+    def __init__(self, path: Path, check: Check | None = None) -> None:
+        self._path = path
+        self._check = check
+
+    async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
+        """Merge messages into the file, under a lock between processes."""
+        del site
+        from anyio import CancelScope
+        from anyio.to_thread import run_sync
+
+        from fast_agent.messages.file import merge_into
+
+        path = self._path if self._check is None else self._check(self._path)
+        with CancelScope(shield=True):
+            await run_sync(partial(merge_into, path, messages))
+
+
+class ChildMemory:
+    """What the child's shared instance remembers.
+
+    Args:
+        child: The child's name.
+    """
+
+    def __init__(self, child: str) -> None:
+        self._child = child
+
+    async def __call__(self, site: CallSite) -> Conversation:
+        """Give what it remembers now."""
+        return cast_of(site).agent(self._child).conversation
+
+
+class IntoChildMemory:
+    """The memory of the child's shared instance as a target.
+
+    Args:
+        child: The child's name.
+    """
+
+    def __init__(self, child: str) -> None:
+        self._child = child
+
+    async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
+        """Let it adopt messages; while it runs a turn of its own, they land behind that."""
+        cast_of(site).agent(self._child).adopt(messages)
+
+
+async def session_transcript(site: CallSite) -> Conversation:
+    """Give what was said in the conversation until now, in turns that ended."""
+    transcript = cast_of(site).transcript
+    return Conversation.of_valid(transcript.messages(), transcript.call_ids)
+
+
+async def parent_conversation(site: CallSite) -> Conversation:
+    """Give the parent's conversation before the message that made the call."""
+    return site.before
+
+
+async def into_parent(site: CallSite, messages: Sequence[Message]) -> None:
+    """Let the parent adopt messages."""
+    site.adopt(messages)

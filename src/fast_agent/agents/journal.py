@@ -1,0 +1,362 @@
+"""Journal: the seam through which turns and histories are written down before anyone sees them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import fields
+from logging import getLogger
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import SessionError
+from fast_agent.models.usage import Usage
+from fast_agent.sessions.event import (
+    HistoryCleared,
+    HistoryCompacted,
+    HistoryExtended,
+    HistoryReplaced,
+    MessageAdded,
+    ToolAnswered,
+    TurnBegan,
+    TurnEnded,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from fast_agent.agents.conversation import Compaction, Conversation
+    from fast_agent.agents.events import Origin
+    from fast_agent.agents.scope import Scope
+    from fast_agent.messages.history import History
+    from fast_agent.messages.message import Message, ToolResult
+    from fast_agent.sessions.event import SessionEvent
+    from fast_agent.sessions.journal import Journal
+
+log = getLogger(__name__)
+
+_counts_of = attrgetter(*[field.name for field in fields(Usage)])
+
+
+class MemoryRecord:
+    """What a journal holds of the history of one instance.
+
+    Where something could not be written, the whole history is written anew before the next turn,
+    so that journal and memory agree again.
+
+    Args:
+        journal: The journal.
+        agent: The agent's name.
+        length: How many messages of the history the journal holds.
+    """
+
+    __slots__ = ("_agent", "_journal", "_length")
+
+    def __init__(self, journal: Journal, agent: str, length: int) -> None:
+        self._journal = journal
+        self._agent = agent
+        self._length: int | None = length
+
+    def catch_up(self, conversation: Conversation) -> None:
+        """See that the journal holds what a conversation does, as before a turn.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        if self._length != len(conversation.history):
+            self.replaced(tuple(conversation.history))
+            if conversation.compaction is not None:
+                self.compacted(conversation.compaction)
+
+    def compacted(self, compaction: Compaction) -> None:
+        """Write that a model is given a summary in the place of what came first.
+
+        What cannot be written is written later, with the whole history.
+        """
+        start, summary = compaction.start, compaction.summary
+        try:
+            self._journal.record(HistoryCompacted(self._agent, start, summary))
+        except SessionError as error:
+            self.lost()
+            log.warning("%s", error.message)
+
+    def replaced(self, messages: Sequence[Message]) -> None:
+        """Write that the history is now these messages.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._journal.record(HistoryReplaced(self._agent, tuple(messages)))
+        self._length = len(messages)
+
+    def cleared(self, left: int, *, everything: bool) -> None:
+        """Write that the history was cleared; `left` messages stay.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._journal.record(HistoryCleared(self._agent, everything))
+        self._length = left
+
+    def extended(self, messages: Sequence[Message], before: History) -> None:
+        """Write that messages came to a history; what cannot be written is written later.
+
+        Args:
+            messages: The messages.
+            before: What stands before them.
+        """
+        try:
+            if self._length is None:
+                self.replaced((*before, *messages))
+                return
+            self._journal.record(HistoryExtended(self._agent, tuple(messages)))
+        except SessionError as error:
+            self.lost()
+            log.warning("%s", error.message)
+        else:
+            self.grown(len(messages))
+
+    def grown(self, number: int) -> None:
+        """Take note of messages of a turn that the journal has."""
+        if self._length is not None:
+            self._length += number
+
+    def lost(self) -> None:
+        """Take note that the journal does not hold what the memory holds."""
+        self._length = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it does not, because something could not be written."""
+        return self._length is None
+
+
+class TurnJournal:
+    """Writes down one turn.
+
+    Args:
+        journal: The journal.
+        origin: The turn.
+        scope: Where it stands.
+        record: What the journal holds of the history the turn goes into; None where it goes into
+            none that outlives it.
+        start: Where the turn begins in its conversation.
+        spent: Gives what the turn used with all it started.
+
+    Attributes:
+        ended: Whether its end is written.
+    """
+
+    __slots__ = (
+        "_journal",
+        "_origin",
+        "_pending",
+        "_record",
+        "_results",
+        "_scope",
+        "_spent",
+        "_start",
+        "_there",
+        "ended",
+    )
+
+    def __init__(
+        self,
+        journal: Journal,
+        origin: Origin,
+        scope: Scope,
+        *,
+        record: MemoryRecord | None,
+        start: int,
+        spent: Callable[[], Usage],
+    ) -> None:
+        self._journal = journal
+        self._origin = origin
+        self._scope = scope
+        self._record = record
+        self._start = start
+        self._spent = spent
+        self._there: list[Message] = []
+        self._results: list[ToolResult] = []
+        self._pending: list[MessageAdded] = []
+        self.ended = False
+
+    def began(self, message: Message) -> None:
+        """Write that it begins.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        origin = self._origin
+        self._journal.record(
+            TurnBegan(
+                turn_id=origin.turn_id,
+                agent=origin.agent,
+                parent_call_id=origin.parent_call_id,
+                depth=self._scope.depth,
+                keeps=self._record is not None,
+                message=message,
+            )
+        )
+        self._there.append(message)
+
+    def reached(self, history: History) -> None:
+        """Write what of the conversation is not written yet.
+
+        Args:
+            history: The conversation of the turn; the turn's own messages begin at its start.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._gather(history)
+        self._write()
+
+    def _gather(self, history: History) -> None:
+        there = self._there
+        # A hook may have put another message in the place of the last one.
+        first = max(0, len(there) - 1)
+        for index, message in enumerate(history.iterate(self._start + first), first):
+            if index == len(there) or there[index] is not message:
+                self._put(index, message)
+
+    def answered(self, message: Message, history: History, *, last: bool) -> None:
+        """Write an answer that comes next in the conversation.
+
+        Where nobody hears of it before the turn goes on, it is written with what comes next.
+
+        Args:
+            message: The answer.
+            history: The conversation before it.
+            last: Whether the turn ends with it, and nobody hears of it before that is written.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._put(len(history) - self._start, message)
+        if message.tool_calls or not (last or self._scope.listener is None):
+            self._write()
+
+    def tool_answered(self, result: ToolResult) -> None:
+        """Write the result of a call of the last answer.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._write(ToolAnswered(self._origin.turn_id, result))
+        self._results.append(result)
+
+    def end(
+        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    ) -> None:
+        """Write that it ended, without waiting for anything.
+
+        Args:
+            stop_reason: Why.
+            history: The conversation with the turn in it.
+            kept: Whether its messages are in the history they were to go into.
+            adopted: Messages of children that stand behind them there.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        if not self.ended:
+            with self._ending(history, kept=kept, adopted=adopted):
+                self._write(self._event(stop_reason, kept=kept))
+
+    async def end_surely(
+        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    ) -> None:
+        """The same; where the journal says that it is time, all of it is on the disk after this."""
+        journal = self._journal
+        if self.ended or not journal.is_due(top=self._origin.parent_call_id is None):
+            self.end(stop_reason, history, kept=kept, adopted=adopted)
+            return
+        from anyio.to_thread import run_sync
+
+        with self._ending(history, kept=kept, adopted=adopted):
+            events = (*self._pending, self._event(stop_reason, kept=kept))
+            await run_sync(journal.settle, *events)
+            self._pending.clear()
+
+    def end_quietly(
+        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    ) -> None:
+        """The same as `end`, for a turn that is failing: what cannot be written is only logged."""
+        try:
+            self.end(stop_reason, history, kept=kept, adopted=adopted)
+        except SessionError as error:
+            log.warning("%s", error.message)
+
+    def dropped(self, stop_reason: str) -> None:
+        """Write that it failed and left nothing; what cannot be written is only logged."""
+        if self.ended:
+            return
+        turn_id, used = self._origin.turn_id, self._used()
+        ended = TurnEnded(turn_id, stop_reason, kept=False, place="dropped", used=used)
+        try:
+            self._journal.record(ended)
+            self.ended = True
+        except SessionError as error:
+            if self._record is not None:
+                # The turn stays open there; were the history not written anew before the next one,
+                # it would be closed behind that when the session is resumed.
+                self._record.lost()
+            log.warning("%s", error.message)
+
+    @contextmanager
+    def _ending(
+        self, history: History, *, kept: bool, adopted: Sequence[Message]
+    ) -> Generator[None]:
+        """Gather all but the end, write it with that within, and take note of what is written."""
+        record = self._record if kept else None
+        try:
+            self._gather(history)
+            yield
+        except BaseException:
+            if record is not None:
+                record.lost()
+            raise
+        self.ended = True
+        if record is not None:
+            record.grown(len(self._there))
+            if adopted:
+                record.extended(adopted, history)
+
+    def _event(self, stop_reason: str, *, kept: bool) -> TurnEnded:
+        transcript = self._scope.transcript
+        listed = transcript is None or transcript is self._journal.transcript
+        return TurnEnded(
+            self._origin.turn_id,
+            stop_reason,
+            kept=kept and self._record is not None,
+            place="listed" if listed else "held",
+            used=self._used(),
+        )
+
+    def _used(self) -> tuple[int, ...]:
+        """Give what the turn used, where no turn above it counts that too."""
+        return () if self._origin.parent_call_id is not None else _counts_of(self._spent())
+
+    def _put(self, index: int, message: Message) -> None:
+        if index < len(self._there):
+            self._there[index] = message
+        else:
+            self._there.append(message)
+            if self._is_known(message):
+                return
+        pending = [event for event in self._pending if event.index != index]
+        self._pending = [*pending, MessageAdded(self._origin.turn_id, index, message)]
+
+    def _write(self, *events: SessionEvent) -> None:
+        """Write what is pending, and events after it; what cannot be written stays pending."""
+        if self._pending or events:
+            self._journal.record(*self._pending, *events)
+            self._pending.clear()
+
+    def _is_known(self, message: Message) -> bool:
+        """Whether a message holds nothing but the results that were written one by one."""
+        results, self._results = self._results, []
+        if not results or message.content or len(results) != len(message.tool_results):
+            return False
+        known = {id(result) for result in results}
+        return all(id(result) in known for result in message.tool_results)

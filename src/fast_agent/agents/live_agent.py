@@ -1,0 +1,217 @@
+"""LiveAgent: what all types of agents have in common: one turn at a time, a memory, meters."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fast_agent.agents.agent import Agent
+from fast_agent.agents.budget import Meter, UnapprovedTurn
+from fast_agent.agents.events import fan_out
+from fast_agent.agents.memory import Memory
+from fast_agent.agents.steering import Steering
+from fast_agent.errors import RunError
+from fast_agent.messages.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.events import Listener
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.steering import SteeringMessage
+    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.grant import CardGrant
+    from fast_agent.cards.request_params import UsageLimits
+    from fast_agent.messages.history import History
+    from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.models.tape import Tape
+    from fast_agent.models.usage import Usage
+    from fast_agent.sessions.journal import Journal
+
+
+class LiveAgent(Agent):
+    """An agent that takes its turns one after another; a type writes `take_turn`.
+
+    Args:
+        config: What it is made from.
+        scope: Where its turns stand unless they are told otherwise.
+        templates: Messages its history starts with.
+        remembers: Whether it remembers turns.
+        limits: Bounds for it and everything it starts, or None.
+        tape: Told which turn what is asked outside belongs to, or None.
+        results: How much of a tool result its model is given; None is all.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        scope: Scope,
+        *,
+        templates: Iterable[Message],
+        remembers: bool,
+        limits: UsageLimits | None,
+        tape: Tape | None,
+        results: ResultLimits | None = None,
+    ) -> None:
+        self._config = config
+        self._scope = scope
+        self._tape = tape
+        self._memory = Memory(templates, remembers=remembers, limits=results)
+        self._meters = Meter(config.name), Meter(config.name, limits)
+        self._turns = 0
+        self._steering = Steering()
+        self._closed = False
+
+    @abstractmethod
+    async def take_turn(
+        self, message: Message, scope: Scope, output: OutputShape | None
+    ) -> TurnResult:
+        """Run one turn; no other one of this instance runs meanwhile.
+
+        Args:
+            message: The user's message.
+            scope: Where the turn stands.
+            output: The shape the answer must have, or None.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        ...
+
+    def expect_turn(self, scope: Scope) -> None:
+        """Hear that a turn was asked for, before it waits for those before it."""
+
+    @property
+    def name(self) -> str:
+        """The card's name."""
+        return self._config.name
+
+    @property
+    def config(self) -> AgentConfig:
+        """What it was made from."""
+        return self._config
+
+    @property
+    def history(self) -> History:
+        """What it remembers, up to the last turn that ended."""
+        return self._memory.history
+
+    @property
+    def conversation(self) -> Conversation:
+        """What it remembers; see `Agent.conversation`."""
+        return self._memory.conversation
+
+    @property
+    def usage(self) -> Usage:
+        """What it used itself since it was made."""
+        return self._meters[0].usage
+
+    @property
+    def tree_usage(self) -> Usage:
+        """The same with everything it started."""
+        return self._meters[1].usage
+
+    async def generate(
+        self,
+        message: Message | str,
+        *,
+        scope: Scope | None = None,
+        output: OutputShape | None = None,
+        listener: Listener | None = None,
+    ) -> TurnResult:
+        """Run one turn; see `Agent.generate`."""
+        if isinstance(message, str):
+            message = Message.user(message)
+        elif message.role != "user":
+            raise RunError("a turn starts with a user message")
+        scope = self._scope if scope is None else scope.within(self._scope)
+        if listener is not None:
+            scope = replace(scope, listener=fan_out(scope.listener, listener))
+        if self._config.grant is not None:
+            scope = self._bounded(scope, self._config.grant)
+        memory = self._memory
+        if memory.lock.is_around:
+            msg = f"agent `{self.name}` was sent a message from inside its own turn"
+            raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
+        self.expect_turn(scope)
+        self._turns += 1
+        try:
+            if self._tape is None:
+                async with memory.lock:
+                    self._check_open()
+                    return await self.take_turn(message, scope, output)
+            with self._tape.places.turn(self.name, message, scope.parent_call_id):
+                await self._tape.enter(self.name)
+                async with memory.lock:
+                    self._check_open()
+                    return await self.take_turn(message, scope, output)
+        finally:
+            self._turns -= 1
+            if self._steering.waits:
+                self._steering.drop()
+
+    def _bounded(self, scope: Scope, grant: CardGrant) -> Scope:
+        """Bound a turn of a found set that nobody approved, with all it starts."""
+        if any(isinstance(one, UnapprovedTurn) for one in scope.meters) or grant.is_approved:
+            return scope
+        meter = UnapprovedTurn(self.name, grant.root)
+        return replace(scope, meters=(meter, *scope.meters))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RunError(f"agent `{self.name}` is closed")
+
+    def steer(self, message: Message | str) -> SteeringMessage:
+        """Send a message into the turn that is running; see `Agent.steer`."""
+        if self.idle:
+            raise RunError(f"agent `{self.name}` is not running", hint="send it a message instead")
+        if isinstance(message, str):
+            message = Message.user(message)
+        return self._steering.add(message)
+
+    def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
+        """Forget; templates stay unless `all`."""
+        self._memory.clear(everything=all)
+
+    def load_history(self, messages: Iterable[Message]) -> None:
+        """Put `messages` in the place of what it remembers; those marked as templates stay so."""
+        self._memory.load(messages)
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        """Add another agent's messages; see `Agent.adopt`."""
+        self._memory.adopt(messages)
+
+    def attach(self, journal: Journal) -> None:
+        """Take up what a journal holds of it; see `Agent.attach`."""
+        self._memory.attach(journal, self.name)
+
+    @property
+    def memory(self) -> Memory:
+        """What it keeps from turn to turn."""
+        return self._memory
+
+    @property
+    def idle(self) -> bool:
+        """Whether no turn of it runs or waits to."""
+        return self._turns == 0
+
+    def follow(self, other: Agent) -> None:
+        """Take the place of another instance; see `Agent.follow`."""
+        memory = other.memory
+        memory.remembers = self._memory.remembers
+        self._memory = memory
+
+    async def aclose(self) -> None:
+        """Release what the instance holds; safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            await self.release()
+
+    @abstractmethod
+    async def release(self) -> None:
+        """Release what the instance holds, once."""
+        ...

@@ -1,0 +1,140 @@
+"""LlmAgent: the agent of type `agent`, which asks a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.agents.budget import Budget
+from fast_agent.agents.live_agent import LiveAgent
+from fast_agent.agents.scope import TOP
+from fast_agent.agents.turn import Turn
+from fast_agent.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from fast_agent.agents.conversation import Compaction
+    from fast_agent.agents.ids import NewId
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_setup import TurnResult, TurnSetup
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Message
+    from fast_agent.models.tape import Tape
+
+
+class LlmAgent(LiveAgent):
+    """An agent that asks a model, of type `agent`.
+
+    Args:
+        config: What it is made from.
+        setup: What all its turns share.
+        templates: Messages its history starts with.
+        new_id: Gives turn ids.
+        scope: Where its turns stand unless they are told otherwise.
+        read_resource: Reads a resource of one of its servers: (server, uri) to content blocks.
+        tape: Told which turn what is asked outside belongs to, or None.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        setup: TurnSetup,
+        *,
+        templates: Iterable[Message] = (),
+        new_id: NewId,
+        scope: Scope = TOP,
+        read_resource: Callable[[str, str], Awaitable[tuple[Content, ...]]] | None = None,
+        tape: Tape | None = None,
+    ) -> None:
+        super().__init__(
+            config,
+            scope,
+            templates=templates,
+            remembers=config.use_history is not False,
+            limits=setup.params.usage_limits,
+            tape=tape,
+            results=setup.results,
+        )
+        self._setup = setup
+        self._new_id = new_id
+        self._read_resource = read_resource
+
+    @property
+    def model_name(self) -> str:
+        """The spec of its model."""
+        return self._setup.model.name
+
+    @property
+    def setup(self) -> TurnSetup:
+        """What all its turns share: model, tools, system prompt."""
+        return self._setup
+
+    async def take_turn(
+        self, message: Message, scope: Scope, output: OutputShape | None
+    ) -> TurnResult:
+        """Run one turn; see `LiveAgent.take_turn`."""
+        memory = self._memory
+        base, draft = memory.begin()
+        steering = self._steering if scope.steering is None else scope.steering
+        turn = Turn(
+            self._setup,
+            self._new_id(),
+            draft,
+            lambda kept: memory.keep(base, kept),
+            scope,
+            self._meters,
+            output,
+            memory.record,
+            steering,
+        )
+        steering.enter()
+        try:
+            return await turn.run(message)
+        finally:
+            steering.leave()
+            memory.end()
+
+    async def compact(self, wanted: str = "") -> Compaction:
+        """Have its model summarize the conversation, and give the model the summary from now on.
+
+        The history keeps every message.
+
+        Args:
+            wanted: What the summary is to keep above all, in the person's words.
+
+        Raises:
+            RunError: There is nothing to summarize.
+            ModelError: The model gave no summary; the conversation is as it was.
+            LimitError: A usage limit was reached.
+            SessionError: A journal could not be brought to hold what is remembered.
+        """
+        from fast_agent.agents.compaction import asking, compact
+
+        memory = self._memory
+        async with memory.lock:
+            base, draft = memory.begin()
+            try:
+                before, end = draft.compaction, len(draft.history)
+                if end <= (draft.templates if before is None else before.start):
+                    raise RunError(f"agent `{self.name}` remembers nothing to summarize")
+                ask = asking(self._setup, Budget(self._meters), self._scope)
+                window = None if draft.use is None else draft.use.window
+                compaction = await compact(draft, end, ask, wanted, window=window)
+                draft.compact(compaction)
+                memory.keep(base, draft)
+            finally:
+                memory.end()
+        return compaction
+
+    async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
+        """Read a resource of one of the card's servers; see `Agent.read_resource`."""
+        if self._read_resource is None:
+            msg = f"agent `{self.name}` has no servers to read `{uri}` from"
+            raise RunError(msg, hint="list the server under `servers`")
+        return await self._read_resource(server, uri)
+
+    async def release(self) -> None:
+        """Close its model."""
+        await self._setup.model.aclose()

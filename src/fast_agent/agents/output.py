@@ -1,0 +1,152 @@
+"""Output: the shape of a structured answer, and the value read from its text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+
+from fast_agent.agents.json_schema import JsonSchema
+from fast_agent.errors import RunError
+from fast_agent.models.model import OutputSchema
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+T = TypeVar("T")
+
+
+class OutputShape(Protocol):
+    """What a structured answer must look like."""
+
+    @property
+    def schema(self) -> OutputSchema:
+        """What the model is told."""
+        ...
+
+    def parse(self, text: str) -> object:
+        """Read the value.
+
+        Raises:
+            ValueError: The text is not of this shape; the error says where.
+        """
+        ...
+
+
+class TypedOutput(Generic[T]):
+    """The shape of a Python type: a pydantic model, a dataclass, a TypedDict, or any other type.
+
+    Args:
+        kind: The type.
+
+    Raises:
+        RunError: No JSON Schema can be made of the type.
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
+
+        name = getattr(kind, "__name__", "answer")
+        try:
+            self._adapter: TypeAdapter[T] = TypeAdapter(kind)
+            schema = self._adapter.json_schema()
+        except PydanticUserError as error:
+            msg = f"`{name}` cannot be the type of a structured answer: {error.message}"
+            raise RunError(msg) from error
+        self._schema = OutputSchema(name, schema)
+
+    @property
+    def schema(self) -> OutputSchema:
+        """What the model is told."""
+        return self._schema
+
+    def parse(self, text: str) -> T:
+        """Read the value.
+
+        Raises:
+            ValueError: The text is not of the type; each problem begins with its path.
+        """
+        from pydantic import ValidationError
+
+        try:
+            return self._adapter.validate_json(unfenced(text))
+        except ValidationError as error:
+            raise ValueError(_problems(error)) from error
+
+
+class JsonOutput:
+    """The shape a JSON Schema gives.
+
+    Args:
+        schema: The JSON Schema.
+
+    Raises:
+        RunError: It is not a valid JSON Schema.
+    """
+
+    def __init__(self, schema: JsonObject) -> None:
+        self._checked = JsonSchema(schema, "the structured answer")
+        title = schema.get("title")
+        self._schema = OutputSchema(title if isinstance(title, str) else "answer", schema)
+
+    @property
+    def schema(self) -> OutputSchema:
+        """What the model is told."""
+        return self._schema
+
+    def parse(self, text: str) -> JsonValue:
+        """Read the value.
+
+        Raises:
+            ValueError: The text is not JSON or does not fit the schema.
+        """
+        try:
+            value = cast("JsonValue", json.loads(unfenced(text)))
+        except json.JSONDecodeError as error:
+            reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
+            at = f"line {error.lineno}, column {error.colno}"
+            raise ValueError(f"it is no JSON: {reason} at {at}") from error
+        except RecursionError as error:
+            raise ValueError("it is nested too deep") from error
+        problems = self._checked.problems(value)
+        if problems is not None:
+            raise ValueError(problems)
+        return value
+
+
+def shape_of(wanted: type[T] | JsonObject) -> TypedOutput[T] | JsonOutput:
+    """Return the shape of a type or of a JSON Schema."""
+    if isinstance(wanted, Mapping):
+        return JsonOutput(wanted)
+    return TypedOutput(wanted)
+
+
+def correction(error: ValueError) -> str:
+    """Tell the model what was wrong with its structured answer."""
+    return (
+        "That answer does not have the required form:\n"
+        f"{error}\n"
+        "Answer again with only the corrected JSON."
+    )
+
+
+def _problems(error: ValidationError) -> str:
+    """List what is wrong with a value by the path of each field, without addresses of a library."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    lines: list[str] = []
+    for one in found:
+        path = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in one["loc"])
+        lines.append(f"${path}: {one['msg'][:1].lower()}{one['msg'][1:]}")
+    return "\n".join(lines)
+
+
+def unfenced(text: str) -> str:
+    """Return `text` without the code fence many models put around JSON."""
+    stripped = text.strip()
+    if not (stripped.startswith("```") and stripped.endswith("```")):
+        return stripped
+    first_line, _, rest = stripped.partition("\n")
+    return rest.removesuffix("```").strip() if rest else first_line.strip("`")

@@ -1,0 +1,131 @@
+"""Scope: where a turn stands in the tree of everything one request set off."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, replace
+from typing import TYPE_CHECKING, Protocol
+
+from fast_agent.text.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from fast_agent.agents.budget import Meter
+    from fast_agent.agents.events import Listener
+    from fast_agent.agents.steering import Steering
+    from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.journal import Journal
+    from fast_agent.tools.human import Human
+
+
+class SharedConversation(Protocol):
+    """A conversation as its turns know it; `cast_of` returns its agents."""
+
+    @property
+    def conversation(self) -> SharedConversation:
+        """The whole conversation: this one, or the one whose turn it works for."""
+        ...
+
+
+@frozen
+class Scope:
+    """What a turn inherits from whoever started it.
+
+    Args:
+        meters: What to charge besides the turn's and the agent's own.
+        listener: Who hears of events, or None.
+        depth: How many agents stand above this one.
+        parent_call_id: The tool call this turn answers, or the turn of the workflow it is a part
+            of; None at the top.
+        correlation_id: One id for everything a request set off; None makes the turn's id that id.
+        charges: Where calls of server tools are entered while they are open, or None.
+        transcript: Where turns are written when they end, or None.
+        journal: Where they are written down as they go, or None.
+        cast: The agents of the conversation the turn belongs to; None outside a runtime.
+        human: The way to the person of this conversation, before that of the runtime, or None.
+        redact: Hides secrets in the errors of tools; None hides none.
+        steering: The messages a user sends into the workflow this turn is a part of, or None.
+        deps: The values the program gave its function tools.
+    """
+
+    _: KW_ONLY
+    meters: tuple[Meter, ...] = ()
+    listener: Listener | None = None
+    depth: int = 0
+    parent_call_id: str | None = None
+    correlation_id: str | None = None
+    charges: Charges | None = None
+    transcript: CumulativeTranscript | None = None
+    journal: Journal | None = None
+    cast: SharedConversation | None = None
+    human: Human | None = None
+    redact: Callable[[str], str] | None = None
+    steering: Steering | None = None
+    deps: tuple[object, ...] = ()
+
+    def below(
+        self,
+        turn_id: str,
+        meters: tuple[Meter, ...],
+        *,
+        depth: int = 0,
+        parent: str | None = None,
+        steering: Steering | None = None,
+    ) -> Scope:
+        """Give the scope of what a turn in this one starts.
+
+        Args:
+            turn_id: The turn.
+            meters: What to charge besides what is charged here.
+            depth: How many agents come between.
+            parent: What the turns below answer; None is what the turn itself does.
+            steering: The messages a user sends into the turns below; None where there are none.
+        """
+        return Scope(
+            meters=meters + self.meters,
+            listener=self.listener,
+            depth=self.depth + depth,
+            parent_call_id=self.parent_call_id if parent is None else parent,
+            correlation_id=self.correlation_id or turn_id,
+            charges=self.charges,
+            transcript=self.transcript,
+            journal=self.journal,
+            cast=self.cast,
+            human=self.human,
+            redact=self.redact,
+            steering=steering,
+            deps=self.deps,
+        )
+
+    def within(self, own: Scope) -> Scope:
+        """Give this scope, in the conversation of an instance's own scope where it names none."""
+        return self if self.cast is not None else replace(self, cast=own.cast)
+
+
+class Charges:
+    """Whom to charge for what a server asks for while an agent waits for it."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[tuple[Meter, ...]]] = {}
+
+    @contextmanager
+    def entered(self, agent: str, meters: tuple[Meter, ...]) -> Generator[None]:
+        """Hold the meters of an agent's turn as long as one of its calls is open."""
+        calls = self._open.setdefault(agent, [])
+        calls.append(meters)
+        try:
+            yield
+        finally:
+            calls.remove(meters)
+
+    def meters_of(self, agent: str) -> tuple[Meter, ...]:
+        """Give the meters of the agent's newest open call; none when no call is open."""
+        calls = self._open.get(agent)
+        return calls[-1] if calls else ()
+
+
+TOP = Scope()
+"""Where a turn stands that nothing else started."""

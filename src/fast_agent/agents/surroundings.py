@@ -1,0 +1,130 @@
+"""Surroundings: what the program around the agents gives them."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fast_agent.agents.child_history import NOTHING_WANTED
+from fast_agent.agents.ids import numbered
+from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Mapping
+
+    from fast_agent.agents.events import Listener
+    from fast_agent.agents.ids import NewId
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
+    from fast_agent.cards.card_load import CardLoad
+    from fast_agent.mcp.sampling import SamplingApproval
+    from fast_agent.mcp.server import ServerSpec
+    from fast_agent.models.tape import Tape
+    from fast_agent.resources.provider import Provider
+    from fast_agent.resources.skill.options import SkillJudge
+    from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.journal import Journal
+    from fast_agent.tools.human import Human
+    from fast_agent.tools.permission import Permission
+    from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.tool import Tool
+
+    Kit = Callable[[AgentConfig, Iterable[Tool]], Iterable[Tool]]
+
+MAX_DEPTH = 8
+"""How many agents may stand above one another below the first, unless told otherwise."""
+
+
+def _new_turn_ids() -> NewId:
+    return numbered(f"turn-{os.urandom(6).hex()}")
+
+
+def _local_now() -> datetime:
+    return datetime.now().astimezone()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What agents are given from outside; every field may be left out.
+
+    Args:
+        workspace: The directory the program works in, absolute.
+        environ: The environment, for the keys of models and for commands.
+        model: The model of every agent, over cards and configuration; None leaves it to them.
+        params: Request parameters over those of cards and configuration.
+        place_server: Chooses the directory a server starts in; None leaves it as it is.
+        servers: MCP servers besides those of the configuration; cards use them by name.
+        shell: Whether every agent gets the shell tool.
+        files: What every agent may do with files of the workspace; None leaves it to the cards.
+        fetch: Whether every agent may fetch web pages.
+        protected: Says whether a file decides what is run or loaded later, so that each write of it
+            needs a person's word; None says so of none.
+        human: The way to a person, or None.
+        approval: Asks before a server gets a model's answer, or None.
+        listener: Hears of the events of every turn, or None.
+        new_turn_id: Gives turn ids.
+        now: The clock, in local time.
+        monotonic: A clock that only goes forward, in seconds.
+        max_depth: Deepest nesting of agents as tools.
+        providers: Resources that the resource tools offer besides the packaged documents.
+        trust_cards: Whether cards that a smart agent reaches by their path may run code.
+        admit: Returns the cards of a path that a model named, as they may act; raises CardError
+            where they may not. None leaves it to the rules of reached cards alone.
+        child_history: What called agents start with and where their messages go, over cards.
+        transcript: Where turns are written when they end; None makes a new one.
+        journal: Where turns and histories are written down as they go, and where histories of
+            before come from; None where they need not outlive the program.
+        gate: Gives what asks before skills of servers are used, where an agent around these has
+            one; None where these are the first.
+        tape: Records what comes from outside, or gives it from a recording; None does neither.
+        kit: Changes the tools the runtime itself brings an agent: its card, and the tools; or None.
+        permission: Who is asked before commands and files of the person are touched; None where
+            only the calls that cards mark are asked about, by way of the person.
+        granted: Names of servers that agents a person can talk to have besides their cards' own.
+        barred: Names the agents that do not get them, as found ones do not before a person allowed
+            it; None bars none.
+        platform: The machine, as instructions speak of it; empty for this one.
+        python: The version of Python, as instructions speak of it; empty for this one.
+        redact: Hides secrets in the errors of tools; None hides none.
+        deps: The values the program gives its function tools, by their types.
+        skills: Decides which skills of directories that no person named may be used; None lets all
+            through.
+    """
+
+    workspace: Path = field(default_factory=Path.cwd)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    model: str | None = None
+    params: RequestParams = NO_PARAMS
+    servers: tuple[ServerSpec, ...] = ()
+    place_server: Callable[[ServerSpec], ServerSpec] | None = field(default=None, repr=False)
+    shell: bool = False
+    files: FileAccess | None = None
+    fetch: bool = False
+    protected: Callable[[Path], bool] | None = field(default=None, repr=False)
+    human: Human | None = None
+    approval: SamplingApproval | None = None
+    listener: Listener | None = None
+    new_turn_id: NewId = field(default_factory=_new_turn_ids)
+    now: Callable[[], datetime] = _local_now
+    monotonic: Callable[[], float] = time.monotonic
+    max_depth: int = MAX_DEPTH
+    providers: tuple[Provider, ...] = ()
+    trust_cards: bool = False
+    admit: Callable[[Path, CardLoad], CardLoad] | None = field(default=None, repr=False)
+    child_history: ChildHistory = NOTHING_WANTED
+    transcript: CumulativeTranscript | None = field(default=None, repr=False)
+    journal: Journal | None = field(default=None, repr=False)
+    gate: Callable[[], SkillGate] | None = field(default=None, repr=False)
+    tape: Tape | None = None
+    kit: Kit | None = field(default=None, repr=False)
+    permission: Permission | None = field(default=None, repr=False)
+    granted: tuple[str, ...] = ()
+    barred: Callable[[], Container[str]] | None = field(default=None, repr=False)
+    platform: str = ""
+    python: str = ""
+    redact: Callable[[str], str] | None = field(default=None, repr=False)
+    deps: tuple[object, ...] = ()
+    skills: SkillJudge | None = field(default=None, repr=False)

@@ -1,0 +1,232 @@
+"""Tool calls: running those of one response.
+
+A call always ends in a result. What a tool raises is logged and becomes an error result; so does a
+call of a tool that is not there. Only a usage limit and a cancelled turn go further, and both leave
+an error result for each call they kept from running.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError, current_task
+from dataclasses import KW_ONLY, replace
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+from fast_agent.agents.events import ToolFinished, ToolProgressed, ToolStarted
+from fast_agent.errors import FastAgentError, LimitError, RunError, SessionError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.view import error_result
+from fast_agent.text.frozen import frozen
+from fast_agent.tools.dependencies import MissingDependencyError
+from fast_agent.tools.tool import ToolContext, no_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fast_agent.agents.budget import Budget
+    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.events import Origin
+    from fast_agent.agents.scope import Scope
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.tools.tool import Progress, Tool
+    from fast_agent.tools.toolbox import ToolTable
+
+log = getLogger(__name__)
+
+CANCELLED = "cancelled before it finished"
+
+
+@frozen
+class TurnCallContext(ToolContext):
+    """The context of a call made in a turn: what a tool that starts agents needs besides.
+
+    Args:
+        origin: The turn, for events.
+        scope: What the agents it starts inherit.
+        site: The conversation before the message that made the call, and what agents leave.
+        index: Which call of the message it is, from 0.
+    """
+
+    _: KW_ONLY
+    origin: Origin
+    scope: Scope
+    site: CallSite
+    index: int
+
+
+class ToolCalls:
+    """The calls of one response, and what came of them.
+
+    Args:
+        calls: The calls, in order; ids are unique.
+        tools: The tools offered, by name.
+        origin: The turn.
+        scope: What agents started by a call inherit.
+        budget: What to charge.
+        site: What agents the calls start see of the conversation, and what they leave in it.
+        record: Writes down a result before anyone sees it, or None.
+
+    Attributes:
+        site: The same.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_calls",
+        "_exceeded",
+        "_origin",
+        "_record",
+        "_results",
+        "_scope",
+        "_tools",
+        "site",
+    )
+
+    def __init__(
+        self,
+        calls: Sequence[ToolCall],
+        tools: ToolTable,
+        *,
+        origin: Origin,
+        scope: Scope,
+        budget: Budget,
+        site: CallSite,
+        record: Callable[[ToolResult], None] | None = None,
+    ) -> None:
+        self._calls = calls
+        self._tools = tools
+        self._origin = origin
+        self._scope = scope
+        self._budget = budget
+        self.site = site
+        self._record = record
+        self._results: list[ToolResult | None] = [None] * len(calls)
+        self._exceeded: RunError | SessionError | None = None
+
+    async def run(self) -> None:
+        """Run every call; `results` then holds what came of each.
+
+        Raises:
+            LimitError: A call would have exceeded a limit; the calls before it were made.
+            RunError: A tool needs a value the program did not give.
+            SessionError: A result could not be written down; the calls were made.
+        """
+        try:
+            # A task group costs more than a whole turn without one.
+            if not self.site.concurrent:
+                for index in range(len(self._calls)):
+                    await self._run_one(index)
+            else:
+                from anyio import create_task_group
+
+                async with create_task_group() as group:
+                    for index in range(len(self._calls)):
+                        group.start_soon(self._run_one, index)
+        finally:
+            await self.site.land()
+        if self._exceeded is not None:
+            raise self._exceeded
+
+    def results(self) -> tuple[ToolResult, ...]:
+        """Return one result for each call, in call order; what did not finish was cancelled."""
+        return tuple(
+            result if result is not None else error_result(call.id, CANCELLED)
+            for call, result in zip(self._calls, self._results, strict=True)
+        )
+
+    async def _run_one(self, index: int) -> None:
+        call = self._calls[index]
+        tool = self._tools.get(call.name)
+        if tool is None:
+            result = self._tools.unknown(call)
+        else:
+            result = await self._attempt(call, tool, index)
+        self._results[index] = result
+        if self._record is not None:
+            try:
+                self._record(result)
+            except SessionError as error:
+                self._exceeded = self._exceeded or error
+                return
+        listener = self._scope.listener
+        if listener is not None:
+            listener(ToolFinished(self._origin, call, result))
+
+    async def _attempt(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
+        try:
+            self._budget.take_tool_call()
+        except LimitError as error:
+            self._exceeded = self._exceeded or error
+            return error_result(call.id, f"not run: {error.message}")
+        listener = self._scope.listener
+        if listener is not None:
+            listener(ToolStarted(self._origin, call, tool.source, tool.server_name))
+        try:
+            result = await self._call(call, tool, index)
+        except CancelledError:
+            task = current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this turn: the tool let a cancellation of its own escape.
+            result = error_result(call.id, f"tool `{call.name}` was cancelled")
+        except MissingDependencyError as error:  # the program's fault: no model can do anything
+            self._exceeded = self._exceeded or error
+            result = error_result(call.id, error.message)
+        except FastAgentError as error:
+            log.warning("tool `%s` failed", call.name, exc_info=True)
+            result = error_result(call.id, error.message)
+        except Exception as error:  # the boundary of a tool call
+            log.exception("tool `%s` failed", call.name)
+            result = error_result(call.id, f"tool `{call.name}` failed: {told(error)}")
+        if result.is_error and self._scope.redact is not None:
+            result = _redacted(result, self._scope.redact)
+        return result if result.id == call.id else replace(result, id=call.id)
+
+    async def _call(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
+        charges = self._scope.charges
+        if charges is None or tool.server_name is None:
+            return await tool.call(call, self._context(call, index))
+        with charges.entered(self._origin.agent, self._scope.meters):
+            return await tool.call(call, self._context(call, index))
+
+    def _context(self, call: ToolCall, index: int) -> TurnCallContext:
+        origin, cast = self._origin, self._scope.cast
+        return TurnCallContext(
+            agent_name=origin.agent,
+            turn_id=origin.turn_id,
+            call_id=call.id,
+            correlation_id=self._scope.correlation_id or origin.turn_id,
+            progress=self._progress_of(call.id),
+            human=self._scope.human,
+            conversation=None if cast is None else cast.conversation,
+            origin=origin,
+            scope=self._scope,
+            site=self.site,
+            index=index,
+            deps=self._scope.deps,
+        )
+
+    def _progress_of(self, call_id: str) -> Progress:
+        listener = self._scope.listener
+        if listener is None:
+            return no_progress
+
+        def tell(progress: float, total: float | None, message: str | None) -> None:
+            listener(ToolProgressed(self._origin, call_id, progress, total, message))
+
+        return tell
+
+
+def _redacted(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:
+    """Hide secrets in the texts of an error: messages of libraries name addresses and passwords."""
+    content = tuple(
+        replace(block, text=redact(block.text)) if isinstance(block, TextContent) else block
+        for block in result.content
+    )
+    return replace(result, content=content)
+
+
+def told(error: BaseException) -> str:
+    """Say what an exception says, with its type."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,129 @@
+"""Turn setup and result: what goes into the turns of an agent, and what comes out of one."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
+from typing import TYPE_CHECKING, Final, Protocol
+
+from fast_agent.config.bounds import COMPACTION_SHARE
+from fast_agent.text.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from fast_agent.agents.scope import Scope
+    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.messages.message import Message
+    from fast_agent.models.model import Model
+    from fast_agent.models.usage import ContextUse, Usage
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.hooks import TurnHooks
+    from fast_agent.tools.toolbox import ToolTable
+
+
+MAX_WITHOUT_TOOLS: Final = 3
+"""The same where there are no tools.
+
+One request is enough then. The others are for a model that calls a tool it was never given, and for
+a structured answer that is put right.
+"""
+
+
+@frozen
+class CompactionPlan:
+    """When and by whom a conversation is summarized.
+
+    Args:
+        share: The part of the context window, from 0 to 1, at which that is done; None for never,
+            not even where a conversation is too long.
+        ask: Asks another agent for the summary: (instruction, text, where it stands) to its
+            answer; None asks the agent's own model.
+    """
+
+    share: float | None = COMPACTION_SHARE
+    ask: Callable[[str, str, Scope], Awaitable[str]] | None = None
+
+
+DEFAULT_PLAN: Final = CompactionPlan()
+"""The agent's own model summarizes, where nothing else is said."""
+
+
+class ToolSource(Protocol):
+    """Where the tools of an agent come from."""
+
+    async def table(self, *, reads_results: bool = False) -> ToolTable:
+        """Return the tools now; cheap when nothing changed.
+
+        Args:
+            reads_results: Whether `read_result` is one of them, since a model was given only a part
+                of some result.
+        """
+        ...
+
+
+@frozen
+class TurnSetup:
+    """What all turns of one agent instance have in common.
+
+    Args:
+        agent: The agent's name.
+        model: Its model.
+        render: Gives the system prompt.
+        tools: Its tools.
+        params: Request parameters; those of the loop itself are set too.
+        max_iterations: Most model requests of one turn; None is `bounds.MAX_ITERATIONS`, and
+            `MAX_WITHOUT_TOOLS` where there are no tools.
+        hooks: Functions called on the way, or None.
+        results: How much of a tool result the model is given; None is all.
+        window: Tokens the model's context window holds, where the configuration says so.
+        compaction: When and by whom the conversation is summarized.
+        trims: Whether a turn leaves only its last tool calls in what the model is given.
+    """
+
+    _: KW_ONLY
+    agent: str
+    model: Model
+    render: Callable[[], Awaitable[str]]
+    tools: ToolSource
+    params: RequestParams
+    max_iterations: int | None
+    hooks: TurnHooks | None = None
+    results: ResultLimits | None = None
+    window: int | None = None
+    compaction: CompactionPlan = DEFAULT_PLAN
+    trims: bool = False
+
+
+@frozen
+class TurnResult:
+    """What a turn gave.
+
+    Args:
+        turn_id: The turn.
+        message: The answer.
+        stop_reason: Why it ended.
+        usage: What the agent itself used.
+        tree_usage: The same with everything the turn started.
+        messages: Every message of the turn, the user's first.
+        structured: The value of a structured answer, or None.
+        workflow: What a workflow did on the way, as its type describes it; None for an agent.
+        adopted: Messages of children that were put into the agent's conversation behind the turn's.
+        context: How full the context window was at the answer; None for a workflow.
+    """
+
+    turn_id: str
+    message: Message
+    stop_reason: str
+    usage: Usage
+    tree_usage: Usage
+    messages: tuple[Message, ...]
+    structured: object = None
+    workflow: JsonObject | None = None
+    adopted: tuple[Message, ...] = ()
+    context: ContextUse | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer's text."""
+        return self.message.text

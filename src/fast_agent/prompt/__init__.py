@@ -1,0 +1,1 @@
+"""Prompt: placeholders, and the instruction rendered from them."""

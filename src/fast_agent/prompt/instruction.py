@@ -1,0 +1,282 @@
+"""Instructions: a card's text with its placeholders filled in, when a turn needs it.
+
+A template is parsed once. Rendering reads what may have changed (the date, files, servers, agents),
+and writes the text anew only where something did. What comes out of a placeholder is put in as it
+is and never looked at again, so a fetched page cannot name a file to read.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+
+from fast_agent.cards.placeholder import Placeholder
+from fast_agent.errors import ResourceError
+from fast_agent.prompt.named_file import NamedFile
+from fast_agent.prompt.prompt_block import agents_block, environment_block, servers_block
+from fast_agent.prompt.url_text import is_web_address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import date, datetime
+    from pathlib import Path
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.grant import CardGrant
+    from fast_agent.cards.placeholder import Template
+    from fast_agent.prompt.prompt_block import AgentListing, ServerInstructions
+    from fast_agent.prompt.url_text import UrlTexts
+
+    Reader: TypeAlias = Callable[[], str]
+
+T = TypeVar("T")
+
+
+def _none() -> tuple[()]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionContext:
+    """What an instruction may speak of.
+
+    Args:
+        workspace: The workspace's root directory, absolute.
+        now: The clock, in local time.
+        platform: The operating system, such as `host_platform()` gives it.
+        python: The Python version, such as `python_version()` gives it.
+        servers: The instructions of the agent's MCP servers as they are now.
+        agents: The agent's children as they are now.
+        skills: The block of the agent's skills; None for none.
+        resources: The block of the internal resources; None for none.
+        internal: Reads one internal document by its id; raises ResourceError. None where there are
+            no internal documents.
+        urls: Fetched pages; None where fetching is not allowed.
+    """
+
+    workspace: Path
+    now: Callable[[], datetime]
+    platform: str
+    python: str
+    servers: Callable[[], Sequence[ServerInstructions]] = _none
+    agents: Callable[[], Sequence[AgentListing]] = _none
+    skills: Callable[[], str] | None = None
+    resources: Callable[[], str] | None = None
+    internal: Callable[[str], str] | None = None
+    urls: UrlTexts | None = None
+
+
+class Instruction:
+    """The system prompt of one agent instance.
+
+    Args:
+        template: The parsed instruction of the card; instances share it.
+        config: What the instance is made from.
+        context: What the text may speak of.
+    """
+
+    def __init__(
+        self, template: Template, config: AgentConfig, context: InstructionContext
+    ) -> None:
+        constants = _constants(config, context)
+        changing = _Changing(config, context)
+        self._fetched: list[_UrlText] = []
+        self._parts: list[str | Reader] = []
+        for segment in template.segments:
+            if not isinstance(segment, Placeholder):
+                self._parts.append(segment)
+            elif segment.name in constants:
+                self._parts.append(constants[segment.name])
+            elif segment.name == "url":
+                page = _UrlText(segment, context.urls, config.grant)
+                self._fetched.append(page)
+                self._parts.append(page.read)
+            else:
+                self._parts.append(changing.reader(segment))
+        self._readers = [part for part in self._parts if not isinstance(part, str)]
+        self._values: list[str] | None = None
+        self._text = ""
+
+    async def render(self) -> str:
+        """Give the text as it is now.
+
+        Returns:
+            The system prompt; the very same string while nothing it speaks of has changed.
+
+        Raises:
+            CardError: A file it names is missing, leaves its directory, or is no text.
+            ResourceError: A page or an internal document cannot be had.
+        """
+        for page in self._fetched:
+            if not page.is_fresh():
+                await page.fetch()
+        values = [read() for read in self._readers]
+        if values != self._values:
+            filled = iter(values)
+            self._text = "".join(
+                [part if isinstance(part, str) else next(filled) for part in self._parts]
+            )
+            self._values = values
+        return self._text
+
+
+def host_platform() -> str:
+    """Name the operating system, its release and the machine."""
+    facts = os.uname()
+    return f"{facts.sysname} {facts.release} {facts.machine}"
+
+
+def python_version() -> str:
+    """Name the version of this Python, such as `3.12.1`."""
+    import sys
+
+    return ".".join(map(str, sys.version_info[:3]))
+
+
+def _constants(config: AgentConfig, context: InstructionContext) -> dict[str, str]:
+    directory = config.directory
+    path = str(config.source or config.remote or "")
+    return {
+        "hostPlatform": context.platform,
+        "pythonVer": context.python,
+        "workspaceRoot": str(context.workspace),
+        "agentName": config.name,
+        "agentType": config.type,
+        "agentCardPath": path,
+        "agentCardDir": "" if directory is None else str(directory),
+    }
+
+
+class _Changing:
+    """Makes the readers of what may change between two turns; placeholders share them."""
+
+    def __init__(self, config: AgentConfig, context: InstructionContext) -> None:
+        self._config = config
+        self._context = context
+        self._made: dict[tuple[str, str], Reader] = {}
+
+    def reader(self, placeholder: Placeholder) -> Reader:
+        key = (placeholder.name, placeholder.argument)
+        if key not in self._made:
+            self._made[key] = self._make(placeholder)
+        return self._made[key]
+
+    def _make(self, placeholder: Placeholder) -> Reader:
+        context = self._context
+        match placeholder.name:
+            case "currentDate":
+                return _Dated(context.now, lambda day: day.isoformat()).read
+            case "env":
+                return _Dated(context.now, self._environment).read
+            case "serverInstructions":
+                return _Listed(context.servers, servers_block).read
+            case "agents":
+                return _Listed(context.agents, agents_block).read
+            case "agentSkills":
+                return context.skills or str
+            case "agentInternalResources":
+                return context.resources or str
+            case "internal":
+                return _InternalText(placeholder, context.internal).read
+            case _:
+                return NamedFile(placeholder, self._config, context.workspace).read
+
+    def _environment(self, day: date) -> str:
+        context = self._context
+        return environment_block(
+            date=day.isoformat(),
+            platform=context.platform,
+            python=context.python,
+            workspace=str(context.workspace),
+        )
+
+
+class _Dated:
+    """Text that changes with the day."""
+
+    def __init__(self, now: Callable[[], datetime], write: Callable[[date], str]) -> None:
+        self._now = now
+        self._write = write
+        self._day: date | None = None
+        self._text = ""
+
+    def read(self) -> str:
+        day = self._now().date()
+        if day != self._day:
+            self._day, self._text = day, self._write(day)
+        return self._text
+
+
+class _Listed(Generic[T]):
+    """Text made from a list that may change."""
+
+    def __init__(
+        self, look: Callable[[], Sequence[T]], write: Callable[[Sequence[T]], str]
+    ) -> None:
+        self._look = look
+        self._write = write
+        self._seen: Sequence[T] | None = None
+        self._text = ""
+
+    def read(self) -> str:
+        listed = self._look()
+        if listed is not self._seen:
+            seen = tuple(listed)
+            if seen != self._seen:
+                self._text = self._write(seen)
+            self._seen = listed if isinstance(listed, tuple) else seen
+        return self._text
+
+
+class _InternalText:
+    """The text of an internal document; its reader keeps what is worth keeping."""
+
+    def __init__(self, placeholder: Placeholder, find: Callable[[str], str] | None) -> None:
+        self._placeholder = placeholder
+        self._find = find
+
+    def read(self) -> str:
+        if self._find is None:
+            message = f"`{self._placeholder}` names an internal document, and there are none"
+            raise ResourceError(message)
+        return self._find(self._placeholder.argument)
+
+
+class _UrlText:
+    """The text of a page."""
+
+    def __init__(
+        self, placeholder: Placeholder, urls: UrlTexts | None, grant: CardGrant | None
+    ) -> None:
+        self._placeholder = placeholder
+        self._urls = urls
+        self._grant = grant
+        self._text: str | None = None
+
+    def is_fresh(self) -> bool:
+        # A page another agent may fetch is not one that this one may read.
+        closed = self._urls is None or (self._grant is not None and self._text is None)
+        kept = None if closed or self._urls is None else self._urls.kept(self._placeholder.argument)
+        if kept is not None:
+            self._text = kept
+        return kept is not None
+
+    async def fetch(self) -> None:
+        url = self._placeholder.argument
+        if not is_web_address(url):
+            raise ResourceError(f"`{self._placeholder}` is no `http` or `https` address")
+        if self._urls is None:
+            raise ResourceError(f"`{self._placeholder}` cannot be fetched here")
+        try:
+            if self._grant is None:
+                self._text = await self._urls.get(url)
+            else:
+                self._grant.check_connect(url)
+                self._text = await self._urls.get(url, self._grant.check_connect)
+        except ResourceError as error:
+            message = f"the page of `{self._placeholder}` cannot be had: {error.message}"
+            raise ResourceError(message, hint=error.hint) from error
+
+    def read(self) -> str:
+        return self._text or ""

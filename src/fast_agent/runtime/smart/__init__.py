@@ -1,0 +1,1 @@
+"""Smart agents: they write, check and run cards."""

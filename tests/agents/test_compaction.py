@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fast_agent.agents.compaction import compact, start_for
+from fast_agent.agents.conversation import Compaction, Conversation
+from fast_agent.errors import ContextError, LimitError, ModelError, RunError
+from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import Message, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.agents.conftest import Doing, Script
+
+    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.models.model import ModelRequest
+
+pytestmark = pytest.mark.anyio
+
+TEMPLATE = Message("user", (TextContent("t"),), is_template=True)
+
+
+def exchange(number: int) -> list[Message]:
+    return [Message.user(f"question {number}"), Message.assistant(f"answer {number}")]
+
+
+def calling(number: int) -> list[Message]:
+    call = ToolCall(f"c{number}", "tool", {"n": number})
+    result = ToolResult(f"c{number}", (TextContent(f"result {number}"),))
+    return [Message("assistant", (), (call,)), Message("user", tool_results=(result,))]
+
+
+def texts(conversation: Conversation) -> list[str]:
+    return [one.text or ("call" if one.tool_calls else "results") for one in conversation.view]
+
+
+@pytest.mark.parametrize(
+    ("messages", "turn", "start"),
+    [
+        ([Message.user("q")], 0, None),
+        ([*exchange(1), Message.user("q")], 2, 2),
+        ([TEMPLATE, Message.assistant("a"), Message.user("q")], 2, 2),
+        ([TEMPLATE, Message.user("q")], 1, None),
+        ([Message.user("q"), *calling(1)], 0, None),
+        ([Message.user("q"), *calling(1), *calling(2)], 0, 3),
+        ([*exchange(1), Message.user("q"), *calling(1), *calling(2)], 2, 2),
+    ],
+)
+def test_a_turn_keeps_its_own_messages_or_its_last_calls(
+    messages: list[Message], turn: int, start: int | None
+) -> None:
+    assert start_for(Conversation(messages), turn) == start
+
+
+def test_a_second_compaction_goes_on_where_the_first_ended() -> None:
+    messages = [*exchange(1), Message.user("q"), *calling(1), *calling(2), *calling(3)]
+    conversation = Conversation(messages)
+    conversation.compact(Compaction(2, "s"))
+    assert start_for(conversation, 2) == 7
+    conversation.compact(Compaction(7, "s"))
+    assert start_for(conversation, 2) is None
+
+
+def test_the_view_begins_with_templates_and_the_summary_and_the_history_is_whole() -> None:
+    messages = [TEMPLATE, *exchange(1), *exchange(2)]
+    conversation = Conversation(messages)
+    conversation.compact(Compaction(3, "they talked"))
+    for one in (Conversation(conversation), conversation.draft(), conversation):
+        one.append(Message.user("and now?"))
+        assert list(one.history) == [*messages, Message.user("and now?")]
+        assert texts(one) == [
+            "t\n[the conversation so far, summarized]\n\nthey talked\nquestion 2",
+            "answer 2",
+            "and now?",
+        ]
+        assert one.has_cut
+
+
+async def test_what_was_said_is_summarized_in_pieces_the_model_has_room_for() -> None:
+    seen: list[str] = []
+
+    async def ask(_system: str, text: str) -> str:
+        if len(text) > 5_000:
+            raise ContextError("too long")
+        seen.append(text)
+        return f"summary {len(seen)}"
+
+    said = [Message.user("u" * 7_000), Message.assistant("a" * 7_000), *calling(1)]
+    compaction = await compact(Conversation(said), len(said), ask, "the names")
+    assert compaction == Compaction(4, f"summary {len(seen)}")
+    assert len(seen) > 3
+    for number, text in enumerate(seen[1:], 1):
+        assert text.startswith(f"The summary so far:\n\nsummary {number}\n")
+    whole = "".join(seen)
+    assert whole.count("u") >= 7_000
+    assert 'calls tool with {"n": 1}' in whole
+    assert "RESULT session://results/c1: result 1" in whole
+    assert all("above all: the names" in text for text in seen)
+
+
+@pytest.mark.parametrize("answer", ["", "  \n", ContextError("too long"), ModelError("down")])
+async def test_a_model_that_gives_no_summary_is_an_error(answer: str | Exception) -> None:
+    asked = 0
+
+    async def ask(_system: str, _text: str) -> str:
+        nonlocal asked
+        asked += 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with pytest.raises(ModelError):
+        await compact(Conversation(exchange(1)), 2, ask)
+    assert asked < 12
+
+
+def small(limit: int, request: ModelRequest) -> Message | Exception:
+    """A model with room for so many characters, which echoes what it is given."""
+    length = sum(len(one.text) for one in request.messages)
+    if length > limit:
+        return ContextError("the conversation is too long")
+    if request.system.startswith("You summarize"):
+        return Message.assistant("a short summary")
+    return Message.assistant("done")
+
+
+async def test_a_conversation_goes_on_for_ever_in_a_small_window(
+    make_agent: Callable[..., LlmAgent], script: type[Script]
+) -> None:
+    seen: list[ModelRequest] = []
+    agent = make_agent(script([lambda request: small(2_000, request)], seen))
+    for number in range(60):
+        assert await agent.send(f"{number} " + "x" * 300) == "done"
+    assert len(agent.history) == 120
+    assert [one.text for one in agent.history[::2]] == [f"{n} " + "x" * 300 for n in range(60)]
+    last = seen[-1].messages
+    assert "a short summary" in last[0].text
+    assert agent.usage.requests > 60
+
+
+async def test_a_compaction_that_fails_leaves_the_conversation_as_it_was(
+    make_agent: Callable[..., LlmAgent], script: type[Script]
+) -> None:
+    def failing(request: ModelRequest) -> Message | Exception:
+        if request.system.startswith("You summarize"):
+            return ModelError("down")
+        return small(2_000, request)
+
+    agent = make_agent(script([failing]))
+    await agent.send("x" * 1_500)
+    with pytest.raises(ContextError, match="too long"):
+        await agent.send("y" * 1_500)
+    assert [one.text for one in agent.history] == ["x" * 1_500, "done"]
+    assert agent.conversation.compaction is None
+    assert await agent.send("short") == "done"
+
+
+async def test_a_person_has_the_conversation_summarized(
+    make_agent: Callable[..., LlmAgent], script: type[Script]
+) -> None:
+    seen: list[ModelRequest] = []
+    agent = make_agent(script([lambda request: small(2_000, request)], seen))
+    with pytest.raises(RunError, match="nothing to summarize"):
+        await agent.compact()
+    await agent.send("hello")
+    assert await agent.compact("the greeting") == Compaction(2, "a short summary")
+    assert "above all: the greeting" in seen[-1].messages[0].text
+    with pytest.raises(RunError, match="nothing to summarize"):
+        await agent.compact()
+    await agent.send("go on")
+    assert [one.text for one in seen[-1].messages] == [
+        "[the conversation so far, summarized]\n\na short summary\ngo on"
+    ]
+    assert len(agent.history) == 4
+    agent.clear()
+    assert agent.conversation.compaction is None
+
+
+async def test_a_long_turn_is_summarized_up_to_its_last_calls(
+    make_agent: Callable[..., LlmAgent], script: type[Script], doing: type[Doing]
+) -> None:
+    calls = 0
+
+    async def work(_call: object, _context: object) -> str:
+        return "r" * 300
+
+    def model(request: ModelRequest) -> Message | Exception:
+        nonlocal calls
+        length = sum(len(r.text) for one in request.messages for r in one.tool_results)
+        if length + sum(len(one.text) for one in request.messages) > 4_000:
+            return ContextError("the conversation is too long")
+        if request.system.startswith("You summarize"):
+            return Message.assistant("so far it worked")
+        calls += 1
+        if calls > 40:
+            return Message.assistant("done")
+        return Message("assistant", (), (ToolCall("c", "work"),))
+
+    agent = make_agent(script([model]), tools=(doing("work", work),))
+    assert await agent.send("do all of it") == "done"
+    assert len(agent.history) == 82
+    assert agent.conversation.compaction is not None
+
+
+async def test_a_summary_is_charged_like_any_request(
+    make_agent: Callable[..., LlmAgent], script: type[Script]
+) -> None:
+    from fast_agent.cards.request_params import RequestParams, UsageLimits
+
+    params = RequestParams(usage_limits=UsageLimits(max_requests=2))
+    agent = make_agent(script([lambda request: small(2_000, request)]), params=params)
+    await agent.send("x" * 1_500)
+    with pytest.raises(LimitError, match="max_requests"):
+        await agent.send("y" * 1_500)
