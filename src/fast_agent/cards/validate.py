@@ -20,6 +20,7 @@ from fast_agent.cards.fields import (
     HISTORY_MODES,
 )
 from fast_agent.cards.findings import Findings, listed, shown
+from fast_agent.cards.peer_fields import PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix
@@ -199,7 +200,10 @@ def _unknown_field(
     near = closest(name, known)
     parameter = closest(name, tuple(entry.name for entry in REQUEST_PARAMS.entries))
     replacement = None
-    if elsewhere is not None:
+    peer = PEER_FIELDS.get(name)
+    if peer is not None:
+        hint = f"it is a field of another program ({peer[0]}): {peer[1]}"
+    elif elsewhere is not None:
         types = listed(tuple(one for one in CARD_TYPES if one in elsewhere.types))
         hint = f"`{name}` is a field of {types}"
     elif near is not None:
