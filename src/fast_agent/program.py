@@ -25,7 +25,6 @@ from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_probes import card_probes
-from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
 from fast_agent.trust.origin import own_place, remote_root, root_of
 
@@ -40,13 +39,14 @@ if TYPE_CHECKING:
     from fast_agent.cards.card_load import Fetched
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.mcp.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.models.tape import Tape
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.journal import Journal
-    from fast_agent.steps.steps import Steps
     from fast_agent.text.redaction import Redactor
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
@@ -97,6 +97,7 @@ class Program:
         self._reconsidering = Lock()
         self._model: str | None = None
         self._hidden: set[str] = set()
+        self._authorizations: Authorizations | None = None
         self._functions: list[Callable[..., object]] = []
         self._redactor: tuple[object, Redactor] | None = None
 
@@ -465,8 +466,7 @@ class Program:
         notify: Callable[[str], None] = log.warning,
         trust_cards: bool = False,
         child_history: ChildHistory | None = None,
-        steps: Steps = NULL_STEPS,
-        tape: Steps | None = None,
+        tape: Tape | None = None,
         journal: Journal | None = None,
         grows: bool = False,
         adjust: Callable[[Surroundings], Surroundings] | None = None,
@@ -487,8 +487,7 @@ class Program:
             trust_cards: Whether cards that a smart agent reaches by their path may run code.
             child_history: What called agents start with and where their messages go, over the
                 cards of all that call them.
-            steps: Who carries the run: a `Recorder` or a `Replayer`, such as card tests use.
-            tape: The former name of `steps`.
+            tape: Records the run, or replays one; None does neither.
             journal: Where turns are written down as they go, and where histories of before come
                 from: the `journal` of an open session. None keeps them in memory only.
             grows: Whether cards may be loaded or reloaded while the agents are live.
@@ -504,11 +503,6 @@ class Program:
             RunError: No asyncio event loop is running, as under trio.
         """
         _require_asyncio()
-        if tape is not None:
-            import warnings
-
-            warnings.warn("`tape=` is `steps=` now", DeprecationWarning, stacklevel=3)
-            steps = tape
         from fast_agent.agent_app import AgentApp
         from fast_agent.agents.surroundings import Surroundings as Around
         from fast_agent.runtime.runtime import BUILDERS, Runtime
@@ -531,9 +525,10 @@ class Program:
             listener=listener,
             trust_cards=trust_cards,
             admit=self.admission.reached,
-            steps=steps,
+            tape=tape,
             journal=journal,
             redact=self.redact,
+            authorizations=self.authorizations,
             skills=self.admission.skills,
             deps=as_dependencies(deps),
         )
@@ -548,18 +543,14 @@ class Program:
             async with Runtime(
                 self.load_set, self.settings, surroundings, builders=builders, grows=grows
             ) as runtime:
-                before = start_at(steps.top)
-                try:
-                    yield AgentApp(
-                        runtime,
-                        lambda: self.snapshot,
-                        lambda: self.settings,
-                        surroundings,
-                        notify,
-                        self._talk,
-                    )
-                finally:
-                    start_at(before)
+                yield AgentApp(
+                    runtime,
+                    lambda: self.snapshot,
+                    lambda: self.settings,
+                    surroundings,
+                    notify,
+                    self._talk,
+                )
                 runtime.finish_scripts()
         except FastAgentError as error:
             error.hide(self.redact)
@@ -639,7 +630,8 @@ class Program:
 
         version = None if self._registry is None else self._registry.snapshot.version
         settings = None if self._settings is None else id(self._settings)
-        stand = (version, settings, len(self._extra_servers), len(self._hidden))
+        tokens = 0 if self._authorizations is None else len(self._authorizations.secrets)
+        stand = (version, settings, len(self._extra_servers), len(self._hidden), tokens)
         if self._redactor is None or self._redactor[0] != stand:
             self._redactor = stand, Redactor(self.secrets())
         return self._redactor[1].redact(text)
@@ -663,7 +655,21 @@ class Program:
         cards = () if self._registry is None else self.load_set.cards.values()
         settings = self._settings or Settings()
         known = known_secrets(settings, self._environ, cards, self._extra_servers)
-        return frozenset((*known, *self._hidden))
+        tokens = () if self._authorizations is None else self._authorizations.secrets
+        return frozenset((*known, *self._hidden, *tokens))
+
+    def authorizations(self) -> Authorizations | None:
+        """Return what keeps the tokens of remote MCP servers; None where the home is not one's own.
+
+        It is the same at every call, and reads nothing before it is asked for a token.
+        """
+        if self.gate.fault is not None:
+            return None
+        if self._authorizations is None:
+            from fast_agent.mcp.authorization import Authorizations
+
+            self._authorizations = Authorizations(home_directory(self._environ))
+        return self._authorizations
 
     def agent_origin(self, name: str) -> str | None:
         """Return the file of an agent's card, as people are shown it; None where it has none."""

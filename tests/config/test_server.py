@@ -96,7 +96,8 @@ def test_elicitation(place: Place, value: str, allowed: bool) -> None:
         ("{command: x, headers: {a: b}}", "FA306", "headers", "`headers` has no meaning"),
         ("{url: ftp://a/}", "FA305", "ftp://a/", "no `http` or `https` address"),
         ("{url: 'http://'}", "FA305", "'http://'", "no `http` or `https` address"),
-        ("{command: x, transport: sse}", "FA305", "sse", "`stdio` or `http`"),
+        ("{command: x, transport: sse}", "FA306", "sse", "its transport is `stdio`"),
+        ("{url: http://a/, transport: tcp}", "FA305", "tcp", "or `sse`"),
         ("{command: x, roots: [{name: n}]}", "FA305", "{name: n}", "lacks `uri`"),
     ],
 )

@@ -546,6 +546,31 @@ def _(spot: Spot) -> Trap:
     return _server(spot, "connect", "CANARY_KEY to http", "headers", value, "x-key")
 
 
+@makes("config.mcp.servers.oauth:send")
+def _(spot: Spot) -> Trap:
+    oauth: JsonValue = spot.random.choice((True, {"scopes": ["all"]}))
+    value: Mapping[str, JsonValue] = {"url": f"{spot.url}/mcp", "oauth": oauth}
+    return _server(spot, "connect", "your authorization to http", "oauth", value)
+
+
+@makes("config.mcp.servers.oauth.issuer:connect")
+def _(spot: Spot) -> Trap:
+    oauth: JsonValue = {"issuer": "https://auth.example.com"}
+    value: Mapping[str, JsonValue] = {"url": f"{spot.url}/mcp", "oauth": oauth}
+    return _server(spot, "connect", "https://auth.example.com", "oauth", value, "issuer")
+
+
+@makes("config.mcp.servers.oauth.client_secret:send")
+def _(spot: Spot) -> Trap:
+    secret = spot.random.choice((KEY, "plain-secret"))
+    near = "CANARY_KEY to " if secret == KEY else "`client_secret` to https"
+    oauth: JsonValue = {
+        "issuer": "https://auth.example.com", "client_id": "me", "client_secret": secret,
+    }  # fmt: skip
+    value: Mapping[str, JsonValue] = {"url": f"{spot.url}/mcp", "oauth": oauth}
+    return _server(spot, "connect", near, "oauth", value, "client_secret")
+
+
 @makes("config.mcp.servers.roots:read", "config.mcp.servers.roots.uri:read")
 def _(spot: Spot) -> Trap:
     root: JsonValue = spot.random.choice(

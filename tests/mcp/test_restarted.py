@@ -25,6 +25,7 @@ class Server(ThreadingHTTPServer):
         self.sessions: set[str] = set()
         self.opened = 0
         self.calls = 0
+        self.knows_ping = False
 
     @property
     def url(self) -> str:
@@ -52,6 +53,8 @@ class Handler(BaseHTTPRequestHandler):
                 {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info},
                 session,
             )
+        elif method == "ping" and self.server.knows_ping:
+            self._answer(message, {})
         elif session not in self.server.sessions:
             status, said = self.server.unknown
             self._reply(
@@ -112,7 +115,7 @@ def program(server: Server, path: Path) -> FastAgent:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "server",
-    [(400, "Bad Request: No valid session ID provided"), (404, "Session not found")],
+    [(400, "Bad Request: No valid session ID provided"), (404, "Session not found"), (400, "no")],
     indirect=True,
 )
 async def test_calls_go_on_after_a_restart(server: Server, tmp_path: Path) -> None:
@@ -125,12 +128,13 @@ async def test_calls_go_on_after_a_restart(server: Server, tmp_path: Path) -> No
 
 @pytest.mark.spec("PYAPI-6")
 @pytest.mark.anyio
-@pytest.mark.parametrize("server", [(400, "the name is too long")], indirect=True)
+@pytest.mark.parametrize("server", [(400, "the name of the session is too long")], indirect=True)
 async def test_another_400_is_an_answer(server: Server, tmp_path: Path) -> None:
+    server.knows_ping = True
     async with program(server, tmp_path).run() as app:
         assert await app("***CALL_TOOL r__count {}") == "call 1 in s1"
         server.sessions.clear()
-        assert "the name is too long" in await app("***CALL_TOOL r__count {}")
+        assert "the name of the session is too long" in await app("***CALL_TOOL r__count {}")
     assert server.opened == 1
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from fast_agent.cards.load import load_cards
 from fast_agent.config.layer import read_layer
-from fast_agent.config.load import with_our_keys
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.context import Given
@@ -74,8 +73,7 @@ class Project:
 
     def layers(self) -> tuple[FileLayer, ...]:
         """Read the configuration and the secrets."""
-        names = [name for name in (CONFIG, SECRETS) if (self.root / name).exists()]
-        return tuple(with_our_keys(self.layer(name), [], []) for name in names)
+        return tuple(self.layer(name) for name in (CONFIG, SECRETS) if (self.root / name).exists())
 
     def layer(self, place: str) -> FileLayer:
         """Read a YAML file."""

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Protocol
 
-from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from fast_agent.agents.steering import Steering
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
-    from fast_agent.steps.steps import Steps
     from fast_agent.tools.human import Human
 
 
@@ -48,7 +46,6 @@ class Scope:
         human: The way to the person of this conversation, before that of the runtime, or None.
         redact: Hides secrets in the errors of tools; None hides none.
         steering: The messages a user sends into the workflow this turn is a part of, or None.
-        steps: Who carries the run the turn belongs to.
         deps: The values the program gave its function tools.
     """
 
@@ -65,7 +62,6 @@ class Scope:
     human: Human | None = None
     redact: Callable[[str], str] | None = None
     steering: Steering | None = None
-    steps: Steps = NULL_STEPS
     deps: tuple[object, ...] = ()
 
     def below(
@@ -99,7 +95,6 @@ class Scope:
             human=self.human,
             redact=self.redact,
             steering=steering,
-            steps=self.steps,
             deps=self.deps,
         )
 

@@ -214,10 +214,9 @@ FIELDS: tuple[Field, ...] = (
     Field("prompts", _PATTERNS, _WITH_SERVERS, "per server, the prompts allowed", effects=()),
     Field(
         "mcp_connect",
-        AnyOf((ListOf(AnyOf((Text(), MCP_SERVER))), MapOf(AnyOf((Text(), MCP_SERVER))))),
+        ListOf(AnyOf((Text(), MCP_SERVER))),
         _AGENT,
-        "MCP servers the card brings: a URL or a command line, or a mapping with `target`; by name"
-        " or in a list",
+        "MCP servers the card brings: a URL or a command line, or a mapping with `target`",
         effects=("run", "connect", "send"),
     ),
     Field(

@@ -21,6 +21,7 @@ COMMANDS = {
     "session": "List, show, export, fork, rewind and delete conversations that were kept.",
     "trust": "Approve the code that cards which load by themselves bring.",
     "models": "List models; fetch and remove local ones.",
+    "auth": "Authorize this program at remote MCP servers by OAuth.",
     "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
     "import": "Make cards of agents of other tools, such as those of `.claude/agents`.",
     "export": "Write cards as agents of another tool.",

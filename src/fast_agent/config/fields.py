@@ -13,6 +13,7 @@ from fast_agent.config.guide import GUIDE
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
     LocalSettings,
+    OAuthSettings,
     Protocol,
     ProviderSettings,
     RootSettings,
@@ -35,6 +36,7 @@ from fast_agent.schema.kinds import (
     Record,
     SecretText,
     Text,
+    Whole,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +76,34 @@ ELICITATION: Final = Record(
     (Entry("mode", OneOf(("forms", "none")), "`none` refuses them", effects=(), required=True),),
     build=dict,
 )
+OAUTH: Final = Record(
+    (
+        Entry("enabled", Flag(), "`false` sends no token", effects=()),
+        Entry(
+            "issuer",
+            Text(),
+            "the only authorization server that is used, by its address",
+            effects=("connect",),
+        ),
+        Entry("client_id", Text(), "what this program is registered as", effects=()),
+        Entry(
+            "client_secret",
+            SecretText(),
+            "the secret of that registration; needs `issuer`",
+            effects=("send",),
+        ),
+        Entry("scopes", ListOf(Text()), "the scopes to ask for", effects=()),
+        Entry(
+            "callback_port",
+            Whole(minimum=1, maximum=65535),
+            "the loopback port the browser is sent back to",
+            effects=(),
+        ),
+    ),
+    build=OAuthSettings,
+)
+"""How this program is authorized at a server, where it is more than yes or no."""
+
 SERVER: Final = Record(
     entries=(
         Entry(
@@ -85,6 +115,24 @@ SERVER: Final = Record(
         Entry("cwd", PathText(), "the directory the program runs in", effects=("run",)),
         Entry("url", Text(), "the address, for `http`", effects=("connect",)),
         Entry("headers", _SECRETS, "HTTP headers sent to the address", effects=("send",)),
+        Entry(
+            "oauth",
+            AnyOf((Flag(), OAUTH)),
+            "whether and how this program is authorized there by OAuth",
+            effects=("send",),
+        ),
+        Entry(
+            "include_instructions",
+            Flag(),
+            "whether its instructions are part of those of agents",
+            effects=(),
+        ),
+        Entry(
+            "load_on_start",
+            Flag(),
+            "whether it is connected to when the program starts",
+            effects=(),
+        ),
         Entry(
             "roots",
             ListOf(AnyOf((PathText(), ROOT))),

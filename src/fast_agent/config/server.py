@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fast_agent.config.settings import RootSettings, ServerSettings
+from fast_agent.config.settings import OAuthSettings, RootSettings, ServerSettings
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE, WRONG_SERVER
 from fast_agent.errors import ConfigError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
 _STDIO_ONLY = ("args", "env", "cwd")
-_HTTP_ONLY = ("headers",)
+_HTTP_ONLY = ("headers", "oauth")
 
 
 class PlaceOf(Protocol):
@@ -49,7 +50,11 @@ def make_server(
     if problems:
         return None, problems
     plain = dict(values)
-    plain["transport"] = "stdio" if "command" in values else "http"
+    plain["transport"] = "stdio" if "command" in values else values.get("transport", "http")
+    if isinstance(values.get("oauth"), bool):
+        plain["oauth"] = OAuthSettings(enabled=values["oauth"])
+    elif "oauth" in values and values["oauth"].enabled is None:
+        plain["oauth"] = replace(values["oauth"], enabled=True)
     plain["roots"] = tuple(map(_root, values.get("roots", ())))
     sampling = values.get("sampling", True)
     if not isinstance(sampling, bool):
@@ -80,13 +85,17 @@ def _problems(
             "give it a `command` to start, or the `url` of one that runs",
         )
         return
-    transport, needed = ("stdio", "command") if command else ("http", "url")
-    if values.get("transport", transport) != transport:
+    fitting, needed = (("stdio",), "command") if command else (("http", "sse"), "url")
+    if values.get("transport", fitting[0]) not in fitting:
+        shown = " or ".join(f"`{one}`" for one in fitting)
         yield place_of((*at, "transport")).problem(
             WRONG_SERVER,
-            f"the server `{name}` has a `{needed}`, so its transport is `{transport}`",
-            f"write `transport: {transport}`, or leave it out",
+            f"the server `{name}` has a `{needed}`, so its transport is {shown}",
+            f"write `transport: {fitting[0]}`, or leave it out",
         )
+    oauth = values.get("oauth")
+    if isinstance(oauth, OAuthSettings):
+        yield from _oauth_problems(name, oauth, (*at, "oauth"), place_of)
     for key in _HTTP_ONLY if command else _STDIO_ONLY:
         if key in values:
             yield place_of((*at, key), key=True).problem(
@@ -99,6 +108,30 @@ def _problems(
             WRONG_CONFIG_VALUE,
             f"the `url` of the server `{name}` is no `http` or `https` address",
             "begin it with `http://` or `https://`",
+        )
+
+
+def _oauth_problems(
+    name: str, oauth: OAuthSettings, at: Keys, place_of: PlaceOf
+) -> Iterator[Diagnostic]:
+    if oauth.issuer is not None and "${" not in oauth.issuer and not _is_address(oauth.issuer):
+        yield place_of((*at, "issuer")).problem(
+            WRONG_CONFIG_VALUE,
+            f"the `issuer` of the server `{name}` is not an `http` or `https` address",
+            "begin it with `http://` or `https://`",
+        )
+    if oauth.client_secret is not None and oauth.issuer is None:
+        # A server that lies would have the secret sent to an authorization server of its own.
+        yield place_of((*at, "client_secret"), key=True).problem(
+            WRONG_SERVER,
+            f"the server `{name}` has a `client_secret` without the `issuer` it is for",
+            "name the authorization server in `issuer`",
+        )
+    if oauth.client_secret is not None and oauth.client_id is None:
+        yield place_of((*at, "client_secret"), key=True).problem(
+            WRONG_SERVER,
+            f"the server `{name}` has a `client_secret` without a `client_id`",
+            "add the `client_id` it belongs to",
         )
 
 

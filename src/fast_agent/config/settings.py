@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.config.layer import Layer, Place
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
-Transport: TypeAlias = Literal["stdio", "http"]
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
 Protocol: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -42,18 +42,47 @@ class RootSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthSettings:
+    """How this program is authorized at a remote MCP server.
+
+    Args:
+        enabled: Whether tokens are sent; None sends those of a server a user named, but not of one
+            that a project brings.
+        issuer: The only authorization server that is used; None takes the one the server names.
+        client_id: What this program is registered as; None registers it.
+        client_secret: The secret of that registration, or None.
+        scopes: The scopes to ask for; none leaves them to the server.
+        callback_port: The loopback port the browser is sent back to; None takes any.
+    """
+
+    enabled: bool | None = None
+    issuer: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    scopes: tuple[str, ...] = ()
+    callback_port: int | None = None
+
+
+NO_OAUTH: Final = OAuthSettings()
+"""Nothing is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """One MCP server of `mcp.servers`; what may hold a secret is not in its `repr`.
 
     Args:
         name: Its key; holds no `__`.
-        transport: `stdio` has a `command`, `http` a `url`.
+        transport: `stdio` has a `command`; `http` and `sse` have a `url`.
         command: The program: an absolute path, or a name for the `PATH`; None for `http`.
         args: Its arguments.
         env: Environment variables added for it.
         cwd: Its working directory, absolute; None is the one of this process.
         url: Its address; None for `stdio`.
         headers: HTTP headers.
+        oauth: How this program is authorized there.
+        include_instructions: Whether its instructions are part of those of agents.
+        load_on_start: Whether it is connected to when the program starts.
         roots: What it is told it may work on.
         read_timeout_seconds: Longest wait for an answer, or None for the default.
         connect_timeout_seconds: Longest wait for a connection, or None for the default.
@@ -77,6 +106,9 @@ class ServerSettings:
     cwd: Path | None = None
     url: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=_empty, repr=False)
+    oauth: OAuthSettings = NO_OAUTH
+    include_instructions: bool = True
+    load_on_start: bool = False
     roots: tuple[RootSettings, ...] = ()
     read_timeout_seconds: float | None = None
     connect_timeout_seconds: float | None = None

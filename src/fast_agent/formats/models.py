@@ -20,7 +20,7 @@ _PROVIDER = {
     "vertexai": "google",
     "x-ai": "xai",
     "dmr": "generic",
-    "huggingface": "hf",
+    "ollama": "generic",
     "github-copilot": None,
     "opencode": None,
 }

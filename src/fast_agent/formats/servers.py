@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, get_args
-
-from fast_agent.config.settings import Transport
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,11 +109,7 @@ def read_server(name: str, fields: Fields) -> Server | None:
         remote.none_of(_KNOWN)
         remote.close("a remote MCP server")
     if "sse" in kinds and "url" in server.settings:
-        if "sse" in get_args(Transport):
-            server.settings["transport"] = "sse"
-        else:
-            hint = "most such servers answer at an address that ends in `/mcp` too"
-            fields.adapted("type", "SSE is an older transport; the address is asked by HTTP", hint)
+        server.settings["transport"] = "sse"
     for name_of_tools in ("tools", "includeTools", "enabled_tools"):
         tools = fields.words(name_of_tools) if fields.has(name_of_tools) else None
         if tools is not None and "*" not in tools:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ListRootsResult,
     )
 
+    from fast_agent.mcp.authorization import Authorizations
     from fast_agent.mcp.open_calls import OpenCall, OpenCalls
     from fast_agent.mcp.sampling import Sampler, SamplingApproval
     from fast_agent.mcp.server import Root, ServerSpec
@@ -58,11 +59,13 @@ class ClientSide:
         sampler: Answers sampling requests.
         approval: Asks before a sampling request is served.
         human: The way to a person. A server may ask questions even without one, and gets `decline`.
+        authorizations: The tokens of remote servers.
     """
 
     sampler: Sampler | None = None
     approval: SamplingApproval | None = None
     human: Human | None = None
+    authorizations: Authorizations | None = None
 
 
 class ServerRequests:
@@ -73,6 +76,11 @@ class ServerRequests:
         self._offered = offered
         self._calls = calls
         self._granting = anyio.Lock()
+
+    @property
+    def authorizations(self) -> Authorizations | None:
+        """The tokens of remote servers, where this program keeps any."""
+        return self._offered.authorizations
 
     def options(self) -> dict[str, Any]:
         """Give the SDK client's keyword arguments; what is left out is not declared."""

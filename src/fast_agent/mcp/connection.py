@@ -261,9 +261,8 @@ class Connection:
         agent_name: str | None = None,
         human: Human | None = None,
     ) -> T:
-        from fast_agent.mcp.live_session import refusal
-
         session = await self.open()
+        call: OpenCall | None = None
         try:
             with self.calls.waiting(
                 agent_name, limits.seconds, human, total_seconds=limits.total_seconds
@@ -283,28 +282,41 @@ class Connection:
         except FastAgentError:
             raise
         except Exception as problem:  # the boundary of a server request
-            told = refusal(problem)
-            if told is None:
-                _log.exception("server `%s`: `%s` failed", self.name, method)
-                raise ToolError(
-                    f"server `{self.name}`: `{method}` failed: {one_line(str(problem))}"
-                ) from problem
-            # Only an answer can say so; a lost connection leaves open what the server did.
-            # The reference server answers with the code of a lost connection.
-            forgotten = (session.forgotten and not told.closed) or session.has_rejected(told.text)
-            if forgotten:
-                session.end()
-            if told.closed:
-                with anyio.move_on_after(_SETTLE_SECONDS):
-                    await session.wait_ending()
-            if session.ended:
-                with anyio.move_on_after(_SETTLE_SECONDS):
-                    await session.done.wait()
-                raise ConnectionLostError(
-                    f"server `{self.name}` was lost during `{method}`: {session.ending_story()}",
-                    unsent=forgotten,
-                ) from problem
-            raise ToolError(f"server `{self.name}`: `{method}` {told.text}") from problem
+            raise await self._failure_of(problem, session, call, method) from problem
+
+    async def _failure_of(
+        self, problem: Exception, session: LiveSession, call: OpenCall | None, method: str
+    ) -> ToolError:
+        """Return the error of a request that failed; a session that is gone is ended for it."""
+        from fast_agent.mcp.live_session import refusal
+
+        told = refusal(problem)
+        if told is None:
+            _log.error("server `%s`: `%s` failed", self.name, method, exc_info=problem)
+            return ToolError(f"server `{self.name}`: `{method}` failed: {one_line(str(problem))}")
+        status = None if call is None else call.http_status
+        # Only an answer can say so; a lost connection leaves open what the server did. The
+        # reference server answers with the code of a lost connection, so the status decides.
+        forgotten = session.forgotten and (status == 404 or not told.closed)
+        # Servers that keep sessions in memory answer 400 after a restart, then to all requests.
+        if not forgotten and status == 400 and not session.modern:
+            forgotten = not await session.answers_ping()
+        if forgotten:
+            session.end()
+        if told.closed:
+            with anyio.move_on_after(_SETTLE_SECONDS):
+                await session.wait_ending()
+        if session.ended:
+            with anyio.move_on_after(_SETTLE_SECONDS):
+                await session.done.wait()
+            return ConnectionLostError(
+                f"server `{self.name}` was lost during `{method}`: {session.ending_story()}",
+                unsent=forgotten,
+            )
+        wanted = session.refused_authorization
+        if wanted is not None and status in (401, 403):
+            return ToolError(wanted.message, hint=wanted.hint)
+        return ToolError(f"server `{self.name}`: `{method}` {told.text}")
 
     @staticmethod
     async def _send(

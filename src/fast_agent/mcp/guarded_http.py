@@ -30,11 +30,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     Args:
         check: Raises `TrustError` for a URL that was not approved.
+        trust_env: Whether the environment may name certificates.
     """
 
-    def __init__(self, check: Judge) -> None:
+    def __init__(self, check: Judge, *, trust_env: bool = False) -> None:
         self._check = check
-        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+        self._inner = httpx2.AsyncHTTPTransport(trust_env=trust_env)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request to the address that was judged."""

@@ -18,6 +18,7 @@ from anyio import EndOfStream
 from mcp import InputRequiredRoundsExceededError
 from mcp.client import Client
 from mcp.client.extension import advertise
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import (
     PromptsListChanged,
@@ -28,10 +29,12 @@ from mcp.client.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
+    METHOD_NOT_FOUND,
     PARSE_ERROR,
     URL_ELICITATION_REQUIRED,
     ElicitationRequiredErrorData,
     ElicitRequestURLParams,
+    ErrorData,
     Implementation,
     PromptListChangedNotification,
     ResourceListChangedNotification,
@@ -41,12 +44,16 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from fast_agent.errors import ToolError, TrustError
+from fast_agent.mcp.authorization import same_origin
+from fast_agent.mcp.bearer import BearerAuth
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
+from fast_agent.mcp.open_calls import CURRENT_CALL
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.stdio import ServerLog, ServerProcess
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.resources.skill_client.entry import EXTENSION
+from fast_agent.text.redaction import redacted
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -63,6 +70,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.client_side import ClientSide
     from fast_agent.mcp.open_calls import OpenCalls
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.text.json_value import JsonValue
 
 
 CLOSE_SECONDS = 8.0
@@ -70,6 +78,7 @@ CLOSE_SECONDS = 8.0
 
 _LISTEN_AGAIN_SECONDS = 1.0
 _LISTEN_AGAIN_MOST = 30.0
+_PING_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -111,13 +120,14 @@ class LiveSession:
         self._process: ServerProcess | None = None
         self._ending = anyio.Event()
         self._http_status: int | None = None
+        self._url = spec.target.url if isinstance(spec.target, HttpTarget) else ""
         self.done = anyio.Event()
         """Set when nothing of the session is left."""
         self.listening = False
         """Whether the server tells of changed lists by a subscription."""
         self.forgotten = False
         """Whether the server has forgotten the session, so that it takes no more requests."""
-        self._rejected = False
+        self._auth: BearerAuth | None = None
         self.why_ended: str | None = None
         """What ended it, when it was not closed from here."""
 
@@ -143,13 +153,20 @@ class LiveSession:
         """The process of a stdio server."""
         return None if self._process is None else self._process.pid
 
-    def has_rejected(self, said: str) -> bool:
-        """Whether the server refused a request since it does not know the session.
+    @property
+    def refused_authorization(self) -> ToolError | None:
+        """Why the server wants another authorization than requests have; None where it does not."""
+        return None if self._auth is None else self._auth.problem
 
-        Args:
-            said: What it answered.
-        """
-        return self._rejected and "session" in said.lower()
+    async def answers_ping(self) -> bool:
+        """Return whether the server takes a request that is right in any session it knows."""
+        with anyio.move_on_after(_PING_SECONDS):
+            try:
+                await self.client.session.send_ping()
+            except MCPError as problem:
+                return problem.code == METHOD_NOT_FOUND
+            return True
+        return True
 
     def end(self) -> None:
         """Ask the session to end; `done` tells when it has."""
@@ -202,13 +219,19 @@ class LiveSession:
             message_handler=self._on_message,
             logging_callback=self._server_log.receive,
             log_level="info",
-            mode=self._spec.protocol,
+            mode=self._protocol(),
             cache=None,
             extensions=(advertise(EXTENSION),),
             **self.requests.options(),
         )
         async with client:
             yield client
+
+    def _protocol(self) -> str:
+        """Return which protocol to speak; the transport of events has the older one only."""
+        target = self._spec.target
+        is_old = isinstance(target, HttpTarget) and target.transport == "sse"
+        return "legacy" if is_old else self._spec.protocol
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[TransportStreams]:
@@ -220,29 +243,46 @@ class LiveSession:
             case HttpTarget() as target:
                 transport = self._http(target)
         async with transport as (incoming, outgoing):
-            yield WatchedStream(incoming, self._ending.set), outgoing
+            redact = None if self._auth is None else self._auth.redact
+            yield WatchedStream(incoming, self._ending.set, redact), outgoing
 
     @asynccontextmanager
     async def _http(self, target: HttpTarget) -> AsyncGenerator[TransportStreams]:
+        self._auth = self._authorization(target)
+        http = httpx2.AsyncClient(
+            headers={"accept-encoding": ENCODINGS} | dict(target.headers),
+            auth=self._auth,
+            # How long an answer may take is decided for each request, not by the socket.
+            timeout=httpx2.Timeout(30.0, read=None),
+            event_hooks={
+                "response": [self._on_response, MessageBounds(self._spec.name).apply_to_response]
+            },
+            transport=self._guard(),
+            trust_env=self._spec.grant is None,
+        )
+        if target.transport == "sse":
+
+            def client(*_: object, **__: object) -> httpx2.AsyncClient:
+                return http  # the one above has what the SDK would set
+
+            async with sse_client(target.url, httpx_client_factory=client) as streams:
+                yield streams
+            return
         async with (
-            httpx2.AsyncClient(
-                headers={"accept-encoding": ENCODINGS} | dict(target.headers),
-                # How long an answer may take is decided for each request, not by the socket.
-                timeout=httpx2.Timeout(30.0, read=None),
-                event_hooks={
-                    "response": [
-                        self._on_response,
-                        MessageBounds(self._spec.name).apply_to_response,
-                    ]
-                },
-                transport=self._guard(),
-                trust_env=self._spec.grant is None,
-            ) as http,
+            http,
             streamable_http_client(
                 target.url, http_client=http, max_sse_event_size=MESSAGE_LIMIT
             ) as streams,
         ):
             yield streams
+
+    def _authorization(self, target: HttpTarget) -> BearerAuth | None:
+        """Return what sends the token of the server; None where it gets none."""
+        authorizations, enabled = self.requests.authorizations, target.oauth.enabled
+        # A project may not use what the user granted, unless that is part of what was approved.
+        if authorizations is None or not (self._spec.grant is None if enabled is None else enabled):
+            return None
+        return BearerAuth(self._spec.name, target.url, authorizations, self._spec.login_command())
 
     def _guard(self) -> httpx2.AsyncBaseTransport | None:
         grant = self._spec.grant
@@ -324,14 +364,15 @@ class LiveSession:
                 pass
 
     async def _on_response(self, response: httpx2.Response) -> None:
+        if not same_origin(str(response.request.url), self._url):
+            return  # the answer of an authorization server
         self._http_status = response.status_code
+        call = CURRENT_CALL.get()
+        if call is not None:
+            call.http_status = response.status_code
         # What the protocol says of this status: the server has forgotten the session.
         if response.status_code == 404 and "mcp-session-id" in response.request.headers:
             self.forgotten = True
-        # The reference servers answer 400 after a restart; what they say tells it from others.
-        self._rejected = (
-            response.status_code in (400, 404) and "mcp-session-id" in response.request.headers
-        )
 
     def _not_opened(self, problem: Exception) -> ToolError:
         cause = _first(problem)
@@ -339,6 +380,9 @@ class LiveSession:
             return cause
         if isinstance(cause, TrustError):
             return ToolError(cause.message, hint=cause.hint)
+        refused = self.refused_authorization
+        if refused is not None and self._http_status in (401, 403):
+            return refused
         name, target = self._spec.name, self._spec.target
         if self._process is not None:
             ending = self._process.ending or "it closed its output"
@@ -405,18 +449,23 @@ def _by_hand(spec: ServerSpec) -> str:
 
 
 class WatchedStream:
-    """The stream, unchanged but for the telling.
+    """The stream of a transport, which notifies of its end and hides tokens in messages.
 
     Args:
         inner: The transport's stream.
         on_end: Called when nothing more comes.
+        redact: Hides the tokens of the server, which may repeat them; None hides none.
     """
 
     def __init__(
-        self, inner: ReadStream[SessionMessage | Exception], on_end: Callable[[], None]
+        self,
+        inner: ReadStream[SessionMessage | Exception],
+        on_end: Callable[[], None],
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         self._inner = inner
         self._on_end = on_end
+        self._redact = redact
 
     @property
     def last_context(self) -> Context | None:
@@ -427,10 +476,24 @@ class WatchedStream:
     async def receive(self) -> SessionMessage | Exception:
         """Receive the next message."""
         try:
-            return await self._inner.receive()
+            return self._hidden(await self._inner.receive())
         except EndOfStream:
             self._on_end()
             raise
+
+    def _hidden(self, message: SessionMessage | Exception) -> SessionMessage | Exception:
+        redact, held = self._redact, getattr(message, "message", None)
+        if redact is None or held is None:
+            return message
+        # What is repeated would be in the history of the agent, in its session and recordings.
+        for part in ("result", "error", "params"):
+            value = getattr(held, part, None)
+            if isinstance(value, dict):
+                setattr(held, part, redacted(cast("JsonValue", value), redact))
+            elif isinstance(value, ErrorData):
+                value.message = redact(value.message)
+                value.data = redacted(cast("JsonValue", value.data), redact)
+        return message
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -441,7 +504,7 @@ class WatchedStream:
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
-            return await self._inner.__anext__()
+            return self._hidden(await self._inner.__anext__())
         except StopAsyncIteration:
             self._on_end()
             raise

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from contextvars import ContextVar
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -25,11 +26,13 @@ class OpenCall:
         model_answers: How many model answers the server got for it.
         granted_answers: How many a person let it have over the limit of the server.
         refuses_answers: Whether it gets no more, because a person said so or none can be asked.
+        http_status: The status of the HTTP answer to it, where there was one.
     """
 
     __slots__ = (
         "agent_name",
         "granted_answers",
+        "http_status",
         "human",
         "model_answers",
         "refuses_answers",
@@ -57,6 +60,7 @@ class OpenCall:
         self.model_answers = 0
         self.granted_answers = 0
         self.refuses_answers = False
+        self.http_status: int | None = None
 
     def renew(self) -> None:
         """Start the waiting time anew, because the server showed that it works."""
@@ -74,6 +78,10 @@ class OpenCall:
         now = anyio.current_time()
         self.stops_at = now + self.seconds_left
         self.scope.deadline = min(now + self.seconds, self.stops_at)
+
+
+CURRENT_CALL: Final[ContextVar[OpenCall | None]] = ContextVar("current_call", default=None)
+"""The request that is sent: the transport runs in the context of its sender."""
 
 
 class OpenCalls:
@@ -157,9 +165,11 @@ class OpenCalls:
             self._calls[call] = None
             if not self._pauses:
                 call.resume()
+            token = CURRENT_CALL.set(call)
             try:
                 yield call
             finally:
+                CURRENT_CALL.reset(token)
                 del self._calls[call]
                 self._ended.set()
         if scope.cancelled_caught:

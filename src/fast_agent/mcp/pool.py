@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 import anyio
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.tools.filter import ServerFilter
 
+
+_log = logging.getLogger(__name__)
 
 NOBODY: Final[frozenset[str]] = frozenset()
 
@@ -198,6 +202,18 @@ class ServerPool:
                     self._ending.append(connection)
                     self._tasks.start_soon(self._retire, connection)
 
+    def load_on_start(self) -> None:
+        """Start to connect to the servers that want it; one that is down is a warning."""
+        names = [spec.name for spec in self._specs.values() if spec.load_on_start]
+        if names:
+            self.start_soon(partial(self._load, names))
+
+    async def _load(self, names: Sequence[str]) -> None:
+        for report in await self.open(names):
+            if report.state != "connected":
+                hint = f" (hint: {report.hint})" if report.hint else ""
+                _log.warning("%s%s", report.reason or f"server `{report.name}` is down", hint)
+
     def start_soon(self, act: Callable[[], Coroutine[object, object, object]]) -> None:
         """Do something in a task of the pool's; it ends with the pool."""
         if self._tasks is not None:
@@ -350,7 +366,8 @@ async def instructions(connections: Iterable[Connection]) -> dict[str, str]:
     Raises:
         ToolError: A server cannot be reached.
     """
-    texts = {one.name: await one.instructions() for one in connections}
+    wanted = [one for one in connections if one.spec.include_instructions]
+    texts = {one.name: await one.instructions() for one in wanted}
     return {name: text for name, text in texts.items() if text}
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fast_agent.config.bounds import CALL_TIMEOUT_SECONDS, SAMPLING_ANSWERS
 from fast_agent.config.server import is_url, split_command
+from fast_agent.config.settings import NO_OAUTH
 from fast_agent.errors import ConfigError
 from fast_agent.text.redaction import is_secret_name, is_secret_value, is_unguessable
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import McpConnect
     from fast_agent.cards.grant import CardGrant
-    from fast_agent.config.settings import McpSettings, Protocol, ServerSettings
+    from fast_agent.config.settings import McpSettings, OAuthSettings, Protocol, ServerSettings
 
 DEFAULT_CONNECT_TIMEOUT = 30.0
 DEFAULT_READ_TIMEOUT = 300.0
@@ -72,15 +73,19 @@ class StdioTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTarget:
-    """A server spoken to over streamable HTTP.
+    """A server spoken to over HTTP.
 
     Args:
         url: Its endpoint.
         headers: Headers sent with every request to it, and to no other host.
+        transport: Streamable HTTP, or the older one of two endpoints with events.
+        oauth: How this program is authorized there.
     """
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_TEXT, repr=False)
+    transport: Literal["http", "sse"] = "http"
+    oauth: OAuthSettings = NO_OAUTH
 
     def __str__(self) -> str:
         # The user part and the query may hold a secret, and so may words of the path.
@@ -129,6 +134,8 @@ class ServerSpec:
     Args:
         name: Its name; holds no `__`.
         target: How to reach it.
+        include_instructions: Whether its instructions are part of those of agents.
+        load_on_start: Whether it is connected to when the program starts.
         roots: Roots it is told of; without any, it is told there are none to ask for.
         read_timeout_seconds: Longest wait for an answer. Progress starts it anew, and it stands
             still while a person or a model is asked on the server's behalf.
@@ -151,6 +158,8 @@ class ServerSpec:
 
     name: str
     target: Target
+    include_instructions: bool = True
+    load_on_start: bool = False
     roots: tuple[Root, ...] = ()
     read_timeout_seconds: float = DEFAULT_READ_TIMEOUT
     connect_timeout_seconds: float = DEFAULT_CONNECT_TIMEOUT
@@ -174,6 +183,12 @@ class ServerSpec:
             return f"{self.declared or 'server'} {derived_name(target.url)}"
         line = shlex.join((target.command, *target.args))
         return f"{self.declared or 'server'} {derived_name(line)}"
+
+    def login_command(self) -> str:
+        """Return the command with which a user authorizes this program at the server."""
+        if self.declared.startswith("mcp.servers."):
+            return f"fast-agent auth login {shlex.quote(self.name)}"
+        return f"fast-agent auth login {shlex.quote(str(self.target))}"
 
     def check_start(self) -> None:
         """Ask, at this very moment, whether it may be started or connected to.
@@ -253,9 +268,12 @@ def from_settings(settings: McpSettings) -> tuple[ServerSpec, ...]:
 def _configured(server: ServerSettings) -> ServerSpec:
     declared = f"mcp.servers.{server.name}"
     target: Target
-    if server.transport == "http":
+    if server.transport != "stdio":
         target = HttpTarget(
-            url=checked_url(server.url or "", f"{declared}.url"), headers=server.headers
+            url=checked_url(server.url or "", f"{declared}.url"),
+            headers=server.headers,
+            transport=server.transport,
+            oauth=server.oauth,
         )
     else:
         target = StdioTarget(
@@ -264,6 +282,8 @@ def _configured(server: ServerSettings) -> ServerSpec:
     return ServerSpec(
         name=server.name,
         target=target,
+        include_instructions=server.include_instructions,
+        load_on_start=server.load_on_start,
         roots=tuple(
             read_root(root.uri, directory=server.cwd or Path(), name=root.name)
             for root in server.roots

@@ -39,21 +39,10 @@ class Journal(Protocol):
         ...
 
     def record(self, *events: SessionEvent) -> None:
-        """Write events, or queue them to be written in order, all or none.
-
-        Await `barrier` before anything of them is shown, and before a step that must not be
-        repeated.
+        """Write events, all or none; what is shown of them is shown after this.
 
         Raises:
-            SessionError: They cannot be written, or earlier ones could not.
-        """
-        ...
-
-    async def barrier(self) -> None:
-        """Wait until the end of the process can no longer lose what was recorded.
-
-        Raises:
-            SessionError: Some of it cannot be written.
+            SessionError: They cannot be written.
         """
         ...
 
@@ -119,22 +108,14 @@ class SessionJournal:
         return self._log.is_long or (top and self._log.is_due)
 
     def record(self, *events: SessionEvent) -> None:
-        """Write events, or queue them to be written in order, all or none.
+        """Write events, all or none; once this returns, a killed process does not lose them.
 
         Raises:
-            SessionError: They cannot be written, or earlier ones could not.
+            SessionError: They cannot be written; the log is as it was.
         """
         self._touch(events)
         self._log.append(*map(row_of, events))
         self._count(events)
-
-    async def barrier(self) -> None:
-        """Wait until the end of the process can no longer lose what was recorded.
-
-        Raises:
-            SessionError: Some of it cannot be written.
-        """
-        await self._log.barrier()
 
     def settle(self, *events: SessionEvent) -> None:
         """Write events and bring them and all before them to the disk, past a loss of power.

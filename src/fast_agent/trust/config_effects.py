@@ -281,6 +281,7 @@ def _one_server(server: _Server, context: Context) -> Iterator[Effect]:
         yield from site.connection(url, keys)
         site, keys = _server_site(server, "headers", context)
         yield from site.headers(values.get("headers"), keys, address_of(url))
+        yield from _authorization(server, url, context)
     elif "headers" in values:
         site, keys = _server_site(server, "headers", context)
         for header in as_object(values["headers"]):
@@ -290,6 +291,22 @@ def _one_server(server: _Server, context: Context) -> Iterator[Effect]:
     else:
         yield from _part_of_start(server, context)
     yield from _rest_of_server(server, context)
+
+
+def _authorization(server: _Server, url: str, context: Context) -> Iterator[Effect]:
+    """Yield that a server gets what the user granted to it, and the server that grants it."""
+    oauth = server.values.get("oauth")
+    settings = as_object(oauth)
+    if oauth is None or oauth is False or settings.get("enabled") is False:
+        return
+    site, keys = _server_site(server, "oauth", context)
+    issuer, secret = settings.get("issuer"), settings.get("client_secret")
+    yield site.effect("send", f"your authorization to {address_of(url)}", keys)
+    if isinstance(issuer, str):
+        yield from site.connection(issuer, (*keys, "issuer"))
+        if isinstance(secret, str) and not variables_in(secret):
+            subject = f"`client_secret` to {address_of(issuer)}"
+            yield site.effect("send", subject, (*keys, "client_secret"))
 
 
 def _start(server: _Server, command: str, context: Context) -> Iterator[Effect]:
@@ -379,7 +396,7 @@ def site_of(layer: FileLayer, holder: Holder, context: Context) -> Site:
 
 def _line(layer: FileLayer, keys: Keys, near: str) -> int | None:
     del near
-    return layer.span(keys, key=True).start.line
+    return layer.document.span_of(keys, key=True).start.line
 
 
 def _provider_place(name: str, context: Context) -> tuple[str, str]:

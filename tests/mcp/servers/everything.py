@@ -1,6 +1,6 @@
-"""A real MCP server with something of everything; `stdio` or `http` as its argument.
+"""A real MCP server with something of everything; `stdio`, `http` or `sse` as its argument.
 
-With `http` it listens on a free loopback port and prints it as its first line.
+With `http` and `sse` it listens on a free loopback port and prints it as its first line.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def hidden_prompt() -> str:
     return "hidden"
 
 
-async def serve_http() -> None:
+async def serve_http(kind: str) -> None:
     import uvicorn
 
     # With the protocol named, the event loop sends small answers at once instead of after 40 ms.
@@ -283,14 +283,13 @@ async def serve_http() -> None:
         listener.bind(("127.0.0.1", port))
         listener.listen()
         print(listener.getsockname()[1], flush=True)
-        config = uvicorn.Config(
-            server.streamable_http_app(), log_level="error", timeout_graceful_shutdown=0
-        )
+        app = server.sse_app() if kind == "sse" else server.streamable_http_app()
+        config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=0)
         await uvicorn.Server(config).serve(sockets=[listener])
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "http":
-        anyio.run(serve_http)
+    if sys.argv[1] in {"http", "sse"}:
+        anyio.run(serve_http, sys.argv[1])
     else:
         server.run("stdio")

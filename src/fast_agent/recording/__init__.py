@@ -1,1 +1,0 @@
-"""Recordings of runs, and replays that ask nothing outside."""

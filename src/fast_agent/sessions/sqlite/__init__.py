@@ -1,1 +1,0 @@
-"""Sessions in SQLite, each in its own file."""
