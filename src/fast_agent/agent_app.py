@@ -434,7 +434,7 @@ class AgentApp:
         """
         card = self.load_set.cards.get(name)
         if card is None or "model" not in FIELDS_OF[card.config.type]:
-            raise RunError(f"there is no agent `{name}` that asks a model itself")
+            raise RunError(f"no agent with a model is named `{name}`")
         if spec is not None:
             around = self._surroundings
             problems = check_model(
@@ -516,7 +516,7 @@ class AgentApp:
             raise AttributeError(f"`{name}` may be several agents; {hint}")
         near = closest(name, self.load_set.cards)
         hint = f"; did you mean `{near}`?" if near else ""
-        raise AttributeError(f"there is no agent `{name}`{hint}")
+        raise AttributeError(f"no agent is named `{name}`{hint}")
 
     def _check_models(self, name: str) -> None:
         """See, before its first turn, that an agent and all it uses have a usable model."""

@@ -131,7 +131,7 @@ class FastAgent(Program):
                 no session.
 
         Raises:
-            ConfigError: The address cannot be listened on, or the configuration is wrong.
+            ConfigError: The server cannot listen on the address, or the configuration is wrong.
             FastAgentError: The agents are wrong.
         """
         from fast_agent.serve.agent_serving import serve

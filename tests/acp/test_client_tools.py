@@ -152,7 +152,7 @@ async def test_servers_the_client_gives_go_to_its_session_only(tmp_path: Path) -
         assert there.editor.said() == "3"
         other = (await there.open()).session_id
         await there.prompt(other, call("tiny__add", a=1, b=2))
-        assert "there is no tool `tiny__add`" in there.editor.said()
+        assert "unknown tool `tiny__add`" in there.editor.said()
 
 
 @pytest.mark.spec("TR-P5.1")

@@ -84,7 +84,7 @@ async def test_an_agent_that_would_wait_for_itself_is_told_so(
     model = script([asking(("c", "w")), Message.assistant("ok")])
     agents.append(make_agent(model, tools=[doing("w", work)]))
     assert await agents[0].send("go") == "ok"
-    assert "from inside its own turn" in agents[0].history[2].tool_results[0].text
+    assert "from within its own turn" in agents[0].history[2].tool_results[0].text
 
 
 @pytest.mark.spec("HIST-7")
@@ -274,7 +274,7 @@ async def test_a_second_wrong_structured_answer_is_an_error(
     make_agent: MakeAgent, script: Script
 ) -> None:
     agent = make_agent(script([Message.assistant("no idea")]))
-    with pytest.raises(RunError, match="gave no valid structured answer"):
+    with pytest.raises(RunError, match="returned an invalid structured answer"):
         await agent.structured("where?", {"type": "integer"})
     assert [one.role for one in agent.history] == ["user", "assistant"] * 2
 

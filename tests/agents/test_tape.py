@@ -129,7 +129,7 @@ async def test_a_request_that_differs_is_refused_with_the_difference(world: Path
         in (drift.value.message)
     )
     assert caught.value is drift.value
-    assert drift.value.hint == "undo the change, or record the run anew"
+    assert drift.value.hint == "undo the change, or record the run again"
 
 
 @pytest.mark.spec("REPLAY-4")
@@ -190,7 +190,7 @@ async def test_a_torn_recording_is_read_up_to_its_last_whole_line(world: Path) -
         with suppress(RunError):
             assert await _run(world, tape) == results
         if tape.drift is not None:
-            assert "broke off" in (tape.drift.hint or "")
+            assert "incomplete" in (tape.drift.hint or "")
             refused += 1
     assert refused
 

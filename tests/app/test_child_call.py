@@ -71,7 +71,7 @@ async def test_a_call_runs_on_a_copy_and_its_own_words_go_first(new_program: New
             "assistant",
         ]
         assert check_validity(boss.history) == []
-        with pytest.raises(RunError, match="there is no agent `kd`"):
+        with pytest.raises(RunError, match="no agent is named `kd`"):
             await app.call("kd", "draw")
 
 

@@ -88,7 +88,7 @@ async def test_it_is_not_made_otherwise(
 @pytest.mark.spec("PERMISSION-1")
 async def test_nobody_to_ask_allows_nothing(new_program: NewProgram, tmp_path: Path) -> None:
     answered = await said(new_program, tmp_path, "wipe", None)
-    assert "was not run: a person has to allow it" in answered
+    assert "was not run: it requires approval" in answered
 
 
 @pytest.mark.spec("PERMISSION-1")

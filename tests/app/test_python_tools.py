@@ -166,7 +166,7 @@ sys.exit(fast.main(talk))
     [
         ((), 0, "ran x"),
         (("--message", "hello", "--agent", "ann"), 0, "hello"),
-        (("--message", "hello", "--agent", "eve"), 1, "there is no agent `eve`"),
+        (("--message", "hello", "--agent", "eve"), 1, "no agent is named `eve`"),
         (("--message", "hello", "--model", "nope.x"), 1, "nope"),
         (("--mesage", "x"), 2, "--mesage"),
         (("--dump", "out"), 0, ""),

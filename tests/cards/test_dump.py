@@ -419,7 +419,7 @@ def test_one_agent_goes_to_the_file_that_is_named(tmp_path: Path) -> None:
         dump_one(loaded, "a", tmp_path / "x.txt")
     with pytest.raises(CardError, match="YAML"):
         dump_one(loaded, "a", tmp_path / "x.md", "yaml")
-    with pytest.raises(CardError, match="there is no agent `writr`") as raised:
+    with pytest.raises(CardError, match="no agent is named `writr`") as raised:
         dump_one(loaded, "writr", tmp_path / "x.md")
     assert raised.value.hint == "did you mean `writer`?"
     assert [one.name for one in tmp_path.iterdir()] == ["new"]

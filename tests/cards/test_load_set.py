@@ -88,7 +88,7 @@ def test_an_unknown_agent_is_placed_and_mended(
     cards = load(tmp_path, files)
     (problem,) = check_set(cards)
     assert problem.code == rules.UNKNOWN_AGENT
-    assert problem.message == "there is no agent `writr`"
+    assert problem.message == "no agent is named `writr`"
     assert problem.hint == "did you mean `writer`?"
     assert problem.span is not None
     assert (problem.span.start.line, problem.span.start.column) == place
@@ -110,7 +110,7 @@ def test_a_name_unlike_any_other_gets_no_fix(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": agent("a", "agents: [zzzzzz]"), "b.yaml": agent("b")})
     (problem,) = check_set(cards)
     assert problem.fix is None
-    assert problem.hint == "load its card too, or correct the name"
+    assert problem.hint == "load a card with this name, or correct the reference"
 
 
 def test_a_suggested_name_is_quoted_where_yaml_needs_it(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_probes_are_asked_about_every_card_and_sorted_in(tmp_path: Path) -> None
 
     assert [one.message for one in check_set(cards, probes=[probe])] == [
         "probed a",
-        "there is no agent `q`",
+        "no agent is named `q`",
         "probed b",
     ]
 

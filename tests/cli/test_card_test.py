@@ -299,7 +299,7 @@ def test_a_recording_of_a_killed_run_is_read_up_to_where_it_broke_off(
     ran = run("go", "--card", ".", "--agent", "slow", "-m", "hello", "--replay", "run.jsonl")
     assert (ran.code, ran.out) == (1, "")
     assert "model request 1 of a turn of agent `sleeper` is not in the recording" in ran.err
-    assert "hint: the recording broke off before its run was over" in ran.err
+    assert "hint: the recording is incomplete" in ran.err
 
 
 @pytest.mark.spec("TEST-4")

@@ -90,7 +90,7 @@ def test_an_agent_that_is_not_the_default(run: Run, write_card: WriteCard) -> No
     assert done.json["agent"] == "tool"
     unknown = run("go", "--card", "cards", "--agent", "an", *PASS, "-m", "hi")
     assert (unknown.code, unknown.out) == (1, "")
-    assert unknown.err == "error: there is no agent `an`\nhint: did you mean `ann`?\n"
+    assert unknown.err == "error: no agent is named `an`\nhint: did you mean `ann`?\n"
 
 
 @pytest.mark.spec("FILE-11")
@@ -168,7 +168,7 @@ class TestStructured:
         (project / "shape.json").write_text(json.dumps(SCHEMA))
         done = run("go", *PASS, "--json-schema", "shape.json", "-m", '{"people": "many"}')
         assert (done.code, done.out) == (1, "")
-        assert "no valid structured answer" in done.err
+        assert "invalid structured answer" in done.err
 
 
 class TestPrecedence:
@@ -223,7 +223,7 @@ class TestPrecedence:
         write_card("ann.md")
         call = '***CALL_TOOL mine__add {"a": 1, "b": 2}'
         options = ("go", "--card", "ann.md", *PASS, "-m", call)
-        assert "no tool `mine__add`" in run(*options).out
+        assert "unknown tool `mine__add`" in run(*options).out
         assert run(*options, "--servers", "mine").out == "3\n"
         unknown = run(*options, "--servers", "mine,othr")
         assert (unknown.code, unknown.out) == (1, "")
@@ -292,7 +292,7 @@ class TestShell:
         write_card("own.md", "shell: true", "cwd: below")
         write_card("below/x.md")
         call = ("-m", '***CALL_TOOL execute {"command": "pwd"}')
-        assert "no tool `execute`" in run("go", "--card", "plain.md", *PASS, *call).out
+        assert "unknown tool `execute`" in run("go", "--card", "plain.md", *PASS, *call).out
         assert str(Path.cwd()) in run("go", "--card", "plain.md", "--shell", *PASS, *call).out
         assert str(Path.cwd() / "below") in run("go", "--card", "own.md", *PASS, *call).out
 
@@ -321,7 +321,7 @@ class TestTools:
         done = run("go", "--card", "ann.md", "--card-tool", "bob.md", "--agent", "an", *PASS,
                    "-m", "hi")  # fmt: skip
         assert (done.code, done.out) == (1, "")
-        assert done.err == "error: there is no agent `an`\nhint: did you mean `ann`?\n"
+        assert done.err == "error: no agent is named `an`\nhint: did you mean `ann`?\n"
 
     @pytest.mark.spec("CMD-3")
     def test_an_agent_among_the_cards_given_to_it_is_not_its_own_tool(
@@ -331,7 +331,7 @@ class TestTools:
         write_card("bob.md")
         options = ("go", "--card", ".", "--card-tool", ".", *PASS, "-m")
         own = run(*options, '***CALL_TOOL agent__ann {"message": "hi"}')
-        assert (own.code, "there is no tool `agent__ann`" in own.out) == (0, True)
+        assert (own.code, "unknown tool `agent__ann`" in own.out) == (0, True)
         assert run(*options, '***CALL_TOOL agent__bob {"message": "hi"}').out == "hi\n"
 
     @pytest.mark.spec("CMD-4")

@@ -43,7 +43,7 @@ def test_an_agent_that_fails_as_a_tool_is_told_of_once(
     assert (done.code, done.out) == (0, "agent `kid` failed: no pencil\n")
     assert done.err == 'boss: agent__kid {"message": "draw"}\nboss: agent `kid` failed: no pencil\n'
     wrong = run("go", "--card", "cards", "--agent", "boss", "-m", call.replace("kid", "nobody"))
-    assert "boss: agent__nobody failed: there is no tool `agent__nobody`" in wrong.err
+    assert "boss: agent__nobody failed: unknown tool `agent__nobody`" in wrong.err
 
 
 @pytest.mark.spec("CHILD-6")
@@ -119,7 +119,7 @@ def test_a_workflow_that_fails_is_an_error(run: Run, project: Path) -> None:
     (project / "cards/s.json").write_text(json.dumps({"steps": [{"text": "who?", "repeat": 2}]}))
     done = run("go", "--card", "cards", "--agent", "front", "-m", "hi")
     assert (done.code, done.out) == (1, "")
-    assert "agent `front` gave no valid structured answer" in done.err
+    assert "agent `front` returned an invalid structured answer" in done.err
 
 
 @pytest.mark.parametrize(

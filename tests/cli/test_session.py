@@ -126,7 +126,7 @@ def test_a_damaged_session_is_listed_as_such_and_told(run: Run, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--session", "--resume", "-m", "x"), "--session begins a session"),
+        (("--session", "--resume", "-m", "x"), "--session starts a session"),
         (("--resume", "nobody", "-m", "x"), "there is no session `nobody`"),
         (("--resume", "../x", "-m", "x"), "there is no session"),
     ],

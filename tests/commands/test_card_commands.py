@@ -187,7 +187,7 @@ async def test_a_reload_tells_what_changed_and_what_is_wrong(world: DeskWorld) -
         assert await shell("/reload") == "AgentCards reloaded: +1 ~0 -0"
         world.write("bob", agents="[nobody]")
         told = await shell.refused("/reload")
-        assert "AgentCards not reloaded: 1 error; the agents stay as they were" in told
+        assert "AgentCards not reloaded: 1 error; the previous version keeps running" in told
         assert "FA201" in told
         assert "bob.md" in told
         assert await shell("still here") == "still here"

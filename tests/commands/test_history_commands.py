@@ -29,7 +29,7 @@ async def test_a_history_is_shown_with_nothing_that_steers_a_terminal(world: Des
         assert first == "3 before these"
         assert len(lines) == 3
         assert "calls `nothing`" in lines[0]
-        assert "error: there is no tool" in lines[1]
+        assert "error: unknown tool" in lines[1]
         everything = await shell("/history show 99")
         assert "one <U+001B>[31mxxx" in everything
         assert max(map(len, everything.splitlines())) < 250

@@ -31,7 +31,7 @@ def test_one_problem() -> None:
         "  | ^^^^^\n"
         "hint: did you mean `model`?\n"
         "\n"
-        "1 error (1 can be mended with `--fix`)\n"
+        "1 error (1 fixable with `--fix`)\n"
     )
 
 

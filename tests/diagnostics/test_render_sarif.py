@@ -15,7 +15,7 @@ from fast_agent.text.span import Span
 def test_one_run_with_rules_results_and_fixes() -> None:
     unknown = Diagnostic(
         UNKNOWN_AGENT,
-        "there is no agent `writr`",
+        "no agent is named `writr`",
         "my cards/a.md",
         Span.at(4, 3, 5),
         hint="did you mean `writer`?",
@@ -41,7 +41,7 @@ def test_one_run_with_rules_results_and_fixes() -> None:
     assert first["ruleId"] == UNKNOWN_AGENT
     assert first["ruleIndex"] == 0
     assert first["level"] == "error"
-    assert first["message"]["text"].startswith("there is no agent `writr`\nhint: did you mean")
+    assert first["message"]["text"].startswith("no agent is named `writr`\nhint: did you mean")
     assert first["locations"] == [place]
     (change,) = first["fixes"][0]["artifactChanges"]
     assert change["artifactLocation"] == {"uri": "my%20cards/a.md"}

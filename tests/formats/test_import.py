@@ -129,7 +129,7 @@ def test_references_between_agents(tmp_path: Path) -> None:
     assert values["a"]["agents"] == ["B"]
     assert "agents" not in values["B"]
     told = [one.message for one in plan.diagnostics()]
-    assert "there is no agent `nobody` in the files" in told
+    assert "no agent is named `nobody` in the files" in told
     assert any("leads back to `B`" in message for message in told)
 
 

@@ -219,7 +219,7 @@ def test_an_agent_of_code_may_refer_to_one_made_later(registry: Registry) -> Non
     registry.check()
     assert registry.snapshot.names_of(CODE) == ("ann", "bob")
     registry.add(code_card("agent", "cid", "Hi.", {"agents": ["nobody"]}))
-    with pytest.raises(CardError, match="there is no agent `nobody`"):
+    with pytest.raises(CardError, match="no agent is named `nobody`"):
         registry.check()
 
 
@@ -279,7 +279,7 @@ def test_an_unknown_receiver_changes_nothing(
     registry: Registry, write_card: WriteCard, read: Read
 ) -> None:
     main, helper = write_card("main.md"), write_card("helper.md", "tool_only: true")
-    with pytest.raises(CardError, match="there is no agent `man`") as raised:
+    with pytest.raises(CardError, match="no agent is named `man`") as raised:
         registry.load(read(main, helper), tools={str(helper)}, receiver="man")
     assert raised.value.hint == "did you mean `main`?"
     assert registry.snapshot.version == 0

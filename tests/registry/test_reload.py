@@ -113,7 +113,7 @@ def test_a_wrong_file_keeps_the_last_good_set_whole_until_it_changes_again(world
     refused = world.reloader.run()
     assert (refused.refused, refused.changed) == (True, False)
     assert [problem.code for problem in refused.problems] == ["FA112"]
-    assert refused.line == "AgentCards not reloaded: 1 error; the agents stay as they were"
+    assert refused.line == "AgentCards not reloaded: 1 error; the previous version keeps running"
     assert world.registry.snapshot is snapshot
     assert world.reloader.run().line is None  # told once
     world.write("cards/cid.md")
@@ -283,7 +283,7 @@ def test_attaching_what_would_be_a_ring_or_is_unknown_changes_nothing(world: Wor
     snapshot = world.registry.snapshot
     with pytest.raises(CardError, match="in a ring"):
         world.registry.attach("bob", ["ann"])
-    with pytest.raises(CardError, match="there is no agent `bbo`"):
+    with pytest.raises(CardError, match="no agent is named `bbo`"):
         world.registry.attach("ann", ["bbo"])
     assert world.registry.attach("ann", ["bob", "ann"]) == ()
     assert world.registry.snapshot is snapshot

@@ -120,7 +120,7 @@ async def test_an_agent_is_made_once_and_clones_are_fresh(new_runtime: NewRuntim
 
 async def test_an_unknown_agent_is_an_error_with_a_suggestion(new_runtime: NewRuntime) -> None:
     async with new_runtime(agent()) as runtime:
-        with pytest.raises(RunError, match="there is no agent `alicia`") as caught:
+        with pytest.raises(RunError, match="no agent is named `alicia`") as caught:
             runtime.agent("alicia")
         assert caught.value.hint == "did you mean `alice`?"
         with pytest.raises(RunError) as caught:
@@ -171,7 +171,7 @@ async def test_a_person_is_asked_where_the_card_says_so(new_runtime: NewRuntime)
     async with new_runtime(agent(human_input=True), agent("other"), human=Person()) as runtime:
         assert (await runtime.agent("alice").generate(call)).text == "blue"
         assert (asked[0].message, asked[0].agent_name) == ("Which colour?", "alice")
-        assert "there is no tool" in (await runtime.agent("other").generate(call)).text
+        assert "unknown tool" in (await runtime.agent("other").generate(call)).text
     async with new_runtime(agent(human_input=True)) as runtime:
         nobody = await runtime.default.generate(call)
         assert nobody.messages[2].tool_results[0].is_error
@@ -189,7 +189,7 @@ async def test_the_shell_is_there_only_when_asked_for(
         assert result.text == f"{tmp_path}/here\n[exit code 3]"
         assert result.messages[2].tool_results[0].is_error
         refused = await runtime.agent("without").generate(call)
-        assert "there is no tool `execute`" in refused.text
+        assert "unknown tool `execute`" in refused.text
     async with new_runtime(agent("without"), settings=settings, shell=True) as runtime:
         one = runtime.agent("without")
         assert "left out" in (await one.generate('***CALL_TOOL execute {"command": "ls /"}')).text
@@ -364,7 +364,7 @@ async def test_filters_hold_when_tools_and_resources_are_used(
         assert isinstance(one, LlmAgent)
         assert (await one.generate('***CALL_TOOL echo__whisper {"text": "HI"}')).text == "hi"
         refused = await one.generate('***CALL_TOOL echo__shout {"text": "hi"}')
-        assert "there is no tool `echo__shout`" in refused.text
+        assert "unknown tool `echo__shout`" in refused.text
         assert [report.state for report in runtime.server_reports()] == ["connected"]
 
         assert await one.with_resource("sum up", "echo", "note://ants") == "sum up"

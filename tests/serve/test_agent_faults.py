@@ -181,7 +181,7 @@ def _begin_more_than_1_000_sessions(talk: StdioTalk) -> None:
     texts = [one["content"]["text"] for one in talk.read()["result"]["messages"]]
     assert texts == ["1000", "1000"]
     talk.write(_modern_call("x", 2_001, **{SESSION: sessions[0]}))
-    assert "has ended" in talk.read()["error"]["message"]
+    assert "unknown or expired" in talk.read()["error"]["message"]
 
 
 @pytest.mark.timeout(1200)
@@ -222,7 +222,7 @@ def test_more_than_1_000_conversations_over_http(served: ServedAgents) -> None:
 
     sessions = [said(f"{number}", {})["result"]["_meta"][SESSION] for number in range(1_001)]
     assert said("x", {SESSION: sessions[-1]})["result"]["isError"] is False
-    assert "has ended" in said("x", {SESSION: sessions[0]})["error"]["message"]
+    assert "unknown or expired" in said("x", {SESSION: sessions[0]})["error"]["message"]
     connection.close()
 
 

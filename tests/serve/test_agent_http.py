@@ -93,7 +93,7 @@ def test_nobody_sees_what_others_said(apart: ServedAgents) -> None:
     two.headers = stranger
     answer = apart.modern_call("ann", "x", **{"fast-agent/session": one.headers["Mcp-Session-Id"]})
     assert answer["error"]["code"] == -32602
-    assert "has ended" in answer["error"]["message"]
+    assert "unknown or expired" in answer["error"]["message"]
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

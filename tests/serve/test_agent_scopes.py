@@ -102,7 +102,7 @@ async def test_a_client_without_connection_goes_on_with_the_session_it_was_given
         assert session_of(await told(client, "ann", "again", session)) == session
         assert session_of(await told(client, "ann", call, other)) == other
         for guess in ("", session[:-1], session + "x", session.lower(), "1"):
-            with pytest.raises(MCPError, match="not held here, or has ended"):
+            with pytest.raises(MCPError, match="unknown or expired session"):
                 await told(client, "ann", "give me", guess)
         histories = [
             [one.text for one in conversation.agent("ann").history]
@@ -133,13 +133,13 @@ async def test_idle_sessions_end_and_there_is_room_for_so_many(world: AgentWorld
         sessions = [session_of(await told(client, "ann", f"{one}")) for one in range(3)]
         await told(client, "ann", "in use", sessions[0])
         session_of(await told(client, "ann", "new"))
-        with pytest.raises(MCPError, match="leave it out to begin another"):
+        with pytest.raises(MCPError, match="omit it to start a new one"):
             await told(client, "ann", "too late", sessions[1])
         world.now = 59
         await told(client, "ann", "kept", sessions[0])
         world.now = 118
         assert await ask(client, "ann", "still", sessions[0]) == "still"
-        with pytest.raises(MCPError, match="has ended"):
+        with pytest.raises(MCPError, match="unknown or expired"):
             await told(client, "ann", "too late", sessions[2])
         assert len(list(server.scopes.held())) == 1
 
@@ -228,7 +228,7 @@ async def test_everybody_changes_to_new_cards_where_they_share(world: AgentWorld
         assert world.program.reload().changed
         assert await ask(client, "ann", "second") == "second"
         assert await ask(client, "eve", "hello") == "hello"
-        with pytest.raises(MCPError, match="there is no tool `bob`"):
+        with pytest.raises(MCPError, match="unknown tool `bob`"):
             await ask(client, "bob", "hello")
         assert len(await heard(client, "ann")) == 4
 
@@ -242,10 +242,10 @@ async def test_a_connection_keeps_the_cards_it_began_with(world: AgentWorld) -> 
         world.program.reload()
         async with connected(server) as new:
             assert await ask(new, "eve", "hello") == "hello"
-            with pytest.raises(MCPError, match="no tool `bob`"):
+            with pytest.raises(MCPError, match="unknown tool `bob`"):
                 await ask(new, "bob", "hello")
             assert await ask(old, "bob", "hello") == "hello"
-            with pytest.raises(MCPError, match="no tool `eve`"):
+            with pytest.raises(MCPError, match="unknown tool `eve`"):
                 await ask(old, "eve", "hello")
             assert server.scopes.generations == 2
             assert "nothing changed" in text_of(await old.call_tool("reload", {}))
@@ -267,7 +267,7 @@ async def test_a_connection_that_asked_nothing_holds_no_older_cards(world: Agent
             await server.cards_changed()
         await until(lambda: server.scopes.generations == 2)
         assert await ask(silent, "eve2", "hello") == "hello"
-        with pytest.raises(MCPError, match="no tool `eve2`"):
+        with pytest.raises(MCPError, match="unknown tool `eve2`"):
             await ask(asks, "eve2", "hello")
         assert await heard(asks, "ann") == ["first", "first"]
 
@@ -278,7 +278,7 @@ async def test_a_session_takes_the_cards_its_client_reloads(world: AgentWorld) -
     async with world.serving(**options) as server, connected(server, MODERN) as client:
         session = session_of(await told(client, "ann", "first"))
         world.card("eve")
-        with pytest.raises(MCPError, match="no tool `eve`"):
+        with pytest.raises(MCPError, match="unknown tool `eve`"):
             await told(client, "eve", "hello", session)
         await client.call_tool("reload", {}, meta={SESSION_ID: session})
         assert await ask(client, "eve", "hello", session) == "hello"

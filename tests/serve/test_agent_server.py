@@ -54,7 +54,7 @@ async def test_every_agent_is_a_tool_unless_it_is_only_one(world: AgentWorld, er
         assert "not of its form" in text_of(refused)
         refused = await client.call_tool("ann", {"words": "x"})
         assert text_of(refused) == "the one argument of `ann` is `message`, a text"
-        with pytest.raises(MCPError, match="there is no tool `hidden`"):
+        with pytest.raises(MCPError, match="unknown tool `hidden`"):
             await ask(client, "hidden", "hello")
 
 
@@ -218,7 +218,7 @@ async def test_cards_are_loaded_below_allowed_directories_only(world: AgentWorld
         assert await ask(client, "bob", "hello") == "hello"
     async with world.serving() as server, connected(server, era) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["ann", "bob"]
-        with pytest.raises(MCPError, match="there is no tool"):
+        with pytest.raises(MCPError, match="unknown tool"):
             await client.call_tool("load_agents", {"path": "bob.md"})
 
 
@@ -294,7 +294,7 @@ async def test_a_program_serves_its_agents(world: AgentWorld) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         settings = HttpSettings(port=taken.getsockname()[1])
-        with pytest.raises(ConfigError, match="cannot be listened on"):
+        with pytest.raises(ConfigError, match="cannot listen on"):
             await world.program.serve(ServeOptions(http=settings))
 
 

@@ -56,7 +56,7 @@ def test_the_first_tool_of_a_name_keeps_it_and_the_other_is_reported() -> None:
     ("names", "called", "words"),
     [
         (["time__get_time", "files__read"], "time__get_tme", "did you mean `time__get_time`?"),
-        (["add", "files__read"], "nothing_like_it", "the tools are `add`, `files__read`"),
+        (["add", "files__read"], "nothing_like_it", "available tools: `add`, `files__read`"),
         ([], "add", "there are no tools"),
     ],
 )

@@ -132,7 +132,7 @@ async def test_an_agent_that_says_nothing_breaks_the_chain_unless_it_is_the_last
     world = World({"one": [""], "two": [""]})
     cards = agents(["one", "two"])
     async with world.runtime(chain("one", "two"), *cards) as runtime:
-        with pytest.raises(RunError, match="`line` broke off: agent `one` answered nothing"):
+        with pytest.raises(RunError, match="`line` stopped: agent `one` returned an empty answer"):
             await runtime.agent("line").generate("go")
     world = World({"one": ["first"], "two": [""]})
     async with world.runtime(chain("one", "two"), *cards) as runtime:

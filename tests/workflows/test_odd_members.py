@@ -38,7 +38,7 @@ ERRORS: dict[str, dict[str, str]] = {
         ("chain", "end of a chain", "fan_in", "router", "generator", "evaluator", "MAKER"), "gone"
     ),
     "says nothing": {
-        "chain": "chain `top` broke off: agent `kid` answered nothing",
+        "chain": "chain `top` stopped: agent `kid` returned an empty answer",
         "MAKER": "none of the 6 answers of `kid` could vote: 6 empty",
     },
     "calls itself": {"MAKER": "none of the 6 answers of `kid` could vote: 6 cut short"},
@@ -76,7 +76,7 @@ async def test_an_odd_member_ends_in_an_answer_or_a_clear_error(odd: str, place:
 async def test_a_router_that_says_no_choice_is_asked_again_and_then_an_error(odd: str) -> None:
     world = World({"top": lambda _: ODD[odd], "kid": help_out, "pal": help_out})
     async with world.runtime(PLACES["router"], agent("kid"), agent("pal")) as runtime:
-        with pytest.raises(FastAgentError, match="agent `top` gave no valid structured answer"):
+        with pytest.raises(FastAgentError, match="`top` returned an invalid structured answer"):
             await runtime.agent("top").generate("go")
         assert len(runtime.agent("top").history) == 0
     assert [one.agent for one in world.seen] == ["top", "top"]

@@ -267,7 +267,7 @@ async def test_an_unusable_plan_is_asked_for_once_more(answer: str) -> None:
 async def test_a_second_unusable_plan_is_an_error(answer: str, kind: str) -> None:
     world = World({"boss": [answer, answer]})
     async with world.runtime(boss("ann", plan_type=kind), agent("ann")) as runtime:
-        with pytest.raises(RunError, match="agent `boss` gave no valid structured answer"):
+        with pytest.raises(RunError, match="agent `boss` returned an invalid structured answer"):
             await runtime.agent("boss").send("x")
         assert len(runtime.agent("boss").history) == 0
     assert world.asked("ann") == []

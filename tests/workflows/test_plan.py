@@ -54,11 +54,11 @@ def test_a_next_step_is_read() -> None:
         ),
         (
             {"steps": [{"tasks": [{**TASK, "agent": "Writer"}]}]},
-            "there is no agent `Writer` (did you mean `writer`?); use one of `writer`, `critic`",
+            "no agent is named `Writer` (did you mean `writer`?); use one of `writer`, `critic`",
         ),
         (
             {"steps": [{"tasks": [{**TASK, "agent": ["writer"]}]}]},
-            "`steps[0].tasks[0].agent`: there is no agent ``; use one of",
+            "`steps[0].tasks[0].agent`: no agent is named ``; use one of",
         ),
         ({"steps": [{"tasks": [TASK] * (MOST_TASKS + 1)}]}, "the plan has 1,001 tasks"),
     ],
@@ -75,7 +75,7 @@ def test_what_is_wrong_with_a_plan_is_told(value: object, problem: str) -> None:
         ({"tasks": EMPTY, "is_complete": True}, "nothing was done yet"),
         ({**STEP, "is_complete": "no"}, "`is_complete` must be true or false"),
         ({"tasks": "write"}, "`tasks` must be a list"),
-        ({"tasks": [{**TASK, "agent": "nobody"}]}, "`tasks[0].agent`: there is no agent `nobody`"),
+        ({"tasks": [{**TASK, "agent": "nobody"}]}, "`tasks[0].agent`: no agent is named `nobody`"),
     ],
 )
 def test_what_is_wrong_with_a_next_step_is_told(value: object, problem: str) -> None:

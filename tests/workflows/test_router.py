@@ -102,7 +102,9 @@ async def test_two_unknown_choices_are_an_error_that_names_the_agents() -> None:
     world = World({"front": [route("nobody"), route("noone")]})
     async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
         router = runtime.agent("front")
-        with pytest.raises(RunError, match=r"`front` gave no valid .*'noone' is not one of \['one"):
+        with pytest.raises(
+            RunError, match=r"`front` returned an invalid .*'noone' is not one of \['one"
+        ):
             await router.generate("go")
         assert len(router.history) == 0
     assert {seen.agent for seen in world.seen} == {"front"}

@@ -141,7 +141,7 @@ async def test_a_message_from_inside_its_own_turn_is_refused() -> None:
         inside.append(runtime.agent("line"))
         with anyio.fail_after(60):
             await inside[0].send("go")
-    assert found == ["agent `line` was sent a message from inside its own turn"]
+    assert found == ["agent `line` cannot be called from within its own turn"]
 
 
 async def test_only_a_users_message_starts_a_turn() -> None:

@@ -211,7 +211,9 @@ class LiveSession:
             await self._desk.refresh()
             await self._approval.apply(self._desk.app)
         except FastAgentError as error:
-            self.note(f"the agents stay as they were: {error.message}")
+            self.note(
+                f"AgentCards not reloaded; the previous version keeps running: {error.message}"
+            )
         if self._desk.app.version != before:
             self._tell_of_agents()
 

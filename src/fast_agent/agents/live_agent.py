@@ -135,8 +135,8 @@ class LiveAgent(Agent):
             scope = self._bounded(scope, self._config.grant)
         memory = self._memory
         if memory.lock.is_around:
-            msg = f"agent `{self.name}` was sent a message from inside its own turn"
-            raise RunError(msg, hint="it would wait for itself; use another agent or a clone")
+            msg = f"agent `{self.name}` cannot be called from within its own turn"
+            raise RunError(msg, hint="the call would deadlock; use another agent or a clone")
         self.expect_turn(scope)
         self._turns += 1
         try:

@@ -244,8 +244,8 @@ class TurnLock:
     async def _wait(self, around: tuple[_Hold, ...]) -> None:
         if self._waits_for(around):
             raise RunError(
-                "agents were sent messages from inside each other's turns",
-                hint="they would wait for each other; use a clone of one of them",
+                "deadlock: these agents are waiting for each other's turns",
+                hint="call a clone of one of them",
             )
         for hold in around:
             hold.waiting.append(self)

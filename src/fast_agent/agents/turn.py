@@ -447,7 +447,7 @@ class Turn:
                 msg = f"the structured answer of agent `{agent}` was cut: {_begin(answer.text)}"
                 raise RunError(msg, hint="raise `request_params.max_tokens`") from error
             if self._corrected or self._requests >= self._most(tools):
-                msg = f"agent `{self._origin.agent}` gave no valid structured answer: {error}"
+                msg = f"agent `{self._origin.agent}` returned an invalid structured answer: {error}"
                 raise RunError(msg, hint=_OTHER_FORM) from error
             self._corrected = True
             self._warn("the structured answer was wrong and is asked for once more")

@@ -102,7 +102,7 @@ def dump_one(
     if card is None:
         near = closest(name, load_set.cards)
         raise CardError(
-            f"there is no agent `{name}`",
+            f"no agent is named `{name}`",
             hint=did_you_mean(near),
         )
     refuse(_file_name_problems(file.name, card_format))

@@ -220,10 +220,10 @@ def _unknown_agent(card: Card, reference: Reference, suggestions: Suggestions) -
     return _found(
         card,
         rules.UNKNOWN_AGENT,
-        f"there is no agent `{reference.name}`",
+        f"no agent is named `{reference.name}`",
         reference.field,
         reference.at,
-        hint=_did_you_mean(near) or "load its card too, or correct the name",
+        hint=_did_you_mean(near) or "load a card with this name, or correct the reference",
         fix=_replacement(card, reference.name, near, reference.field, reference.at),
     )
 

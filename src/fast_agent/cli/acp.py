@@ -13,8 +13,8 @@ from fast_agent.cli import options
 @options.cards("the agent")
 @click.option("--agent", metavar="NAME", help="The agent to talk to first.")
 @options.MODEL
-@options.servers("Give the agent configured MCP servers.")
-@options.shell("Let every agent run commands, each with permission.")
+@options.servers("Add configured MCP servers to the agent.")
+@options.shell("Allow every agent to run shell commands, each with permission.")
 @options.files()
 @options.WATCH
 @options.NO_SESSION
@@ -23,10 +23,10 @@ from fast_agent.cli import options
 @options.DUMP
 @options.quiet("Print no warnings.")
 def command(**options: Any) -> None:
-    """Offer agents to an editor that speaks the Agent Client Protocol.
+    """Run agents in an editor that speaks the Agent Client Protocol.
 
-    The editor starts this command and stops it; each agent is a mode. Commands, changes of files
-    and calls a card marks with `confirm` need the person's permission.
+    The editor starts and stops this command. Each agent is a mode. Shell commands, file changes and
+    tools that a card lists under `confirm` need the user's permission.
     """
     from fast_agent.cli.editing import Editing
 

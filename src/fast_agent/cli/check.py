@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", nargs=-1)
 @options.MULTI_CARD
-@click.option("--fix", is_flag=True, help="Mend in the files what can be mended.")
+@click.option("--fix", is_flag=True, help="Fix problems in place where the fix is unambiguous.")
 @options.CONFIG_PATH
 @options.output_format("json", "sarif")
 def command(
@@ -27,13 +27,13 @@ def command(
     config_path: Path | None,
     output: str,
 ) -> None:
-    """Report every problem of cards; nothing is run.
+    """Report every problem in cards. Nothing is run.
 
-    PATHS are files, directories and addresses that are loaded together. A directory that holds no
-    cards itself stands for the directories below it, each a set of its own. Without PATHS it is
-    the cards a run here would load by themselves, or else this directory.
+    PATHS are files, directories and addresses that are loaded together. For a directory without
+    cards, each directory below it is checked as a separate set. The default is the cards that load
+    automatically in this directory, or else the directory itself.
 
-    Exit status: 0 no errors, 1 errors, 2 wrong usage.
+    Exit status: 0 no errors, 1 errors, 2 invalid usage.
     """
     from fast_agent.cli.checking import Checking
     from fast_agent.cli.output import standard_error, standard_output

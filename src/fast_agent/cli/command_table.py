@@ -9,22 +9,22 @@ import click
 from fast_agent.version import __version__
 
 COMMANDS = {
-    "go": "Run an agent from cards, or without any.",
+    "go": "Run an agent.",
     "serve": "Serve agents to MCP clients.",
-    "check": "Report every problem of cards, and mend what can be mended.",
-    "graph": "Draw who asks whom in a card set, and the most a turn can cost.",
-    "acp": "Offer agents to an editor that speaks the Agent Client Protocol.",
+    "check": "Report every problem in cards, and fix what can be fixed.",
+    "graph": "Draw the graph of agents, and compute the maximum cost of a turn.",
+    "acp": "Run agents in an editor that speaks the Agent Client Protocol.",
     "test": "Test cards against recordings.",
     "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
-    "session": "List, show, export, fork, rewind and delete conversations that were kept.",
-    "trust": "Approve the code that cards which load by themselves bring.",
+    "session": "List, show, export, fork, rewind and delete saved conversations.",
+    "trust": "Review and approve what found projects do on this machine.",
     "models": "List models; fetch and remove local ones.",
     "auth": "Authorize this program at remote MCP servers by OAuth.",
-    "maker": "Plan votes: how far ahead an answer must be, and what that costs.",
-    "import": "Make cards of agents of other tools, such as those of `.claude/agents`.",
-    "export": "Write cards as agents of another tool.",
+    "maker": "Plan votes: the required margin and its cost.",
+    "import": "Convert agents of other tools to cards, such as those in `.claude/agents`.",
+    "export": "Convert cards to agents of another tool.",
     "new": "Write a starter set of cards.",
     "version": "Print the version.",
 }
@@ -73,7 +73,7 @@ class CommandTable(click.Group):
 )
 @click.version_option(__version__, message="%(version)s")
 def cli() -> None:
-    """Agents written as text.
+    """Run agents written as text.
 
     Cards (.md and .yaml files) become agents with models, tools and MCP servers. `fast-agent new`
     writes a first set; `fast-agent go` runs it.

@@ -61,7 +61,7 @@ class Editing(CardOptions):
         if self.agent is not None and self.agent not in names:
             near = closest(self.agent, names)
             hint = f"did you mean `{near}`?" if near else None
-            raise ConfigError(f"there is no agent `{self.agent}` to talk to", hint=hint)
+            raise ConfigError(f"no agent is named `{self.agent}`", hint=hint)
 
     def trust_options(self) -> TrustOptions:
         """Return how found agents are treated: the person is asked in the editor, at a prompt."""

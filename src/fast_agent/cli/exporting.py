@@ -20,24 +20,24 @@ _TARGETS = ("claude", "copilot", "opencode", "gemini", "codex", "docker-agent")
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--to", "target", required=True, type=click.Choice(_TARGETS), help="The tool.")
+@click.option("--to", "target", required=True, type=click.Choice(_TARGETS), help="The target tool.")
 @click.option(
     "--output",
     type=options.PATH,
     metavar="DIR",
-    help="Where the files are written; without it where the tool looks for agents.",
+    help="The directory to write to; default: where the tool looks for agents.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
-@click.option("--force", is_flag=True, help="Write files anew that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def command(
     paths: tuple[str, ...], target: str, output: Path | None, dry_run: bool, force: bool
 ) -> None:
-    """Write cards as agents of another tool.
+    """Convert cards to agents of another tool.
 
     PATHS are files and directories of cards; without them `.fast-agent/agent-cards`. Every field
     that the other tool has nothing for is reported.
 
-    Exit status: 0 written, 1 the cards have errors, 2 wrong usage.
+    Exit status: 0 written, 1 the cards have errors, 2 invalid usage.
     """
     from fast_agent.cards.directory_writer import write_directory
     from fast_agent.cards.load import load_cards

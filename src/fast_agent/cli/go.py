@@ -32,9 +32,11 @@ _ONE_SHOT: Final = (
 
 @click.command()
 @options.cards("the agent")
-@click.option("--agent", metavar="NAME", help="The agent to talk to instead of the default one.")
+@click.option("--agent", metavar="NAME", help="The agent to talk to; default: the default agent.")
 @options.MODEL
-@click.option("--message", "-m", metavar="TEXT", help="What to say; `-` reads standard input.")
+@click.option(
+    "--message", "-m", metavar="TEXT", help="The message to send; `-` reads standard input."
+)
 @click.option(
     "--prompt-file",
     "-p",
@@ -42,14 +44,14 @@ _ONE_SHOT: Final = (
     metavar="FILE",
     help="Load a prompt or history and run it.",
 )
-@click.option("--session", is_flag=True, help="Keep the conversation as a session.")
-@click.option("--no-session", is_flag=True, help="Keep no session of a conversation.")
+@click.option("--session", is_flag=True, help="Save the conversation as a session.")
+@click.option("--no-session", is_flag=True, help="Do not save the conversation as a session.")
 @click.option(
     "--resume",
     is_flag=False,
     flag_value="",
     metavar="[ID]",
-    help="Go on with a session; without ID, with the newest of this directory.",
+    help="Continue a session; without ID, the newest one in this directory.",
 )
 @click.option(
     "--results", type=options.PATH, metavar="FILE", help="Write the conversation to a file."
@@ -58,29 +60,34 @@ _ONE_SHOT: Final = (
     "--json-schema",
     type=options.PATH,
     metavar="FILE",
-    help="Ask for an answer of this JSON Schema.",
+    help="Require an answer that matches this JSON Schema.",
 )
-@options.servers("Give the agent configured MCP servers.")
+@options.servers("Add configured MCP servers to the agent.")
+@click.option("--url", "urls", multiple=True, metavar="URL", help="Add an MCP server over HTTP.")
 @click.option(
-    "--url", "urls", multiple=True, metavar="URL", help="Give it an MCP server over HTTP."
-)
-@click.option(
-    "--stdio", "commands", multiple=True, metavar="COMMAND", help="Give it an MCP server to start."
+    "--stdio",
+    "commands",
+    multiple=True,
+    metavar="COMMAND",
+    help="Add an MCP server, started by this command.",
 )
 @options.shell()
 @options.files()
 @options.trust("a smart agent")
-@click.option("--plain", is_flag=True, help="Talk line by line, without drawing.")
+@click.option(
+    "--plain", is_flag=True, help="Read and print plain lines, without terminal control sequences."
+)
 @click.option("--watch", is_flag=True, help="Reload cards when their files change.")
-@click.option("--reload", is_flag=True, help="Reload cards at the command `/reload`.")
+@click.option("--reload", is_flag=True, help="Reload cards with the command `/reload`.")
 @options.child_history()
 @options.CONFIG_PATH
 @options.DUMP
-@options.quiet("Print nothing but the answer.")
+@options.quiet("Print only the answer.")
 @options.output_format(
     "json",
     "events",
-    told="Print the answer alone, a JSON object with its facts, or every event as a JSON line.",
+    told="Print the answer, a JSON object with the answer and its usage, or every event as a "
+    "line of JSON.",
 )
 @click.option(
     "--record", type=options.PATH, metavar="FILE", help="Record the run, to replay it later."
@@ -89,15 +96,15 @@ _ONE_SHOT: Final = (
     "--replay",
     type=options.PATH,
     metavar="FILE",
-    help="Replay a recorded run; nothing outside is asked.",
+    help="Replay a recorded run without models, servers or a network.",
 )
 def command(**options: Any) -> None:
-    """Run an agent: load cards, send one message, print the answer.
+    """Load cards, send one message to an agent and print its answer.
 
-    Without a message it opens a conversation at the terminal, which is kept as a session.
+    Without a message, it starts a conversation in the terminal, which is saved as a session.
 
-    Without cards there is one plain assistant. Cards in .fast-agent/agent-cards/ and
-    .fast-agent/tool-cards/ load by themselves.
+    Cards in .fast-agent/agent-cards/ and .fast-agent/tool-cards/ load automatically. Without any
+    card, a plain assistant answers.
     """
     with _early_prompt(options) as early:
         from fast_agent.cli.one_shot import OneShot

@@ -14,15 +14,17 @@ from fast_agent.cli.output import hide_in_errors, standard_output
 @click.argument("paths", nargs=-1)
 @options.MULTI_CARD
 @click.option(
-    "--cost", is_flag=True, help="Show the most requests and tool calls a turn can set off."
+    "--cost",
+    is_flag=True,
+    help="Show the maximum number of model requests and tool calls of a turn.",
 )
 @options.CONFIG_PATH
 @click.option(
     "--format",
     "output",
     type=click.Choice(["mermaid", "svg", "table", "json"]),
-    help="A diagram in Mermaid or as an SVG picture, a table, or JSON; with --cost a table, else"
-    " Mermaid.",
+    help="A Mermaid diagram, an SVG image, a table or JSON. The default is a table with --cost, "
+    "otherwise Mermaid.",
 )
 def command(
     paths: tuple[str, ...],
@@ -31,10 +33,10 @@ def command(
     config_path: Path | None,
     output: str | None,
 ) -> None:
-    """Draw the agents of cards and who asks whom; nothing is run.
+    """Draw the agents of cards and their references. Nothing is run.
 
-    PATHS are files, directories and addresses that are loaded together; without any it is the
-    cards a run here would load by themselves, or else this directory.
+    PATHS are files, directories and addresses that are loaded together. The default is the cards
+    that load automatically in this directory, or else the directory itself.
     """
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_graph import CardGraph, render_graph

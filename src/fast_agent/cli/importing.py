@@ -31,23 +31,23 @@ _FORMATS = (
     default=AGENT_CARDS,
     show_default=True,
     metavar="DIR",
-    help="Where the cards are written.",
+    help="The directory to write the cards to.",
 )
 @click.option(
     "--tools",
     "choice",
     type=click.Choice(_CHOICES),
-    help="What agents get that name no tools, and so had all of them; without it you are asked,"
-    " and where nobody can be asked it is `none`.",
+    help="The tools for agents that do not list any, and therefore had all tools. Without this "
+    "option you are asked; without a terminal it is `none`.",
 )
 @click.option(
-    "--from", "wanted", type=click.Choice(_FORMATS), help="The format, where it is not recognised."
+    "--from", "wanted", type=click.Choice(_FORMATS), help="The format, if it is not recognized."
 )
 @click.option(
-    "--report", type=click.Choice(["json", "md"]), help="Print what became of each field."
+    "--report", type=click.Choice(["json", "md"]), help="Print how each field was converted."
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
-@click.option("--force", is_flag=True, help="Write files anew that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def command(
     paths: tuple[Path, ...],
     output: Path,
@@ -57,13 +57,13 @@ def command(
     dry_run: bool,
     force: bool,
 ) -> None:
-    """Make cards of agents of other tools.
+    """Convert agents of other tools to cards.
 
     Reads Claude Code, VS Code and Copilot, OpenCode, Gemini CLI, Codex, docker-agent and CrewAI
     agents below each PATH, and MCP servers of `.mcp.json`, `.vscode/mcp.json` and
-    `claude_desktop_config.json`. Every field that goes into no card is reported.
+    `claude_desktop_config.json`. Every field that is not converted is reported.
 
-    Exit status: 0 all files were read, 1 a file could not be, 2 wrong usage.
+    Exit status: 0 all files were read, 1 a file could not be read, 2 invalid usage.
     """
     from fast_agent.cli.output import standard_output
     from fast_agent.cli.report import report_diagnostics

@@ -12,45 +12,45 @@ from fast_agent.cli.output import standard_output
 
 @click.group()
 def command() -> None:
-    """Plan votes of MAKER cards: how far ahead an answer must be, and what that costs."""
+    """Plan the votes of MAKER cards: the required margin and its cost."""
 
 
 @command.command()
 @click.argument("cards", nargs=-1, metavar="[CARD]...")
 @click.option(
-    "--p", type=float, metavar="P", help="How often one answer is right; instead of cards."
+    "--p", type=float, metavar="P", help="Probability that one answer is right; replaces the cards."
 )
-@click.option("--steps", type=int, metavar="S", help="How many steps the task has.")
+@click.option("--steps", type=int, metavar="S", help="Number of steps in the task.")
 @click.option(
     "--target",
     type=float,
     metavar="T",
-    help="How likely all steps shall be right; 0.95 if not set.",
+    help="Target probability that every step is right. [default: 0.95]",
 )
 @click.option(
-    "--valid", type=float, metavar="V", help="How many answers are not thrown away; with --p only."
+    "--valid", type=float, metavar="V", help="Fraction of answers that are valid; only with --p."
 )
-@click.option("--agent", metavar="NAME", help="The MAKER card to measure, where there are several.")
+@click.option("--agent", metavar="NAME", help="The MAKER card to measure, if there are several.")
 @click.option(
     "--message",
     "-m",
     "messages",
     multiple=True,
     metavar="TEXT",
-    help="A typical step, for the worker to answer; may be repeated.",
+    help="A typical step for the worker to answer; may be repeated.",
 )
 @click.option(
     "--right",
     "rights",
     multiple=True,
     metavar="TEXT",
-    help="The right answer to each message; else the one most answers give counts so.",
+    help="The right answer to each message; default: the most frequent answer.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many answers to draw in all.",
+    help="Total number of answers to draw.",
 )
 @options.MODEL
 @options.CONFIG_PATH
@@ -64,7 +64,7 @@ def plan(
     output: str,
     **asked: Any,
 ) -> None:
-    """Choose k for a task of many steps, and say what to expect of it.
+    """Choose k for a task of many steps, and print the expected result.
 
     With --p, by the formula alone. With CARDs, the worker of a MAKER card first answers each
     --message some times, which shows how often it is right; the answers are asked of its model and

@@ -39,11 +39,13 @@ def list_models(output: str = "human") -> None:
 
 @command.command()
 @click.argument("source", metavar="NAME|PATH|URL")
-@click.option("--sha256", metavar="HEX", help="The digest the file must have; needed for a URL.")
-@click.option("--name", metavar="NAME", help="What to call the weights, as in `local.NAME`.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing unless it fails.")
+@click.option(
+    "--sha256", metavar="HEX", help="The expected digest of the file; required for a URL."
+)
+@click.option("--name", metavar="NAME", help="The name of the model, as in `local.NAME`.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing unless the command fails.")
 def pull(source: str, sha256: str | None, name: str | None, quiet: bool) -> None:
-    """Bring weights to this machine: by name (smollm2), or a GGUF file by path or URL."""
+    """Install model weights: by name (smollm2), or a GGUF file by path or URL."""
     from fast_agent.models.pull import no_progress
     from fast_agent.models.pull import pull as pull_weights
 
@@ -57,7 +59,7 @@ def pull(source: str, sha256: str | None, name: str | None, quiet: bool) -> None
 @command.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """Delete weights that were pulled."""
+    """Delete installed model weights."""
     from fast_agent.models.weights import remove_local
 
     removed = remove_local(name, os.environ)

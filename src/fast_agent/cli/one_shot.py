@@ -113,7 +113,7 @@ class OneShot(CardOptions):
         if self._dumps and (self.record is not None or self.replay is not None):
             raise click.UsageError("a dump runs nothing to record; leave out --record and --replay")
         if self.session and self.resume is not None:
-            raise click.UsageError("--session begins a session, --resume goes on with one")
+            raise click.UsageError("--session starts a session, --resume continues one")
         if self.session and self.no_session:
             raise click.UsageError("--session keeps a session, --no-session keeps none")
         if self._is_conversation:

@@ -66,7 +66,9 @@ def trust(loads: str) -> Option:
     told = f"Let everything found act in this run: what came with the project, what {loads} loads."
     return together(
         click.option("--trust", is_flag=True, help=told),
-        click.option("--no-found", is_flag=True, help="Load nothing that came with the project."),
+        click.option(
+            "--no-found", is_flag=True, help="Ignore everything that came with the project."
+        ),
     )
 
 
@@ -78,17 +80,17 @@ def child_history() -> Option:
         click.option(
             "--child-history-source",
             type=click.Choice(HISTORIES),
-            help="What called agents start with, over all cards.",
+            help="The history that sub-agents start with, overriding the cards.",
         ),
         click.option(
             "--child-history-merge-target",
             type=click.Choice(HISTORIES),
-            help="Where the new messages of called agents go, over all cards.",
+            help="Where new messages of sub-agents are merged, overriding the cards.",
         ),
     )
 
 
-def shell(told: str = "Let every agent run commands.") -> Option:
+def shell(told: str = "Allow every agent to run shell commands.") -> Option:
     """Give `--shell`, with what it lets agents do."""
     return click.option("--shell", is_flag=True, help=told)
 
@@ -99,9 +101,9 @@ def files() -> Option:
         click.option(
             "--files",
             type=click.Choice(["read", "write"]),
-            help="Let every agent read, or read and write, files of the working directory.",
+            help="Allow every agent to read, or read and write, files in the working directory.",
         ),
-        click.option("--fetch", is_flag=True, help="Let every agent fetch web pages."),
+        click.option("--fetch", is_flag=True, help="Allow every agent to fetch web pages."),
     )
 
 
@@ -118,11 +120,13 @@ def output_format(*forms: str, told: str | None = None) -> Option:
     )
 
 
-MULTI_CARD = click.option("--multi-card", is_flag=True, help="Let a file hold several cards.")
+MULTI_CARD = click.option("--multi-card", is_flag=True, help="Allow several cards in one file.")
 
-MODEL = click.option("--model", metavar="SPEC", help="The model of every agent, over their cards.")
+MODEL = click.option(
+    "--model", metavar="SPEC", help="Use this model for every agent, overriding the cards."
+)
 
-WATCH = click.option("--watch", is_flag=True, help="Take changed cards as soon as they change.")
+WATCH = click.option("--watch", is_flag=True, help="Reload cards when their files change.")
 
 NO_SESSION = click.option("--no-session", is_flag=True, help="Keep conversations in memory only.")
 
@@ -137,7 +141,9 @@ DUMP = together(
     click.option(
         "--dump-yaml", "--dump-agents-yaml", type=PATH, metavar="DIR", help="Write cards as YAML."
     ),
-    click.option("--dump-agent", metavar="NAME", help="Write one card, to --dump-agent-path."),
-    click.option("--dump-agent-path", type=PATH, metavar="FILE", help="Where --dump-agent writes."),
-    click.option("--dump-agent-yaml", is_flag=True, help="Write that one as YAML."),
+    click.option("--dump-agent", metavar="NAME", help="Write one card to --dump-agent-path."),
+    click.option(
+        "--dump-agent-path", type=PATH, metavar="FILE", help="The file that --dump- agent writes."
+    ),
+    click.option("--dump-agent-yaml", is_flag=True, help="Write that card as YAML."),
 )

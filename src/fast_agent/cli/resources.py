@@ -59,7 +59,7 @@ def serve(**values: Any) -> None:
     """Serve resources to MCP clients.
 
     Over stdio, the client starts this command and stops it. Over HTTP the address is
-    http://ADDRESS:PORT/mcp; other machines reach it only where --host says so.
+    http://ADDRESS:PORT/mcp; other machines can connect only if --host allows it.
     """
     if values["transport"] == "stdio":
         from fast_agent.cli.resources_fast import serve_values
@@ -177,11 +177,11 @@ def complete(
 @click.option("--fix", is_flag=True, help="Fix problems in place where the fix is unambiguous.")
 @options.output_format("json", "sarif")
 def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None:
-    """Report what is wrong or doubtful in skills and guides.
+    """Report errors and warnings in skills and guides.
 
     Each PATH is a directory of skills, a skill, a guide's file, or a directory that has one.
 
-    Exit status: 0 no errors, 1 errors, 2 wrong usage.
+    Exit status: 0 no errors, 1 errors, 2 invalid usage.
     """
     from fast_agent.cli.resource_checking import check_roots, split_paths
     from fast_agent.cli.resource_output import write_diagnostics

@@ -30,19 +30,21 @@ from fast_agent.cli import options
     help="The port to listen on; 0 for any free one (http).",
 )
 @click.option(
-    "--token-file", metavar="FILE", help="A file with the token that clients must bear (http)."
+    "--token-file",
+    metavar="FILE",
+    help="A file with the bearer token that clients must send (http).",
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="Accept requests for this host name too; may be repeated (http).",
+    help="Also accept requests for this host name; may be repeated (http).",
 )
 @click.option(
     "--allow-origin",
     multiple=True,
     metavar="ORIGIN",
-    help="Let web pages of this origin call; may be repeated (http).",
+    help="Allow web pages of this origin; may be repeated (http).",
 )
 @click.option(
     "--instance-scope",
@@ -50,25 +52,24 @@ from fast_agent.cli import options
     type=click.Choice(["shared", "connection", "request"]),
     default="connection",
     show_default=True,
-    help="Who shares a conversation: the requests of one connection, all clients, or nobody.",
+    help="Which requests share a conversation: those of one connection, those of all clients, "
+    "or none.",
 )
 @options.WATCH
-@click.option("--reload", is_flag=True, help="Offer a tool that reads changed cards again.")
+@click.option("--reload", is_flag=True, help="Offer a tool that reloads changed cards.")
 @click.option(
     "--allow-load",
     multiple=True,
     metavar="DIR",
     help="Offer a tool that loads cards below a directory; may be repeated.",
 )
-@click.option("--description", metavar="TEXT", help="What clients are told of the server.")
-@click.option(
-    "--skills", multiple=True, metavar="DIR", help="Serve skills beside; may be repeated."
-)
-@click.option("--guide", metavar="DIR|FILE", help="Serve a guide's documents beside.")
-@click.option("--internal", is_flag=True, help="Serve the documents of fast-agent beside.")
+@click.option("--description", metavar="TEXT", help="The server's description for clients.")
+@click.option("--skills", multiple=True, metavar="DIR", help="Also serve skills; may be repeated.")
+@click.option("--guide", metavar="DIR|FILE", help="Also serve the documents of a guide.")
+@click.option("--internal", is_flag=True, help="Also serve fast-agent's own documents.")
 @options.NO_SESSION
 @options.MODEL
-@options.servers("Give the default agent configured servers.")
+@options.servers("Add configured MCP servers to the default agent.")
 @options.shell()
 @options.files()
 @options.trust("an agent or a client")
@@ -79,9 +80,9 @@ from fast_agent.cli import options
 def command(**options: Any) -> None:
     """Serve agents to MCP clients: each agent is a tool.
 
-    Over HTTP the address is http://HOST:PORT/mcp; other machines reach it only where --host says
-    so. Over stdio, the client starts this command and stops it. Conversations are kept as sessions;
-    calls under --instance-scope request are none.
+    Over HTTP the address is http://HOST:PORT/mcp. Other machines can connect only if --host allows
+    it. Over stdio, the client starts and stops this command. Conversations are saved as sessions,
+    except with --instance-scope request.
     """
     from fast_agent.cli.serving import Serving
 

@@ -14,7 +14,7 @@ from fast_agent.cli.output import standard_output
 if TYPE_CHECKING:
     from fast_agent.sessions.store import SessionStore
 
-_FORMAT = options.output_format("json", told="Print for people, or as JSON.")
+_FORMAT = options.output_format("json", told="The output format.")
 _ID = click.argument("session_id", metavar="ID")
 
 
@@ -23,8 +23,8 @@ _ID = click.argument("session_id", metavar="ID")
 def command(ctx: click.Context) -> None:
     """List, show, export, fork, salvage, rename, rewind and delete conversations.
 
-    A session is named by its id, or by the beginning of it. `fast-agent go --resume ID` goes on
-    with one.
+    ID is the id of a session or a unique prefix of it. `fast-agent go --resume ID` continues a
+    session.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_sessions)
@@ -33,7 +33,7 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 @_FORMAT
 def list_sessions(output: str = "human") -> None:
-    """List the sessions, the one that changed last first, and say which are damaged."""
+    """List sessions, the most recently changed first, and mark damaged ones."""
     from fast_agent.cli.session_list import render_sessions, sessions_json
 
     sessions = _store().list(check=True)
@@ -45,7 +45,7 @@ def list_sessions(output: str = "human") -> None:
 @_ID
 @_FORMAT
 def show(session_id: str, output: str) -> None:
-    """Show the turns of a session, with the numbers other commands take."""
+    """Show the turns of a session with their numbers."""
     from fast_agent.cli.session_list import render_turns, turns_json
 
     summary, state = _store().read(session_id)
@@ -61,9 +61,14 @@ def show(session_id: str, output: str) -> None:
     type=click.Choice(["markdown", "json"]),
     default="markdown",
     show_default=True,
-    help="All that was said, for people; or the history of one agent, to be loaded again.",
+    help="The whole transcript as Markdown, or the history of one agent as a file that can be "
+    "loaded.",
 )
-@click.option("--agent", metavar="NAME", help="Whose history; else of the agent talked to last.")
+@click.option(
+    "--agent",
+    metavar="NAME",
+    help="The agent whose history to export; default: the agent addressed last.",
+)
 @click.option(
     "--output",
     "-o",
@@ -93,10 +98,10 @@ def export(session_id: str, output: str, agent: str | None, file: Path | None) -
 
 @command.command()
 @_ID
-@click.option("--at", metavar="TURN", help="The last turn taken over; else all are.")
+@click.option("--at", metavar="TURN", help="The last turn to copy; default: all turns.")
 @click.option("--title", metavar="TEXT", help="The title of the new session.")
 def fork(session_id: str, at: str | None, title: str | None) -> None:
-    """Begin a session that goes on from a turn of another, and print its id."""
+    """Start a new session from a turn of another one, and print its id."""
     with _store().fork(session_id, at, title=title) as session:
         standard_output().line(session.id)
 
@@ -104,7 +109,7 @@ def fork(session_id: str, at: str | None, title: str | None) -> None:
 @command.command()
 @_ID
 def salvage(session_id: str) -> None:
-    """Begin a session with what is whole of a damaged one, and print its id."""
+    """Start a new session from the intact events of a damaged one, and print its id."""
     from fast_agent.cli.report import report_note
 
     session, lost = _store().salvage(session_id)
@@ -121,7 +126,7 @@ def salvage(session_id: str) -> None:
 @_ID
 @click.argument("title")
 def rename(session_id: str, title: str) -> None:
-    """Give a session a title."""
+    """Set the title of a session."""
     _store().rename(session_id, title)
 
 
@@ -129,7 +134,7 @@ def rename(session_id: str, title: str) -> None:
 @_ID
 @click.argument("turn")
 def rewind(session_id: str, turn: str) -> None:
-    """Go back to where TURN had just ended; 0 is the beginning. Nothing is deleted."""
+    """Return to the end of TURN; 0 is the start of the session. Nothing is deleted."""
     with _store().open(session_id) as session:
         session.rewind(turn)
 
@@ -137,7 +142,7 @@ def rewind(session_id: str, turn: str) -> None:
 @command.command()
 @click.argument("session_ids", metavar="ID…", nargs=-1, required=True)
 def delete(session_ids: tuple[str, ...]) -> None:
-    """Delete sessions, damaged ones too."""
+    """Delete sessions, including damaged ones."""
     store = _store()
     for found in [store.find(session_id) for session_id in session_ids]:
         store.delete(found)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1)
-@click.option("-k", "only", metavar="TEXT", help="Run the cases whose file or name holds TEXT.")
-@click.option("--record", is_flag=True, help="Make missing recordings, with the cards' models.")
-@click.option("--record-all", is_flag=True, help="Make every recording anew.")
+@click.option("-k", "only", metavar="TEXT", help="Run the cases whose file or name contains TEXT.")
+@click.option("--record", is_flag=True, help="Record missing recordings with the cards' models.")
+@click.option("--record-all", is_flag=True, help="Record every case again.")
 @options.CONFIG_PATH
 @options.output_format("json")
 def command(
@@ -34,13 +34,13 @@ def command(
     config_path: Path | None,
     output: str,
 ) -> None:
-    """Test cards against recordings: no model, tool, server or page is asked.
+    """Test cards against recordings, without models, tools, servers or a network.
 
-    PATHS are `*.test.yaml` files and directories; without any it is this directory with all below
-    it. Each case sends messages, and says what is expected of the answer.
+    PATHS are `*.test.yaml` files and directories. The default is this directory and all below it.
+    Each case sends messages and describes the expected answer.
 
-    Exit status: 0 all passed, 1 a case failed or a file is wrong, 2 wrong usage or nothing to run,
-    3 no case ran, because the project may not act yet.
+    Exit status: 0 all passed, 1 a case failed or a file is invalid, 2 invalid usage or nothing to
+    run, 3 no case ran because the project is not approved.
     """
     from fast_agent.cli.card_test.testing import find_case_files, run_case_files
 

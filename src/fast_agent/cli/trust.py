@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", metavar="[PATH…]", nargs=-1)
 @click.option("--yes", is_flag=True, help="Approve without asking.")
-@click.option("--view", is_flag=True, help="Print the files; of approved ones, what changed.")
+@click.option("--view", is_flag=True, help="Print the files, or the changes to approved files.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="How to print; json holds every effect and the digest.",
+    help="The output format; json includes every effect and the digest.",
 )  # fmt: skip
-@click.option("--text", "prose", is_flag=True, help="Approve later changes of words alone, too.")
-@click.option("--own", is_flag=True, help="Stop asking: what PATH holds is mine.")
-@click.option("--list", "listing", is_flag=True, help="List approvals and how each stands.")
+@click.option("--text", "prose", is_flag=True, help="Also approve later changes to text only.")
+@click.option("--own", is_flag=True, help="Treat everything in PATH as yours, and stop asking.")
+@click.option("--list", "listing", is_flag=True, help="List approvals and their state.")
 @click.option("--revoke", is_flag=True, help="Revoke the approval of PATH.")
 def command(
     paths: tuple[str, ...],
@@ -42,11 +42,12 @@ def command(
     listing: bool,
     revoke: bool,
 ) -> None:
-    """Approve what found projects would do on this machine.
+    """Review and approve what found projects do on this machine.
 
-    Cards, configuration and skills that load by themselves act only once you approved it: programs
-    they run, addresses they connect to, keys they send, files they read and write. PATH is a
-    project; without it, the one around the working directory. A change asks again.
+    The effects of cards, configuration and skills that load automatically need your approval: the
+    programs they run, the addresses they connect to, the keys they send, the files they read and
+    write. PATH is a project; the default is the one that contains the working directory. Every
+    change asks again.
     """
     if listing and (paths or revoke or own or yes or prose or view):
         raise click.UsageError("--list stands alone")

@@ -190,7 +190,7 @@ def _known(name: str, desk: Desk) -> Card:
         desk.program.admission.require(name)
         near = closest(name, desk.app.load_set.cards)
         hint = did_you_mean(near, "`/agents` lists them")
-        raise RunError(f"there is no agent `{short(name)}`", hint=hint)
+        raise RunError(f"no agent is named `{short(name)}`", hint=hint)
     return card
 
 
@@ -217,28 +217,30 @@ AGENT_COMMANDS = (
     Command(name="agents", busy="now", summary="list the agents", act=_agents),
     Command(
         name="agent",
-        summary="talk to another agent; without a name, say which one is talked to",
+        summary="switch to another agent; without a name, show the current one",
         act=_agent,
         words=(Word("NAME", "agent"),),
         options=(
-            Option("--tool", "make it a tool of the agent that is talked to, by its `agents`"),
-            Option("--dump", "print its card, or that of the agent that is talked to"),
+            Option("--tool", "add it to the `agents` of the current agent, as a tool"),
+            Option("--dump", "print its card, or the card of the current agent"),
         ),
     ),
     Command(
         name="call",
-        summary="call an agent as the agent that is talked to would call it",
+        summary="call an agent as a tool of the current agent",
         act=_call,
         words=(Word("AGENT", "agent", required=True), Word("MESSAGE", required=True, rest=True)),
         options=(
-            Option("--history-source", "what it starts with", "SOURCE", "history"),
-            Option("--history-merge-target", "where its messages go", "TARGET", "history"),
+            Option("--history-source", "the history it starts with", "SOURCE", "history"),
+            Option(
+                "--history-merge-target", "where its new messages are merged", "TARGET", "history"
+            ),
         ),
     ),
     Command(
         name="model",
         busy="now",
-        summary="say which model answers, or have another one answer; `default` goes back",
+        summary="show or change the model; `default` restores the original one",
         act=_model,
         words=(Word("SPEC", "model"),),
     ),
@@ -246,13 +248,13 @@ AGENT_COMMANDS = (
     Command(
         name="usage",
         busy="now",
-        summary="count tokens, requests and tool calls, and say what they cost",
+        summary="show tokens, requests, tool calls and cost",
         act=_usage,
     ),
     Command(
         name="context",
         busy="now",
-        summary="say what the model is given, by part: system, skills, tools, history, results",
+        summary="show the model's context by part: system, skills, tools, history, results",
         act=_context,
     ),
 )

@@ -104,24 +104,24 @@ CARD_COMMANDS = (
         options=(
             Option(
                 "--tool",
-                "attach the loaded agents to the `agents` of the one that is talked to",
+                "add the loaded agents to the `agents` of the current agent, as tools",
             ),
         ),
     ),
     Command(
         name="trust",
         busy="no",
-        summary="show what the project would do and may not; `yes` allows it",
+        summary="show the effects of the project that are not approved; `yes` approves them",
         act=_trust,
         words=(Word("yes"),),
     ),
     Command(
         name="reload",
         busy="no",
-        summary="read again the cards that changed",
+        summary="reload the cards that changed",
         act=_reload,
         options=(
-            Option("--force", "begin the program again with its arguments, and go on from here"),
+            Option("--force", "restart the program with its arguments, and continue the session"),
         ),
     ),
 )

@@ -84,7 +84,7 @@ class Desk:
         self._waiting = waiting
         self.agent = self._default() if agent is None else agent
         if self.agent not in app and self.agent not in self.waiting:
-            raise RunError(f"there is no agent `{self.agent}`", hint="`/agents` lists them")
+            raise RunError(f"no agent is named `{self.agent}`", hint="`/agents` lists them")
         self.cast = self._new_cast(session)
 
     @property

@@ -144,29 +144,29 @@ def _slug(name: str) -> str:
     return kept[:64].lstrip("-") or "agent"
 
 
-_FORCE = Option("--force", "replace a file that is there")
+_FORCE = Option("--force", "overwrite an existing file")
 
 HISTORY = Command(
     name="history",
-    summary="show, clear, save, load or take back what the agent remembers",
+    summary="show, clear, save, load or rewind the agent's history",
     actions=(
         Command(
             name="show",
             busy="now",
-            summary="show the last messages, 20 unless told otherwise",
+            summary="show the last messages, 20 by default",
             act=_show,
             words=(Word("MESSAGES"),),
         ),
         Command(
             name="clear",
             busy="no",
-            summary="forget all but templates; with `all`, those too",
+            summary="clear all messages but templates; with `all`, templates too",
             act=_clear,
             words=(Word("all"),),
         ),
         Command(
             name="save",
-            summary="write it to a file, as JSON where the name ends in `.json`",
+            summary="write it to a file, as JSON if the name ends in `.json`",
             act=_save,
             words=(Word("FILE", "file"),),
             options=(_FORCE,),
@@ -174,14 +174,14 @@ HISTORY = Command(
         Command(
             name="load",
             busy="no",
-            summary="put the messages of a file in its place",
+            summary="replace it by the messages of a file",
             act=_load,
             words=(Word("FILE", "file", required=True),),
         ),
         Command(
             name="rewind",
             busy="no",
-            summary="take back the last turn, or so many of them",
+            summary="undo the last turn, or several",
             act=_rewind,
             words=(Word("TURNS"),),
         ),
@@ -192,21 +192,21 @@ HISTORY_COMMANDS = (
     HISTORY,
     Command(
         name="save_history",
-        summary="the same as `/history save`",
+        summary="save the history; short for `/history save`",
         act=_save,
         words=(Word("FILE", "file"),),
         options=(_FORCE,),
     ),
     Command(
         name="compact",
-        summary="have the model summarize the conversation, to make room for more",
+        summary="let the model summarize the conversation to free context",
         act=_compact,
         words=(Word("WHAT TO KEEP", rest=True),),
     ),
     Command(
         name="clear",
         busy="no",
-        summary="the same as `/history clear`",
+        summary="clear the history; short for `/history clear`",
         act=_clear,
         words=(Word("all"),),
     ),

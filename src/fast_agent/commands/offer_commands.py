@@ -161,13 +161,13 @@ OFFER_COMMANDS = (
     Command(
         name="tools",
         busy="now",
-        summary="list the tools of the agent that is talked to",
+        summary="list the tools of the current agent",
         act=_tools,
     ),
-    Command(name="mcp", busy="now", summary="say how the MCP servers stand", act=_mcp),
+    Command(name="mcp", busy="now", summary="show the state of the MCP servers", act=_mcp),
     Command(
         name="prompts",
-        summary="list the prompts of its MCP servers, or send one, filled with KEY=VALUE",
+        summary="list the prompts of its MCP servers, or fill in one with KEY=VALUE and send it",
         act=_prompts,
         words=(
             Word("SERVER", "server"),

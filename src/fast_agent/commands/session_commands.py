@@ -125,33 +125,33 @@ _ID = Word("ID", "session", required=True)
 
 SESSION = Command(
     name="session",
-    summary="list, begin, go on with, fork, rename, delete or export kept conversations",
+    summary="list, start, resume, fork, rename, delete or export saved conversations",
     actions=(
         Command(name="list", busy="now", summary="list the sessions", act=_list),
         Command(
             name="new",
             busy="no",
-            summary="begin a session",
+            summary="start a session",
             act=_new,
             words=(Word("TITLE", rest=True),),
         ),
         Command(
             name="resume",
             busy="no",
-            summary="go on with a session; without an id, the newest of this directory",
+            summary="resume a session; without an id, the newest one in this directory",
             act=_resume,
             words=(Word("ID", "session"),),
         ),
         Command(
             name="fork",
             busy="no",
-            summary="go on in a new session that begins as a copy of this one, up to a turn",
+            summary="continue in a new session, copied from this one up to a turn",
             act=_fork,
             words=(Word("TURN", "turn"),),
         ),
         Command(
             name="rename",
-            summary="give this session a title",
+            summary="set the title of this session",
             act=_rename,
             words=(Word("TITLE", required=True, rest=True),),
         ),
@@ -160,10 +160,10 @@ SESSION = Command(
         ),
         Command(
             name="export",
-            summary="write this session as Markdown, or as JSON where the name ends in `.json`",
+            summary="write this session as Markdown, or as JSON if the name ends in `.json`",
             act=_export,
             words=(Word("FILE", "file"),),
-            options=(Option("--force", "replace a file that is there"),),
+            options=(Option("--force", "overwrite an existing file"),),
         ),
     ),
 )

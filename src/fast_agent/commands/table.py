@@ -57,7 +57,7 @@ async def _leave(arguments: Arguments, desk: Desk) -> CommandResult:
 _HELP = Command(
     name="help",
     busy="now",
-    summary="list the commands, or tell of one",
+    summary="list the commands, or describe one",
     act=_help,
     words=(Word("COMMAND", "command"),),
 )
@@ -81,8 +81,8 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
 
 SIGNS: Mapping[str, str] = MappingProxyType(
     {
-        "@AGENT [MESSAGE…]": "talk to an agent from now on",
-        "#AGENT MESSAGE…": "ask an agent this once",
+        "@AGENT [MESSAGE…]": "switch to an agent",
+        "#AGENT MESSAGE…": "send one message to an agent",
     }
 )
 """The short forms, as help writes them."""
@@ -162,7 +162,7 @@ def _spoken_to(sign: str, name: str, rest: str, desk: Desk) -> CommandResult:
     if name not in cards and not waits:
         near = closest(name, {*cards, *desk.waiting})
         hint = f"did you mean `{sign}{near}`?" if near else "`/agents` lists them"
-        raise RunError(f"there is no agent `{name}`", hint=hint)
+        raise RunError(f"no agent is named `{name}`", hint=hint)
     if sign == "#":
         if not rest:
             raise RunError("there is nothing to send", hint=f"write `#{name} MESSAGE`")

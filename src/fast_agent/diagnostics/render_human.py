@@ -53,7 +53,7 @@ def summarize(diagnostics: Sequence[Diagnostic]) -> str:
     ]
     line = ", ".join(filter(None, counts)) or "no problems"
     fixable = sum(found.fix is not None for found in diagnostics)
-    return f"{line} ({fixable} can be mended with `--fix`)" if fixable else line
+    return f"{line} ({fixable} fixable with `--fix`)" if fixable else line
 
 
 def render_cards(facts: Iterable[CardFact]) -> str:

@@ -132,7 +132,7 @@ def _join_tasks(drafts: Sequence[Draft]) -> None:
             continue
         agent = agents.get(draft.worker)
         if agent is None:
-            _lose(draft, f"there is no agent `{draft.worker}` in the files", (*draft.keys, "agent"))
+            _lose(draft, f"no agent is named `{draft.worker}` in the files", (*draft.keys, "agent"))
             continue
         draft.instruction = f"{agent.instruction}\n\n{draft.instruction}"
         for name in ("model", "request_params"):
@@ -294,7 +294,7 @@ def _call_one(
 ) -> None:
     if other is None:
         hint = "import its file too, and name it under `agents`"
-        _lose(draft, f"there is no agent `{name}` in the files", keys, hint)
+        _lose(draft, f"no agent is named `{name}` in the files", keys, hint)
     elif other is draft or _reaches(calls, other.name, draft.name):
         _lose(
             draft,

@@ -198,9 +198,9 @@ class Player:
     def _difference(self, key: Key, asked: JsonValue, entry: Entry | None) -> RunError:
         shown = self._cassette.path
         now = spread(asked, self._seen)
-        hint = "undo the change, or record the run anew"
+        hint = "undo the change, or record the run again"
         if not self._cassette.complete:
-            hint = "the recording broke off before its run was over; record it anew"
+            hint = "the recording is incomplete; record the run again"
         if key.turn and all(other.turn != key.turn for other in self._cassette.entries):
             message = self._other_turn(key)
             if message is not None:

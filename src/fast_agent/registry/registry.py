@@ -332,8 +332,8 @@ def _see_that_there_is(name: str, roots: Roots) -> None:
     names = [card.config.name for cards in roots.values() for card in cards]
     if name not in names:
         near = closest(name, names)
-        hint = did_you_mean(near, "load its card too, or correct the name")
-        raise CardError(f"there is no agent `{name}`", hint=hint)
+        hint = did_you_mean(near, "load a card with this name, or correct the reference")
+        raise CardError(f"no agent is named `{name}`", hint=hint)
 
 
 def _see_that_it_calls(name: str, roots: Roots, tools: Collection[str]) -> None:

@@ -60,7 +60,7 @@ class Reload:
         if self.refused:
             errors = sum(problem.severity == "error" for problem in self.problems)
             many = "1 error" if errors == 1 else f"{errors} errors"
-            return f"AgentCards not reloaded: {many}; the agents stay as they were"
+            return f"AgentCards not reloaded: {many}; the previous version keeps running"
         if not self.changed:
             return None
         counts = f"+{len(self.added)} ~{len(self.updated)} -{len(self.removed)}"

@@ -343,7 +343,7 @@ class ResourceService:
         arguments = NOTHING if params.get("arguments") is None else object_of(params, "arguments")
         tool = next((tool for tool in self.tools() if tool.name == name), None)
         if tool is None:
-            raise bad_params(f"there is no tool `{shown(name)}`")
+            raise bad_params(f"unknown tool `{shown(name)}`")
         try:
             answer = tool.call(arguments)
         except ResourceError as problem:

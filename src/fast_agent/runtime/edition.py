@@ -83,7 +83,7 @@ class Edition:
         if card is None:
             near = closest(name, self.load_set.cards)
             hint = f"did you mean `{near}`?" if near else _those(self.load_set.cards)
-            raise RunError(f"there is no agent `{name}`", hint=hint)
+            raise RunError(f"no agent is named `{name}`", hint=hint)
         return card
 
     def blueprint(self, name: str) -> Blueprint:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STOPPED = "the server ends, and the call took longer than it waits for"
+_STOPPED = "the server is shutting down and the grace period has expired"
 
 
 class AgentCall:

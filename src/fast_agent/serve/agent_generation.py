@@ -128,7 +128,9 @@ class Generations:
                 self._newest = await self._begin()
                 before.retire()
         except FastAgentError as error:
-            log.warning("the agents stay as they were: %s", error.message)
+            log.warning(
+                "AgentCards not reloaded; the previous version keeps running: %s", error.message
+            )
 
     async def _begin(self) -> Generation:
         generation: Generation = await self._tasks.start(self._run)

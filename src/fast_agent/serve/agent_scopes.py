@@ -210,10 +210,7 @@ class Scopes:
             return name, conversation
         found = self._by_id.get(session_id) if isinstance(session_id, str) else None
         if found is None:
-            raise bad_params(
-                "the session named in `_meta` is not held here, or has ended; leave it out to"
-                " begin another"
-            )
+            raise bad_params("unknown or expired session in `_meta`; omit it to start a new one")
         self._by_id.move_to_end(str(session_id))
         self._shares.use(str(session_id))
         if not found.using:

@@ -205,7 +205,7 @@ class AgentServer(ResourceServer):
         if name not in doors:
             if any(tool.name == name for tool in self.service.tools()):
                 return await to_thread.run_sync(self.service.call, session, _CALL, params)
-            raise bad_params(f"there is no tool `{shown(name)}`")
+            raise bad_params(f"unknown tool `{shown(name)}`")
         call = AgentCall(self.scopes, own, name, doors[name], arguments)
         report = _report_of(params, channel)
         if session.era == "modern":
@@ -246,7 +246,7 @@ class AgentServer(ResourceServer):
         if questions is not None:
             return Answer(questions)
         if exchange.answer is None:
-            raise bad_params("the call was given up, since its questions got no answer in time")
+            raise bad_params("the call was cancelled: the client did not answer in time")
         return Answer(exchange.answer.data)
 
     async def _administered(

@@ -181,7 +181,7 @@ async def serve(
         notify: Told what a person should know, one line each.
 
     Raises:
-        ConfigError: The address cannot be listened on.
+        ConfigError: The server cannot listen on the address.
         FastAgentError: The agents or the configuration are wrong.
     """
     options = options or ServeOptions()

@@ -62,8 +62,8 @@ def read_token(path: str) -> str:
     token = lines[0].strip() if lines else ""
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
         raise ConfigError(
-            f"the token file `{path}` holds no token of {_SHORTEST_TOKEN} or more characters",
-            hint="`openssl rand -hex 32` makes one",
+            f"token file `{path}` must start with a token of at least {_SHORTEST_TOKEN} characters",
+            hint="generate one with `openssl rand -hex 32`",
         )
     return token
 
@@ -77,8 +77,8 @@ def open_socket(settings: HttpSettings) -> socket.socket:
     """
     if not settings.loopback and settings.token is None:
         raise ConfigError(
-            f"`{settings.host}` lets other machines in, and no token is asked of them",
-            hint="give `--token-file FILE`, or listen on 127.0.0.1",
+            f"`{settings.host}` accepts connections from other machines, but no token is set",
+            hint="pass `--token-file FILE`, or use `--host 127.0.0.1`",
         )
     try:
         found = socket.getaddrinfo(
@@ -97,8 +97,8 @@ def open_socket(settings: HttpSettings) -> socket.socket:
     except (OSError, OverflowError) as error:
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise ConfigError(
-            f"`{settings.host}:{settings.port}` cannot be listened on: {_reason(error)}",
-            hint="give another `--port`; with 0 any free one is taken" if taken else None,
+            f"cannot listen on `{settings.host}:{settings.port}`: {_reason(error)}",
+            hint="use another `--port`, or 0 for any free port" if taken else None,
         ) from None
     return listening
 

@@ -83,7 +83,7 @@ class HumanPermission:
         """Ask for permission; see `Permission.ask`."""
         human = request.context.human or self._human
         if human is None:
-            return "a person has to allow it, and there is nobody to ask"
+            return "it requires approval, and no user is connected"
         name, agent = request.call.name, request.context.agent_name
         shown = summary(_told(request), _MOST_SHOWN)
         question = HumanRequest(

@@ -54,10 +54,10 @@ class ToolTable(Mapping[str, "Tool"]):
         if close:
             rest = "did you mean " + " or ".join(f"`{name}`" for name in close) + "?"
         elif self._tools:
-            rest = "the tools are " + ", ".join(f"`{name}`" for name in self._tools)
+            rest = "available tools: " + ", ".join(f"`{name}`" for name in self._tools)
         else:
             rest = "there are no tools"
-        text = f"there is no tool `{call.name}`; {rest}"
+        text = f"unknown tool `{call.name}`; {rest}"
         return ToolResult(call.id, (TextContent(text),), is_error=True)
 
 

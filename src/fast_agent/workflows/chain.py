@@ -53,8 +53,10 @@ class Chain(Workflow):
             elif result.text.strip() or blocks_of(result.message):
                 message = Message("user", result.message.content)
             else:
-                msg = f"chain `{self.name}` broke off: agent `{name}` answered nothing"
-                raise RunError(msg, hint="there is nothing to give to the next agent")
+                msg = f"chain `{self.name}` stopped: agent `{name}` returned an empty answer"
+                raise RunError(
+                    msg, hint="the next agent needs input; check the agent's instruction"
+                )
         if result is None:
             raise RunError(f"chain `{self.name}` has no agents", hint="list them in `sequence`")
         return Outcome(

@@ -207,7 +207,7 @@ class _Reading:
             near = closest(name, self._agents)
             guess = f" (did you mean `{near}`?)" if near else ""
             problem = (
-                f"`{place}.agent`: there is no agent `{name[:100]}`{guess}; use one of {known}"
+                f"`{place}.agent`: no agent is named `{name[:100]}`{guess}; use one of {known}"
             )
             self.problems.append(problem)
         return Task(name, description.strip())

@@ -192,7 +192,7 @@ async def test_a_card_gets_no_shell_from_the_run(room: Room) -> None:
     async with program.run(shell=True) as app:
         await app.desk.send(f"***CALL_TOOL smart {call}")
         (result,) = [one for each in app.desk.history for one in each.tool_results]
-    assert "there is no tool `execute`" in result.text
+    assert "unknown tool `execute`" in result.text
     assert not (room.work / "ran").exists()
 
 
@@ -367,7 +367,7 @@ async def test_a_card_is_written_only_where_a_person_allowed_this_one(room: Room
         "name": "made", "instruction": "Hi.", "fields": {"model": "passthrough"}
     }  # fmt: skip
     room.human = None
-    assert "there is nobody to ask" in (await room.call("create_agent_card", **card)).text
+    assert "no user is connected" in (await room.call("create_agent_card", **card)).text
     room.human = Agreeing("no")
     assert (await room.call("create_agent_card", **card)).is_error
     assert "create_agent_card" in room.human.asked[0]
@@ -430,7 +430,7 @@ async def test_a_card_a_model_named_weakens_no_bound(room: Room) -> None:
     room.write("card.md", "---\nmodel: passthrough\nhuman_input: true\n---\nHi.")
     asked = '***CALL_TOOL request_human_input {"message": "Your key?"}'
     done = await room.call("smart", agent_card_path="card.md", message=asked)
-    assert "there is no tool `request_human_input`" in done.text
+    assert "unknown tool `request_human_input`" in done.text
     assert room.human is not None
     assert room.human.asked == []
 

@@ -28,7 +28,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0rest"
 
 
 class Files:
-    """File tools of a workspace with nobody to ask."""
+    """File tools of a workspace with no user is connected."""
 
     def __init__(self, place: Path, context: ToolContext) -> None:
         self.place = place
@@ -149,11 +149,11 @@ async def test_with_nobody_to_ask_protected_and_secret_files_are_left_alone(file
     (files.place / ".env").write_text("KEY=1")
     (files.place / "server.pem").write_text("KEY=2")
     for name in (".env", "server.pem"):
-        assert "nobody to ask" in await files.said("read_file", path=name)
-        assert "nobody to ask" in await files.said("grep", path=name, pattern="KEY")
+        assert "no user is connected" in await files.said("read_file", path=name)
+        assert "no user is connected" in await files.said("grep", path=name, pattern="KEY")
     assert await files.said("grep", pattern="KEY", all=True) == "no match"
     for name in ("Makefile", ".env"):
-        assert "nobody to ask" in await files.said("write_file", path=name, content="x")
+        assert "no user is connected" in await files.said("write_file", path=name, content="x")
     assert not (files.place / "Makefile").exists()
 
 

@@ -256,7 +256,7 @@ class SmartTools:
                 near = closest(asked, runtime.names)
                 known = ", ".join(f"`{name}`" for name in runtime.names)
                 hint = did_you_mean(near, f"there are {known}")
-                raise ToolError(f"there is no agent `{asked}` in `{path.name}`", hint=hint)
+                raise ToolError(f"no agent is named `{asked}` in `{path.name}`", hint=hint)
             yield runtime, asked or runtime.default_name
 
 
