@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 RATE, MANY = float(sys.argv[1]), int(sys.argv[2])
@@ -45,6 +46,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
+        with suppress(ConnectionError):  # the client has read enough
+            self._stream()
+
+    def _stream(self) -> None:
         started = time.monotonic()
         for index, piece in enumerate(_pieces()):
             time.sleep(max(0.0, started + index / RATE - time.monotonic()))

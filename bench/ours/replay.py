@@ -17,16 +17,16 @@ from anyio.lowlevel import checkpoint
 
 from fast_agent import FastAgent
 from fast_agent.cli.structured import answer_facts
-from fast_agent.models.cassette import read_cassette
-from fast_agent.models.player import Player
-from fast_agent.models.recorder import Recorder
+from fast_agent.recording.cassette import read_cassette
+from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.replayer import Replayer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from fast_agent.agents.events import Event
-    from fast_agent.models.cassette import Cassette
-    from fast_agent.models.tape import Tape
+    from fast_agent.recording.cassette import Cassette
+    from fast_agent.steps.steps import Steps
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RUNS = {
@@ -66,7 +66,7 @@ class Example:
         self._program = FastAgent(cwd=EXAMPLES / name, environ=os.environ)
         self._program.load_agents(".")
 
-    async def run(self, tape: Tape | None) -> tuple[bytes, bytes]:
+    async def run(self, steps: Steps) -> tuple[bytes, bytes]:
         """Give all of a run as bytes: what does not depend on the order of tasks, and all of it."""
         events: list[str] = []
         model = "scripted?file=script.yaml"
@@ -74,7 +74,7 @@ class Example:
         def hear(event: Event) -> None:
             events.append(repr(event))
 
-        async with self._program.run(model=model, tape=tape, listener=hear) as app:
+        async with self._program.run(model=model, steps=steps, listener=hear) as app:
             agent = app[app.default_name]
             result = await agent.generate(self._message)
             told = answer_facts(agent.name, result, app.usage)
@@ -116,7 +116,7 @@ async def main(replays: int) -> None:
     start = time.process_time()
     for number in range(replays):
         cassette, before = recorded[names[number % len(names)]]
-        player = Player(cassette, pause=shuffler(number))
+        player = Replayer(cassette, pause=shuffler(number))
         told, order = await examples[names[number % len(names)]].run(player)
         same += told == before and player.drift is None and not player.left()
         orders.add(order)

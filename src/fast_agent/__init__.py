@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.server import from_command_line
     from fast_agent.messages.media import Media
-    from fast_agent.models.cassette import read_cassette
-    from fast_agent.models.player import Player
-    from fast_agent.models.recorder import Recorder
+    from fast_agent.recording.cassette import read_cassette
+    from fast_agent.recording.recorder import Recorder
+    from fast_agent.recording.replayer import Replayer
     from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.internal.provider import InternalProvider
     from fast_agent.resources.service import ResourceService, ServerInfo
@@ -101,8 +101,8 @@ __all__ = [
     "ModelError",
     "ModelRequested",
     "Origin",
-    "Player",
     "Recorder",
+    "Replayer",
     "ResourceError",
     "ResourceService",
     "RunError",
@@ -168,8 +168,8 @@ _HOMES = {
     "ModelError": "fast_agent.errors",
     "ModelRequested": "fast_agent.agents.events",
     "Origin": "fast_agent.agents.events",
-    "Player": "fast_agent.models.player",
-    "Recorder": "fast_agent.models.recorder",
+    "Replayer": "fast_agent.recording.replayer",
+    "Recorder": "fast_agent.recording.recorder",
     "ResourceError": "fast_agent.errors",
     "ResourceService": "fast_agent.resources.service",
     "RunError": "fast_agent.errors",
@@ -198,7 +198,7 @@ _HOMES = {
     "complete": "fast_agent.commands.completion",
     "from_command_line": "fast_agent.mcp.server",
     "is_command": "fast_agent.commands.table",
-    "read_cassette": "fast_agent.models.cassette",
+    "read_cassette": "fast_agent.recording.cassette",
     "run_command": "fast_agent.commands.table",
     "tool": "fast_agent.tools.function",
     "vote_at_once": "fast_agent.workflows.maker.race",
@@ -206,9 +206,21 @@ _HOMES = {
 }
 """The table of public names: where each is defined."""
 
+_FORMER = {"Player": "Replayer"}
+"""Names of the release before, by what they are called now."""
+
 
 def __getattr__(name: str) -> object:
     """Import what a program uses when it first does, so that `--help` need not wait for it."""
+    if name in _FORMER:
+        import warnings
+
+        warnings.warn(
+            f"`fast_agent.{name}` is `fast_agent.{_FORMER[name]}` now",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        name = _FORMER[name]
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

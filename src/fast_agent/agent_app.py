@@ -11,6 +11,7 @@ from fast_agent.cards.references import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection
 from fast_agent.models.selection import select_model
+from fast_agent.steps.steps import here
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.dependencies import as_dependencies
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.registry import Snapshot
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.sessions.journal import Journal
+    from fast_agent.steps.steps import Steps
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
     from fast_agent.tools.toolbox import ToolTable
@@ -122,13 +124,18 @@ class AgentApp:
         journal: Journal | None = None,
         human: Human | None = None,
         deps: object = None,
+        steps: Steps | None = None,
     ) -> Cast:
         """Begin another conversation with the same agents; see `Runtime.cast`.
 
         `deps` is a value or a list of values for function tools, before those of the program.
         """
         return self._runtime.cast(
-            listener=listener, journal=journal, human=human, deps=as_dependencies(deps)
+            listener=listener,
+            journal=journal,
+            human=human,
+            deps=as_dependencies(deps),
+            steps=steps,
         )
 
     def agent(self, name: str, cast: Cast | None = None) -> Agent:
@@ -367,7 +374,12 @@ class AgentApp:
             conversation=self._runtime.conversation,
             deps=around.deps,
         )
-        return await tool.call(ToolCall(context.call_id, name, arguments or {}), context)
+        call, place = ToolCall(context.call_id, name, arguments or {}), here()
+        if place.silent:
+            return await tool.call(call, context)
+        from fast_agent.agents.step_tools import call_in_step
+
+        return await call_in_step(tool, call, place, context)
 
     async def list_prompts(self, agent: str | None = None) -> dict[str, tuple[ListedPrompt, ...]]:
         """Return the prompts an agent's MCP servers offer it, by server.
@@ -520,8 +532,9 @@ class AgentApp:
 
     def _check_models(self, name: str) -> None:
         """See, before its first turn, that an agent and all it uses have a usable model."""
-        tape = self._surroundings.tape
-        if name in self._ready or name not in self.load_set.cards or (tape and tape.replays):
+        if name in self._ready or name not in self.load_set.cards:
+            return
+        if self._surroundings.steps.replays:
             return
         problems: list[Diagnostic] = []
         reached = [name]

@@ -25,6 +25,7 @@ from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_probes import card_probes
+from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
 from fast_agent.trust.origin import own_place, remote_root, root_of
 
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.mcp.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
-    from fast_agent.models.tape import Tape
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.journal import Journal
+    from fast_agent.steps.steps import Steps
     from fast_agent.text.redaction import Redactor
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
@@ -466,7 +467,8 @@ class Program:
         notify: Callable[[str], None] = log.warning,
         trust_cards: bool = False,
         child_history: ChildHistory | None = None,
-        tape: Tape | None = None,
+        steps: Steps = NULL_STEPS,
+        tape: Steps | None = None,
         journal: Journal | None = None,
         grows: bool = False,
         adjust: Callable[[Surroundings], Surroundings] | None = None,
@@ -487,7 +489,8 @@ class Program:
             trust_cards: Whether cards that a smart agent reaches by their path may run code.
             child_history: What called agents start with and where their messages go, over the
                 cards of all that call them.
-            tape: Records the run, or replays one; None does neither.
+            steps: Who carries the run: a `Recorder` or a `Replayer`, such as card tests use.
+            tape: The former name of `steps`.
             journal: Where turns are written down as they go, and where histories of before come
                 from: the `journal` of an open session. None keeps them in memory only.
             grows: Whether cards may be loaded or reloaded while the agents are live.
@@ -503,6 +506,11 @@ class Program:
             RunError: No asyncio event loop is running, as under trio.
         """
         _require_asyncio()
+        if tape is not None:
+            import warnings
+
+            warnings.warn("`tape=` is `steps=` now", DeprecationWarning, stacklevel=3)
+            steps = tape
         from fast_agent.agent_app import AgentApp
         from fast_agent.agents.surroundings import Surroundings as Around
         from fast_agent.runtime.runtime import BUILDERS, Runtime
@@ -525,7 +533,7 @@ class Program:
             listener=listener,
             trust_cards=trust_cards,
             admit=self.admission.reached,
-            tape=tape,
+            steps=steps,
             journal=journal,
             redact=self.redact,
             authorizations=self.authorizations,
@@ -543,14 +551,18 @@ class Program:
             async with Runtime(
                 self.load_set, self.settings, surroundings, builders=builders, grows=grows
             ) as runtime:
-                yield AgentApp(
-                    runtime,
-                    lambda: self.snapshot,
-                    lambda: self.settings,
-                    surroundings,
-                    notify,
-                    self._talk,
-                )
+                before = start_at(steps.top)
+                try:
+                    yield AgentApp(
+                        runtime,
+                        lambda: self.snapshot,
+                        lambda: self.settings,
+                        surroundings,
+                        notify,
+                        self._talk,
+                    )
+                finally:
+                    start_at(before)
                 runtime.finish_scripts()
         except FastAgentError as error:
             error.hide(self.redact)

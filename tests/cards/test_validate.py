@@ -562,6 +562,16 @@ def remote(text: str) -> list[Diagnostic]:
     return check(text, {"A": "b"}, remote="https://example.com/x.md")[1]
 
 
+def test_servers_of_a_card_may_stand_under_their_names() -> None:
+    card, found = check(
+        "mcp_connect:\n  a: uvx x\n  b: {target: 'https://b.example/mcp'}\n"
+        "  c: {target: npx y, name: d}\ninstruction: Hi\n"
+    )
+    assert found == []
+    targets = {one.name: one.target for one in card.config.mcp_connect}
+    assert targets == {"a": "uvx x", "b": "https://b.example/mcp", "d": "npx y"}
+
+
 @pytest.mark.spec("FILE-14")
 @pytest.mark.parametrize(
     ("field", "at"),
@@ -571,6 +581,7 @@ def remote(text: str) -> list[Diagnostic]:
         ("tool_hooks: [a.py:b]", "tool_hooks"),
         ("shell: true", "shell"),
         ("mcp_connect: [npx server]", "npx server"),
+        ("mcp_connect: {a: 'https://a/b', b: {target: npx server}}", "{target: npx server}"),
     ],
 )
 def test_remote_cards_may_not_reach_into_the_machine(field: str, at: str) -> None:

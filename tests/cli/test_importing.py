@@ -58,6 +58,7 @@ def test_reports(run: Run) -> None:
     assert {"name", "description", "tools"} <= set(file["mapped"])
     assert "color" in file["reported"]
     assert report["written"] == []
+    assert report["planned"] == [".fast-agent/agent-cards/reviewer.md"]
     assert {one["code"] for one in report["diagnostics"]} >= {"FA831"}
     text = run("import", ".", "--report", "md", "--dry-run").out
     assert "## .claude/agents/reviewer.md" in text
@@ -88,8 +89,31 @@ def test_cards_are_exported(run: Run) -> None:
     assert not Path(".codex").exists()
     assert run("export", "--to", "codex").code == 0
     assert 'developer_instructions = "Review."' in Path(".codex/agents/reviewer.toml").read_text()
+    report = run("export", "--to", "codex", "--report", "json", "--force").json
+    assert report["format"] == "codex"
+    assert report["written"] == report["planned"] == [".codex/agents/reviewer.toml"]
+    text = run("export", "--to", "claude", "--report", "md", "--dry-run").out
+    assert text.startswith("# Export to claude\n\n1 files would be written.\n")
     again = run("export", "--to", "codex")
     assert (again.code, "exists already" in again.err) == (1, True)
     assert run("export", "--to", "codex", "--force").code == 0
     assert run("export", "--to", "nothing").code == 2
     assert run("export", "nowhere", "--to", "claude").codes == ["FA131"]
+
+
+@pytest.mark.spec("FMT-16")
+def test_names_for_annotations_of_portable_hooks(run: Run) -> None:
+    Path("hooks.py").write_text(
+        "from fast_agent.hooks import HookContext\n"
+        "from fast_agent.hooks.hook_context import HookContext as Same\n"
+        "from fast_agent.types import PromptMessageExtended, RequestParams\n\n\n"
+        "async def shown(ctx: HookContext) -> None:\n"
+        "    assert isinstance(ctx, Same)\n"
+        "    assert isinstance(ctx.message, PromptMessageExtended)\n"
+    )
+    Path("a.md").write_text(
+        "---\ntype: agent\ntool_hooks: {after_turn_complete: hooks.py:shown}\n---\nx\n"
+    )
+    assert run("go", "--card", "a.md", "--model", "passthrough", "--message", "hi").out == "hi\n"
+    Path("b.md").write_text("---\ntype: agent\nsubagents: true\n---\nx\n")
+    assert "write `agents`, or a card of type `smart`" in run("check", "b.md").err

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.sessions.event import MessageAdded, ToolAnswered, TurnBegan, TurnEnded
+from fast_agent.sessions.sqlite.log import SqliteLog
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.sessions.event import Place, SessionEvent
+    from fast_agent.sessions.journal import SessionJournal
     from fast_agent.sessions.session import Session
     from fast_agent.trust.found_set import Provenance
 
@@ -90,3 +92,10 @@ def texts(messages: list[Message]) -> Iterator[str]:
         yield from (f"<{found.text}>" for found in message.tool_results)
         if not message.tool_results:
             yield message.text or " ".join(call.id for call in message.tool_calls)
+
+
+def sqlite_log(journal: SessionJournal) -> SqliteLog:
+    """The open file a journal writes to."""
+    log = journal._log
+    assert isinstance(log, SqliteLog)
+    return log

@@ -37,8 +37,8 @@ from fast_agent.sessions.event import (
 )
 from fast_agent.sessions.integrity import chained_sum, is_chained, is_whole, summed
 from fast_agent.sessions.row import Row
-from fast_agent.sessions.schema import STEPS, version_of
-from fast_agent.sessions.store import DIRECTORY, SessionStore
+from fast_agent.sessions.sqlite.files import DIRECTORY
+from fast_agent.sessions.sqlite.schema import STEPS, version_of
 from fast_agent.sessions.turn_record import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from fast_agent.sessions.row import Logged
     from fast_agent.sessions.session import Session
+    from fast_agent.sessions.store import SessionStore
 
 SEED = 20261122
 FLIPS = 1_200

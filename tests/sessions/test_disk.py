@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
-from tests.sessions.session_world import plain_turn, store_in, write
+from tests.sessions.session_world import plain_turn, sqlite_log, store_in, write
 
 from fast_agent.agents.events import ModelAnswered, TextStreamed
 from fast_agent.errors import SessionError
 from fast_agent.messages.validity import check_validity
-from fast_agent.sessions.log import EventLog
+from fast_agent.sessions.sqlite.files import DIRECTORY
+from fast_agent.sessions.sqlite.log import SqliteLog
 from fast_agent.sessions.state import state_of
-from fast_agent.sessions.store import DIRECTORY, SessionStore
+from fast_agent.sessions.store import SessionStore
 from fast_agent.sessions.turn_record import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -157,9 +158,9 @@ def after_a_loss_of_power(home: Path, session: Session, wal: bytes) -> tuple[int
     """Give what is left of a session where so much of what was not waited for is on the disk."""
     (home / DIRECTORY).mkdir(parents=True)
     name = f"{session.id}.sqlite"
-    copyfile(session.journal._log.path, home / DIRECTORY / name)
+    copyfile(sqlite_log(session.journal).path, home / DIRECTORY / name)
     (home / DIRECTORY / f"{name}-wal").write_bytes(wal)
-    state = EventLog.open(home / DIRECTORY / name, lambda: 0.0)
+    state = SqliteLog.open(home / DIRECTORY / name, lambda: 0.0)
     last = state_of(state).last
     state.close()
     with SessionStore(home).open(session.id) as left:
@@ -179,7 +180,7 @@ def test_of_what_was_not_waited_for_a_loss_of_power_leaves_the_beginning(
         session.journal.settle(first[-1])
         write(session, *others)
         whole = session.history("ann")
-        log = session.journal._log.path
+        log = sqlite_log(session.journal).path
         wal = log.with_name(f"{log.name}-wal").read_bytes()
         assert len(wal) > 200_000
         cut = wal[: draw.randrange(len(wal))]

@@ -10,7 +10,7 @@ import pytest
 from tests.patience import pass_seconds
 from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
-from tests.sessions.session_world import store_in, texts
+from tests.sessions.session_world import sqlite_log, store_in, texts
 from tests.workflows.scripted_world import World
 
 from fast_agent.agents.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
@@ -22,7 +22,6 @@ from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Fail
 
 if TYPE_CHECKING:
-    import sqlite3
     from pathlib import Path
 
     from fast_agent.agents.events import Event
@@ -315,8 +314,7 @@ async def test_a_turn_under_way_is_in_no_history_taken_up_meanwhile(tmp_path: Pa
 
 def limit(journal: SessionJournal, pages: int) -> None:
     """Let the file grow to a number of pages only, as on a full disk."""
-    connection: sqlite3.Connection = journal._log._connection
-    connection.execute(f"PRAGMA max_page_count = {pages}")
+    sqlite_log(journal)._connection.execute(f"PRAGMA max_page_count = {pages}")
 
 
 async def test_a_compaction_is_kept_and_taken_back_with_its_turns(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.sessions.session_world import (
     calling,
     plain_turn,
     result,
+    sqlite_log,
     store_in,
     texts,
     tool_turn,
@@ -86,7 +87,7 @@ def test_a_turn_that_was_told_to_end_twice_is_there_once(tmp_path: Path) -> None
 
 def test_events_written_at_once_are_there_all_or_none(tmp_path: Path) -> None:
     with store_in(tmp_path).create() as session:
-        connection = session.journal._log._connection
+        connection = sqlite_log(session.journal)._connection
         connection.execute("PRAGMA max_page_count = 1")
         with pytest.raises(SessionError, match="the disk is full"):
             session.journal.record(*plain_turn("a", "hi", "ho" * 9000))

@@ -30,3 +30,6 @@ class WrappedJournal:
 
     def is_due(self, *, top: bool) -> bool:
         return self._inner.is_due(top=top)
+
+    async def barrier(self) -> None:
+        await self._inner.barrier()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fast_agent.cards.load import load_cards
 from fast_agent.config.layer import read_layer
+from fast_agent.config.load import with_our_keys
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.context import Given
@@ -73,7 +74,8 @@ class Project:
 
     def layers(self) -> tuple[FileLayer, ...]:
         """Read the configuration and the secrets."""
-        return tuple(self.layer(name) for name in (CONFIG, SECRETS) if (self.root / name).exists())
+        names = [name for name in (CONFIG, SECRETS) if (self.root / name).exists()]
+        return tuple(with_our_keys(self.layer(name), [], []) for name in names)
 
     def layer(self, place: str) -> FileLayer:
         """Read a YAML file."""

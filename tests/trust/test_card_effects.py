@@ -80,6 +80,10 @@ ROWS: list[tuple[str, list[tuple[str, str]]]] = [
         [("run", f"{CARDS}/tools.py:look"), ("run", f"{CARDS}/tools.py:see")],
     ),
     ("mcp_connect: [uvx x==1]\n", [("run", "{bin}/uvx x==1   in ./.fast-agent/agent-cards")]),
+    (
+        "mcp_connect:\n  a: uvx x==1\n  b: {target: 'https://a.com/mcp'}\n",
+        [("run", "{bin}/uvx x==1   in ./.fast-agent/agent-cards"), ("connect", "https://a.com")],
+    ),
     ("mcp_connect: ['https://a.com:8443/mcp?x=1']\n", [("connect", "https://a.com:8443")]),
     (
         "mcp_connect:\n- target: https://a.com/mcp\n  headers: {X-Id: abc, X-Key: '${ACME}'}\n",

@@ -7,7 +7,7 @@ import termios
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.tui.terminal_world import Terminal
+from tests.tui.terminal_world import COMMAND, Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,26 @@ def slow_card(project: Path, write_card: WriteCard) -> Path:
     return pipe
 
 
-@pytest.mark.spec("T-S1.1", "T-S1.2", "T-K4.1")
+@pytest.mark.spec("T-S1.2")
+def test_what_is_typed_before_the_first_prompt_is_kept(project: Path) -> None:
+    """The shell still holds the terminal, with its echo, when the user begins to type."""
+    gate = project / "gate"
+    os.mkfifo(gate)
+    shell = f"read line < {gate}; exec {COMMAND} go --model passthrough"
+    with Terminal("-c", shell, program=("/bin/sh",)) as terminal:
+        terminal.send("say one\nand two")
+        terminal.wait_for("and two")  # the echo of the terminal itself
+        gate.write_text("\n")
+        terminal.wait_for(" out")
+        terminal.wait_for_screen("> and two")
+        terminal.wait_for_screen(READY)
+        rows = terminal.everything
+        behind = rows[next(at for at, row in enumerate(rows) if row.startswith("you ")) :]
+        assert behind.count("say one") == 2
+        assert not any("two" in row for row in behind if row != "> and two")
+
+
+@pytest.mark.spec("T-S1.1", "T-K4.1")
 def test_what_is_typed_before_cards_are_loaded_is_kept(
     project: Path, write_card: WriteCard
 ) -> None:
@@ -86,7 +105,7 @@ def test_keys_typed_before_a_question_about_trust_never_answer_it(
 ) -> None:
     (tmp_path / "home" / "fastagent.config.yaml").unlink()  # nobody vouched for the project
     write_card(".fast-agent/agent-cards/ann.md", "shell: true")
-    with Terminal(*PASS) as terminal:
+    with Terminal(*PASS, columns=200) as terminal:
         terminal.send("y\ry\r")  # before the program runs at all
         terminal.wait_for("wants to act", "Let it?")
         terminal.wait_until(

@@ -423,7 +423,7 @@ def test_near_commands_and_literal_lines(project: Path) -> None:
         assert terminal.wait() == 0
 
 
-@pytest.mark.spec("T-C2.1", "T-C2.2", "T-C2.3", "T-K0.8")
+@pytest.mark.spec("T-C2.1", "T-C2.2", "T-C2.3")
 def test_completion_and_attached_files(project: Path, write_card: WriteCard) -> None:
     write_card("cards/ann.md", "default: true")
     write_card("cards/bob.md", "description: the second")
@@ -494,7 +494,7 @@ def test_the_queue(project: Path, write_card: WriteCard) -> None:
         terminal.wait_for("first", "second", "there is no command `/nonsense`")
 
 
-@pytest.mark.spec("T-K4.1", "T-S1.2")
+@pytest.mark.spec("T-K4.1")
 def test_typing_while_text_streams_is_kept(project: Path) -> None:
     pieces = [f"word{number} " + ("\n\n" if number % 9 == 0 else "") for number in range(2_000)]
     with Terminal(*scripted(project, {"pieces": pieces}, {"text": "next"})) as terminal:

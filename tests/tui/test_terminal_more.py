@@ -78,6 +78,32 @@ def test_ctrl_d_asks_once_while_a_turn_works(project: Path) -> None:
         assert terminal.wait() == 0
 
 
+@pytest.mark.spec("T-K0.8")
+def test_tab_and_shift_tab(project: Path, write_card: WriteCard) -> None:
+    for name in ("ann", "anton", "bob"):
+        write_card(f"cards/{name}.md", "default: true" if name == "bob" else "")
+    with Terminal(*PASS, "--card", "cards") as terminal:
+        terminal.wait_for(READY)
+        terminal.send("/agent an")
+        terminal.wait_for_screen("  anton")
+        for keys, chosen in (("\t", "ann"), ("\t", "anton"), ("\x1b[Z", "ann")):
+            terminal.send(keys)
+            terminal.wait_until(
+                lambda chosen=chosen: f"> /agent {chosen}" in terminal.display, chosen
+            )
+        assert any("· ask ·" in row for row in terminal.display)  # the menu took Shift-Tab
+        terminal.send("\x1b\x03")
+        terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
+        for mode in ("reading", "trusting", "ask"):
+            terminal.send("\x1b[Z")
+            terminal.wait_for_screen(f"· {mode} ·")
+        terminal.send("tex")
+        terminal.wait_for_screen("> tex")
+        terminal.send("\x1b[Zt")
+        terminal.wait_for_screen("> text")
+        terminal.wait_for_screen("· reading ·")
+
+
 @pytest.mark.spec("T-K0.13")
 def test_ctrl_l_clears_the_screen_and_keeps_the_scrollback(project: Path) -> None:
     with Terminal(*PASS) as terminal:
@@ -281,6 +307,40 @@ def test_every_module_is_imported_without_posix() -> None:
 
 
 @pytest.mark.spec("T-Q4.1")
+def test_a_stop_in_the_middle_of_a_text(project: Path) -> None:
+    server = [
+        sys.executable,
+        Path(__file__).parents[2] / "bench/ours/model_server.py",
+        "20",
+        "2000",
+    ]
+    with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        address = f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        environ = {"GENERIC_BASE_URL": address, "GENERIC_API_KEY": "none"}
+        with Terminal("go", "--model", "generic.m", environ=environ) as terminal:
+            terminal.wait_for(READY)
+            terminal.line("tell me")
+            terminal.wait_for("The card names an agent")
+            terminal.send("\x1b")
+            terminal.wait_for("— stopped")
+            rows = terminal.everything
+            assert sum("Part 1 of the answer" in row for row in rows) == 1
+            assert any(
+                row.startswith("The card names an agent") for row in rows
+            )  # in the scrollback
+            assert not any(row.startswith("┆") for row in terminal.display)
+            history = project / "kept.json"
+            terminal.line(f"/history save {history.name}")
+            terminal.wait_until(history.exists, "the history")
+            terminal.wait_for("kept.json")
+        process.kill()
+    messages = json.loads(history.read_text("utf-8"))["messages"]
+    said = [(one["role"], one["content"][0]["text"]) for one in messages]
+    assert said == [("user", "tell me"), ("assistant", "[cancelled before an answer]")]
+
+
+@pytest.mark.spec("T-Q4.1")
 def test_what_was_streamed_stays_after_a_stop(project: Path, write_card: WriteCard) -> None:
     pipe = holding_tool(project)
     write_card("ann.md", "function_tools: [f.py:hold]")
@@ -291,7 +351,7 @@ def test_what_was_streamed_stays_after_a_stop(project: Path, write_card: WriteCa
         terminal.wait_for("I look first")
         terminal.wait_for_screen("hold")
         terminal.send("\x1b")
-        terminal.wait_for_screen("stopping")
+        terminal.wait_until(lambda: b"stopping" in terminal.raw, "stopping")
         pipe.write_text("x")
         terminal.wait_for("— stopped")
         assert sum("I look first" in row for row in terminal.everything) == 1

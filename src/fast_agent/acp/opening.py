@@ -367,6 +367,15 @@ class PromptJournal:
         else:
             self._write(events, sure=False)
 
+    async def barrier(self) -> None:
+        """Write what was held, and wait until it is safe; see `Journal.barrier`.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._write((), sure=False)
+        await self._inner.barrier()
+
     def settle(self, *events: SessionEvent) -> None:
         """Write events and bring them to the disk; see `Journal.settle`.
 

@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from fast_agent.registry.reload import Reload
     from fast_agent.rpc.message import Request
     from fast_agent.rpc.peer import Work
+    from fast_agent.sessions.facts import SessionSummary
     from fast_agent.sessions.session import Session
-    from fast_agent.sessions.store import SessionStore, SessionSummary
+    from fast_agent.sessions.store import SessionStore
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import RunError
+from fast_agent.messages.json_message import message_from_wire, message_to_wire
+from fast_agent.messages.message import Message
 from fast_agent.prompt.prompt_block import ServerInstructions
+from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.filter import ServerFilter
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.skills import ServerSkills
     from fast_agent.messages.content import Content
-    from fast_agent.models.tape import Tape
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Toolset
 
@@ -32,7 +34,6 @@ class AgentServers:
         config: The card. What it connects to itself is added to the pool.
         pool: All servers; None where no card has any.
         directory: Where relative commands of the card start.
-        tape: What is asked of servers while a run is recorded or replayed, or None.
         gate: Gives what asks before a tool is called beside a skill nobody approved, or None.
 
     Raises:
@@ -45,11 +46,9 @@ class AgentServers:
         config: AgentConfig,
         pool: ServerPool | None,
         directory: Path,
-        tape: Tape | None = None,
         gate: Callable[[], SkillGate] | None = None,
     ) -> None:
         self._config = config
-        self._tape = tape
         self._gate = gate
         self._allowed = ServerFilter.of(config)
         self.names: tuple[str, ...] = ()
@@ -61,7 +60,8 @@ class AgentServers:
             self.names = _names(config, pool, directory)
             self._connections = pool.connections(self.names)
             self.toolsets = tuple([self._toolset(name, pool) for name in self.names])
-        self._instructions: tuple[ServerInstructions, ...] = ()
+        self._texts: dict[str, str] = {}
+        self._asked = f"servers of {config.name}"
         self._skills: tuple[ServerSkills, ...] | None = None
         self._open = False
 
@@ -71,27 +71,36 @@ class AgentServers:
         Raises:
             ToolError: One of them cannot be used; the next turn tries again.
         """
-        if self._open or not self._connections:
+        if not self._connections:
             return
+        place = here()
+        if place.silent:
+            await self._open_live()
+            return
+        told = place.steps.places.told
+        if self._asked not in told:
+            # Whichever turn opens them first, a replay asks at the same place.
+            with place.steps.places.outside():
+                step = Step("read", self._asked)
+                told[self._asked] = await place.steps.ask(step, self._open_live, _TEXTS)
 
-        async def look() -> dict[str, str]:
+    async def _open_live(self) -> dict[str, str]:
+        """Open the servers themselves, and return what each says about its use."""
+        if not self._open:
             from fast_agent.mcp.pool import instructions, need
 
             await need(self._connections, self._config.name)
-            return await instructions(self._connections)
-
-        if self._tape is None:
-            texts = await look()
-        else:
-            from fast_agent.agents.tape import ask_instructions
-
-            texts = await ask_instructions(self._config.name, look, self._tape)
-        self._instructions = tuple([ServerInstructions(*item) for item in texts.items()])
-        self._open = True
+            self._texts = await instructions(self._connections)
+            self._open = True
+        return self._texts
 
     def instructions(self) -> tuple[ServerInstructions, ...]:
-        """Give what the servers say about their use; nothing before they are open."""
-        return self._instructions
+        """Return what the servers say about their use; nothing before they are open."""
+        place = here()
+        texts = self._texts
+        if not place.silent:
+            texts = cast("dict[str, str]", place.steps.places.told.get(self._asked, {}))
+        return tuple([ServerInstructions(*item) for item in texts.items()])
 
     def skills(self) -> tuple[ServerSkills, ...]:
         """Give the skills of each server, the same at every call; none is listed yet."""
@@ -122,12 +131,11 @@ class AgentServers:
 
         connection = self._connections[self.names.index(server)]
         resources = ServerResources(connection, self._allowed)
-        if self._tape is None:
-            return await resources.read(uri, agent_name=name)
-        from fast_agent.agents.tape import ask_contents
-
         read = partial(resources.read, uri, agent_name=name)
-        return await ask_contents(f"{server} {uri}", read, self._tape)
+        place = here()
+        if place.silent:
+            return await read()
+        return await place.steps.ask(Step("read", f"{server} {uri}"), read, _CONTENTS)
 
     def _toolset(self, server: str, pool: ServerPool) -> Toolset:
         async def has_skills() -> bool:
@@ -138,11 +146,9 @@ class AgentServers:
             from fast_agent.tools.skill_gate import gated_toolset
 
             toolset = gated_toolset(toolset, self._gate)
-        if self._tape is None:
-            return toolset
-        from fast_agent.agents.taped_tools import TapedToolset
+        from fast_agent.agents.step_tools import StepToolset
 
-        return TapedToolset(f"tools of {server}", toolset, self._tape)
+        return StepToolset(f"tools of {server}", toolset, self._open_live)
 
 
 def _names(config: AgentConfig, pool: ServerPool, directory: Path) -> tuple[str, ...]:
@@ -164,3 +170,10 @@ def _names(config: AgentConfig, pool: ServerPool, directory: Path) -> tuple[str,
         for connect in config.mcp_connect
     ]
     return tuple(dict.fromkeys((*config.servers, *own)))
+
+
+_TEXTS: Final[Codec[dict[str, str]]] = Codec(dict, lambda value: cast("dict[str, str]", value))
+_CONTENTS: Final[Codec[tuple[Content, ...]]] = Codec(
+    lambda blocks: message_to_wire(Message("user", blocks)),
+    lambda value: message_from_wire(value).content,
+)

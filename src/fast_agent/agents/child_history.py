@@ -17,6 +17,7 @@ from fast_agent.agents.history_places import (
     parent_conversation,
     session_transcript,
 )
+from fast_agent.agents.step_histories import StepSource, StepTarget
 from fast_agent.cards.agent_config import ChildHistory
 from fast_agent.errors import FastAgentError, RunError
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
-    from fast_agent.models.tape import Tape
 
 NOTHING_WANTED = ChildHistory()
 """Leaves source and merge target to whoever is asked next."""
@@ -78,13 +78,11 @@ class ChildHistories:
         cards: All cards, by name.
         workspace: Where relative paths of agents made in Python start.
         wanted: What the program wants of every parent, over cards.
-        tape: What history files go through while a run is recorded or replayed, or None.
     """
 
     cards: Mapping[str, Card]
     workspace: Path
     wanted: ChildHistory = NOTHING_WANTED
-    tape: Tape | None = None
 
     def route(
         self, parent: AgentConfig, child: str, wanted: ChildHistory | None = None
@@ -139,21 +137,11 @@ class ChildHistories:
         assert_never(word)
 
     def _from_files(self, child: str, paths: Sequence[Path]) -> Source:
-        source = HistoryFiles(paths, reads_of(self.cards[child].config))
-        if self.tape is None:
-            return source
-        from fast_agent.agents.taped_histories import TapedSource
-
-        return TapedSource(child, source, self.tape)
+        return StepSource(child, HistoryFiles(paths, reads_of(self.cards[child].config)))
 
     def _into_file(self, child: str, path: Path) -> Target:
         grant = self.cards[child].config.grant
-        target = IntoFile(path, None if grant is None else grant.check_write)
-        if self.tape is None:
-            return target
-        from fast_agent.agents.taped_histories import TapedTarget
-
-        return TapedTarget(child, target, self.tape)
+        return StepTarget(child, IntoFile(path, None if grant is None else grant.check_write))
 
     def _files(self, child: str) -> tuple[Path, ...]:
         config = self.cards[child].config

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.history import History
     from fast_agent.messages.long_results import ResultLimits
-    from fast_agent.models.tape import Tape
     from fast_agent.models.usage import Usage
     from fast_agent.sessions.journal import Journal
 
@@ -42,7 +41,6 @@ class LiveAgent(Agent):
         templates: Messages its history starts with.
         remembers: Whether it remembers turns.
         limits: Bounds for it and everything it starts, or None.
-        tape: Told which turn what is asked outside belongs to, or None.
         results: How much of a tool result its model is given; None is all.
     """
 
@@ -54,12 +52,10 @@ class LiveAgent(Agent):
         templates: Iterable[Message],
         remembers: bool,
         limits: UsageLimits | None,
-        tape: Tape | None,
         results: ResultLimits | None = None,
     ) -> None:
         self._config = config
         self._scope = scope
-        self._tape = tape
         self._memory = Memory(templates, remembers=remembers, limits=results)
         self._meters = Meter(config.name), Meter(config.name, limits)
         self._turns = 0
@@ -140,12 +136,9 @@ class LiveAgent(Agent):
         self.expect_turn(scope)
         self._turns += 1
         try:
-            if self._tape is None:
-                async with memory.lock:
-                    self._check_open()
-                    return await self.take_turn(message, scope, output)
-            with self._tape.places.turn(self.name, message, scope.parent_call_id):
-                await self._tape.enter(self.name)
+            steps = scope.steps
+            with steps.turn(self.name, message, scope.parent_call_id):
+                await steps.enter(self.name)
                 async with memory.lock:
                     self._check_open()
                     return await self.take_turn(message, scope, output)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
-    from fast_agent.models.tape import Tape
 
 
 class LlmAgent(LiveAgent):
@@ -34,7 +33,6 @@ class LlmAgent(LiveAgent):
         new_id: Gives turn ids.
         scope: Where its turns stand unless they are told otherwise.
         read_resource: Reads a resource of one of its servers: (server, uri) to content blocks.
-        tape: Told which turn what is asked outside belongs to, or None.
     """
 
     def __init__(
@@ -46,7 +44,6 @@ class LlmAgent(LiveAgent):
         new_id: NewId,
         scope: Scope = TOP,
         read_resource: Callable[[str, str], Awaitable[tuple[Content, ...]]] | None = None,
-        tape: Tape | None = None,
     ) -> None:
         super().__init__(
             config,
@@ -54,7 +51,6 @@ class LlmAgent(LiveAgent):
             templates=templates,
             remembers=config.use_history is not False,
             limits=setup.params.usage_limits,
-            tape=tape,
             results=setup.results,
         )
         self._setup = setup

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent_servers import AgentServers
     from fast_agent.agents.conversation import Conversation
     from fast_agent.messages.message import ToolCall
-    from fast_agent.models.tape import Tape
     from fast_agent.tools.hooks import Hook
     from fast_agent.tools.permission import Asking
     from fast_agent.tools.tool import Tool, ToolContext, Toolset
@@ -62,7 +61,6 @@ class OfferedTools:
         servers: The servers whose tools come after those.
         hooks: Hooks around every call, the outermost first.
         skills: The tools for skills, which come last.
-        tape: What calls go through while a run is recorded or replayed, or None.
         asking: Which calls need permission, with the arguments hooks leave; None where none does.
     """
 
@@ -73,7 +71,6 @@ class OfferedTools:
         servers: AgentServers,
         hooks: Sequence[Hook],
         skills: Toolset | None = None,
-        tape: Tape | None = None,
         asking: Asking | None = None,
     ) -> None:
         self._agent = agent
@@ -89,11 +86,6 @@ class OfferedTools:
                 WrappedToolset(toolset, partial(hooked, hooks=hooks)) for toolset in toolsets
             ]
         fixed = hooked(tools, hooks)
-        if tape is not None:
-            from fast_agent.agents.taped_tools import taped
-
-            fixed = taped(fixed, tape)
-            toolsets = [WrappedToolset(toolset, partial(taped, tape=tape)) for toolset in toolsets]
         self._hooks = hooks
         self._toolbox = Toolbox(fixed, tuple(toolsets), self._report, self._reader)
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Protocol
 
+from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.steering import Steering
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
+    from fast_agent.steps.steps import Steps
     from fast_agent.tools.human import Human
 
 
@@ -46,6 +48,7 @@ class Scope:
         human: The way to the person of this conversation, before that of the runtime, or None.
         redact: Hides secrets in the errors of tools; None hides none.
         steering: The messages a user sends into the workflow this turn is a part of, or None.
+        steps: Who carries the run the turn belongs to.
         deps: The values the program gave its function tools.
     """
 
@@ -62,6 +65,7 @@ class Scope:
     human: Human | None = None
     redact: Callable[[str], str] | None = None
     steering: Steering | None = None
+    steps: Steps = NULL_STEPS
     deps: tuple[object, ...] = ()
 
     def below(
@@ -95,6 +99,7 @@ class Scope:
             human=self.human,
             redact=self.redact,
             steering=steering,
+            steps=self.steps,
             deps=self.deps,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from fast_agent.agents.child_history import NOTHING_WANTED
 from fast_agent.agents.ids import numbered
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.prompt.instruction import host_platform, python_version
+from fast_agent.steps.steps import NULL_STEPS, here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from fast_agent.mcp.authorization import Authorizations
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
-    from fast_agent.models.tape import Tape
     from fast_agent.resources.provider import Provider
     from fast_agent.resources.skill.options import SkillJudge
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
+    from fast_agent.steps.steps import Steps
     from fast_agent.tools.human import Human
     from fast_agent.tools.permission import Permission
     from fast_agent.tools.skill_gate import SkillGate
@@ -80,7 +82,7 @@ class Surroundings:
             before come from; None where they need not outlive the program.
         gate: Gives what asks before skills of servers are used, where an agent around these has
             one; None where these are the first.
-        tape: Records what comes from outside, or gives it from a recording; None does neither.
+        steps: Who carries the turns, unless their conversation has a carrier of its own.
         kit: Changes the tools the runtime itself brings an agent: its card, and the tools; or None.
         permission: Who is asked before commands and files of the person are touched; None where
             only the calls that cards mark are asked about, by way of the person.
@@ -121,7 +123,7 @@ class Surroundings:
     transcript: CumulativeTranscript | None = field(default=None, repr=False)
     journal: Journal | None = field(default=None, repr=False)
     gate: Callable[[], SkillGate] | None = field(default=None, repr=False)
-    tape: Tape | None = None
+    steps: Steps = NULL_STEPS
     kit: Kit | None = field(default=None, repr=False)
     permission: Permission | None = field(default=None, repr=False)
     granted: tuple[str, ...] = ()
@@ -132,3 +134,30 @@ class Surroundings:
     deps: tuple[object, ...] = ()
     authorizations: Callable[[], Authorizations | None] | None = field(default=None, repr=False)
     skills: SkillJudge | None = field(default=None, repr=False)
+
+
+def through_steps(around: Surroundings) -> Surroundings:
+    """Have the clock and new ids be steps of the run they are asked in; the machine is a fact.
+
+    Args:
+        around: What the program gives.
+    """
+    now, new_turn_id, steps = around.now, around.new_turn_id, around.steps
+
+    def read_clock() -> datetime:
+        place = here()
+        if place.silent:
+            return now()
+        return datetime.fromisoformat(place.steps.note("clock", "", lambda: now().isoformat()))
+
+    def new_id() -> str:
+        place = here()
+        return new_turn_id() if place.silent else place.steps.new_id(new_turn_id)
+
+    return replace(
+        around,
+        now=read_clock,
+        new_turn_id=new_id,
+        platform=steps.fact("platform", lambda: around.platform or host_platform()),
+        python=steps.fact("python", lambda: around.python or python_version()),
+    )

@@ -16,8 +16,10 @@ from fast_agent.agents.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.errors import FastAgentError, LimitError, RunError, SessionError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.view import error_result
+from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.dependencies import MissingDependencyError
+from fast_agent.tools.result import describe_error
 from fast_agent.tools.tool import ToolContext, no_progress
 
 if TYPE_CHECKING:
@@ -177,12 +179,17 @@ class ToolCalls:
             result = error_result(call.id, error.message)
         except Exception as error:  # the boundary of a tool call
             log.exception("tool `%s` failed", call.name)
-            result = error_result(call.id, f"tool `{call.name}` failed: {told(error)}")
+            result = error_result(call.id, f"tool `{call.name}` failed: {describe_error(error)}")
         if result.is_error and self._scope.redact is not None:
             result = _redacted(result, self._scope.redact)
         return result if result.id == call.id else replace(result, id=call.id)
 
     async def _call(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
+        place = here()
+        if not place.silent and tool.source != "agent":
+            from fast_agent.agents.step_tools import call_in_step
+
+            return await call_in_step(tool, call, place, self._context(call, index), self._scope)
         charges = self._scope.charges
         if charges is None or tool.server_name is None:
             return await tool.call(call, self._context(call, index))
@@ -224,9 +231,3 @@ def _redacted(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:
         for block in result.content
     )
     return replace(result, content=content)
-
-
-def told(error: BaseException) -> str:
-    """Say what an exception says, with its type."""
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

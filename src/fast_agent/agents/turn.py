@@ -30,7 +30,7 @@ from fast_agent.agents.events import (
     Warned,
 )
 from fast_agent.agents.output import correction
-from fast_agent.agents.tool_calls import ToolCalls, told
+from fast_agent.agents.tool_calls import ToolCalls
 from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS, TurnResult
 from fast_agent.config.bounds import MAX_ITERATIONS
 from fast_agent.errors import ContextError, FastAgentError, ModelError, RunError, ToolError
@@ -39,6 +39,7 @@ from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
 from fast_agent.models.usage import ContextUse
 from fast_agent.sessions.cumulative import Entry
+from fast_agent.tools.result import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,7 +183,7 @@ class Turn:
             raise
         except Exception as error:
             log.exception("a turn of agent `%s` failed", self._origin.agent)
-            problem = RunError(f"agent `{self._origin.agent}` failed: {told(error)}")
+            problem = RunError(f"agent `{self._origin.agent}` failed: {describe_error(error)}")
             problem.__cause__ = error
             self._hide_in(problem)
             self._abandon("error", problem.message)

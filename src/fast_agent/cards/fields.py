@@ -214,9 +214,10 @@ FIELDS: tuple[Field, ...] = (
     Field("prompts", _PATTERNS, _WITH_SERVERS, "per server, the prompts allowed", effects=()),
     Field(
         "mcp_connect",
-        ListOf(AnyOf((Text(), MCP_SERVER))),
+        AnyOf((ListOf(AnyOf((Text(), MCP_SERVER))), MapOf(AnyOf((Text(), MCP_SERVER))))),
         _AGENT,
-        "MCP servers the card brings: a URL or a command line, or a mapping with `target`",
+        "MCP servers the card brings: a URL or a command line, or a mapping with `target`; by name"
+        " or in a list",
         effects=("run", "connect", "send"),
     ),
     Field(

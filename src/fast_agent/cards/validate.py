@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
@@ -18,17 +20,19 @@ from fast_agent.cards.fields import (
     HISTORY_MODES,
 )
 from fast_agent.cards.findings import Findings, listed, shown
+from fast_agent.cards.peer_fields import PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix
 from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
 from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.json_value import as_object
 from fast_agent.text.span import Position, Span
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from fast_agent.cards.agent_config import CardType
     from fast_agent.cards.conversion import Convert
@@ -167,11 +171,21 @@ def _convert_fields(
             if converted is not INVALID:
                 arguments[name] = converted
     if "mcp_connect" in arguments:
-        arguments["mcp_connect"] = tuple(
-            McpConnect(target=server) if isinstance(server, str) else server
-            for server in arguments["mcp_connect"]
-        )
+        arguments["mcp_connect"] = tuple(_connections(arguments["mcp_connect"]))
     return arguments
+
+
+def _connections(
+    servers: Mapping[str, str | McpConnect] | tuple[str | McpConnect, ...],
+) -> Iterator[McpConnect]:
+    """Yield the servers of a list, or of a mapping from their names."""
+    if not isinstance(servers, Mapping):
+        for server in servers:
+            yield McpConnect(target=server) if isinstance(server, str) else server
+        return
+    for name, server in servers.items():
+        made = McpConnect(target=server) if isinstance(server, str) else server
+        yield made if made.name is not None else replace(made, name=name)
 
 
 def _unknown_field(
@@ -186,7 +200,10 @@ def _unknown_field(
     near = closest(name, known)
     parameter = closest(name, tuple(entry.name for entry in REQUEST_PARAMS.entries))
     replacement = None
-    if elsewhere is not None:
+    peer = PEER_FIELDS.get(name)
+    if peer is not None:
+        hint = f"it is a field of another program ({peer[0]}): {peer[1]}"
+    elif elsewhere is not None:
         types = listed(tuple(one for one in CARD_TYPES if one in elsewhere.types))
         hint = f"`{name}` is a field of {types}"
     elif near is not None:
@@ -486,10 +503,12 @@ def check_remote(arguments: Mapping[str, Any], findings: Findings) -> None:
             message = f"a card from a web address may not use `{name}`"
             findings.add(rules.FORBIDDEN_REMOTE, message, (name,), key=True, hint=_HINT)
     servers: tuple[McpConnect, ...] = arguments.get("mcp_connect", ())
-    for index, server in enumerate(servers):
+    written = as_object(findings.document.yaml.value).get("mcp_connect")
+    places = [*written] if isinstance(written, Mapping) else range(len(servers))
+    for place, server in zip(places, servers, strict=True):
         if not server.target.startswith(("http://", "https://")):
             message = "a card from a web address may not start a command"
-            path = ("mcp_connect", index)
+            path = ("mcp_connect", place)
             findings.add(rules.FORBIDDEN_REMOTE, message, path, hint=_HINT)
     if _FILE.search(arguments.get("instruction") or ""):
         _report_files(findings)

@@ -27,10 +27,18 @@ _TARGETS = ("claude", "copilot", "opencode", "gemini", "codex", "docker-agent")
     metavar="DIR",
     help="The directory to write to; default: where the tool looks for agents.",
 )
+@click.option(
+    "--report", type=click.Choice(["json", "md"]), help="Print what was written and what is lost."
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def command(
-    paths: tuple[str, ...], target: str, output: Path | None, dry_run: bool, force: bool
+    paths: tuple[str, ...],
+    target: str,
+    output: Path | None,
+    report: str | None,
+    dry_run: bool,
+    force: bool,
 ) -> None:
     """Convert cards to agents of another tool.
 
@@ -57,7 +65,8 @@ def command(
     kind = cast("Target", target)
     files, found = export_cards(load.cards, kind)
     directory = output or Path(DIRECTORIES[kind])
-    report_diagnostics(found)
+    if report is None:
+        report_diagnostics(found)
     there = [directory / name for name in files if os.path.lexists(directory / name)]
     if there and not (force or dry_run):
         raise CardError(
@@ -68,5 +77,11 @@ def command(
     written = [directory / name for name in files] if dry_run else []
     if texts and not dry_run:
         written = write_directory(directory, texts)
+    if report is not None:
+        from fast_agent.formats.report import export_report_json, export_report_markdown
+
+        render = export_report_json if report == "json" else export_report_markdown
+        standard_output().write_facts(render(target, written, found, dry_run=dry_run))
+        return
     for path in written:
         standard_output().line(f"{'would write' if dry_run else 'wrote'} {path}")

@@ -107,12 +107,11 @@ def _ask(count: int) -> ToolChoice:
 
 def _print_list(plan: Import, written: list[Path], *, dry_run: bool) -> None:
     from fast_agent.cli.output import standard_error, standard_output
+    from fast_agent.formats.report import planned_files
 
     out = standard_output()
-    for path in [plan.output / card.file_name for card in plan.cards] if dry_run else written:
+    for path in planned_files(plan) if dry_run else written:
         out.line(f"{'would write' if dry_run else 'wrote'} {path}")
-    if dry_run and plan.servers.text is not None:
-        out.line(f"would write {plan.config_path}")
     names = ", ".join(plan.servers.kept)
     if names:
         standard_error().line(f"servers that {plan.config_path} has already stay: {names}")

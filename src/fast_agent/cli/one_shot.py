@@ -281,12 +281,12 @@ class OneShot(CardOptions):
         progress: Progress,
         lines: EventLines | None,
     ) -> None:
+        from fast_agent.cli.recorded_run import recorded_run
         from fast_agent.cli.session_use import kept, receiver
-        from fast_agent.cli.taping import taped
 
         earlier, message = messages
         with (
-            taped(program, self.record, self.replay) as tape,
+            recorded_run(program, self.record, self.replay) as steps,
             kept(program, new=self.session, resume=self.resume) as session,
             nullcontext() if lines is None else lines.until_closed(),
         ):
@@ -304,7 +304,7 @@ class OneShot(CardOptions):
                 human=self._human(program),
                 listener=progress.listener if lines is None else lines.listener,
                 notify=progress.note,
-                tape=tape,
+                steps=steps,
                 journal=None if session is None else session.journal,
                 partial_set=self.agent is not None,
             ) as app:
@@ -312,8 +312,7 @@ class OneShot(CardOptions):
                 if earlier:
                     agent.load_history((*agent.history, *earlier))
                 result = await agent.generate(message, output=shape)
-                if tape is not None:
-                    tape.check()
+                steps.check()
                 self._print(app, agent, result, progress, lines)
                 if session is not None:
                     progress.note(f"kept as session `{session.id}`; `--resume` goes on with it")

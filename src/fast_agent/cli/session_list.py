@@ -12,8 +12,8 @@ from fast_agent.text.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fast_agent.sessions.facts import SessionSummary
     from fast_agent.sessions.state import SessionState
-    from fast_agent.sessions.store import SessionSummary
 
 _LONGEST = 70
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fast_agent.commands.command import WordKind
     from fast_agent.commands.desk import Desk
-    from fast_agent.sessions.store import SessionSummary
+    from fast_agent.sessions.facts import SessionSummary
 
 _FUZZY = frozenset({"agent", "model", "session"})
 _MOST = 100

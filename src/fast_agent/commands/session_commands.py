@@ -14,8 +14,8 @@ from fast_agent.errors import RunError, SessionError, os_reason
 if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
+    from fast_agent.sessions.facts import SessionSummary
     from fast_agent.sessions.session import Session
-    from fast_agent.sessions.store import SessionSummary
 
 
 async def _list(arguments: Arguments, desk: Desk) -> CommandResult:

@@ -66,8 +66,8 @@ USER_SKILL_FOLDERS: Final = (".agents/skills", ".claude/skills")
 SKILL_FOLDERS: Final = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 """Where the skills of a project are, below its directory, where nothing else is said."""
 
-SECRETS_NAMES: Final = ("fastagent.secrets.yaml",)
-"""The name of the file that holds secrets."""
+SECRETS_NAMES: Final = ("fastagent.secrets.yaml", "fast-agent.secrets.yaml")
+"""Names a file that holds secrets may have, the preferred one first."""
 
 
 GUIDE_FILE: Final = ".guide.yaml"

@@ -89,6 +89,8 @@ class FileLayer:
         secret: Whether its lines are never shown.
         root: The root of the found set it belongs to; None for a file a person named, or of the
             home.
+        written: Where settings are written that another program spells differently, by their
+            keys here.
     """
 
     source: Source
@@ -96,6 +98,7 @@ class FileLayer:
     directory: Path
     secret: bool = False
     root: Path | None = None
+    written: Mapping[Keys, Keys] = field(default_factory=dict["Keys", "Keys"], repr=False)
 
     @property
     def path(self) -> str:
@@ -117,8 +120,14 @@ class FileLayer:
     def place(self, keys: Keys, *, key: bool = False) -> Place:
         """Say where it gives it."""
         hidden = tuple(_secrets(self.document.value, below=False))
-        span = self.document.span_of(keys, key=key)
-        return place_in(self.source, span, secret=self.secret, hidden=hidden)
+        return place_in(self.source, self.span(keys, key=key), secret=self.secret, hidden=hidden)
+
+    def span(self, keys: Keys, *, key: bool = False) -> Span:
+        """Return where a setting is written, or its key; the nearest there is."""
+        for end in range(len(keys), 0, -1) if self.written else ():
+            if keys[:end] in self.written:
+                return self.document.span_of(self.written[keys[:end]] + keys[end:], key=key)
+        return self.document.span_of(keys, key=key)
 
 
 def without(layer: FileLayer, left_out: Iterable[Keys]) -> FileLayer:

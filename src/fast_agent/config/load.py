@@ -13,12 +13,13 @@ from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
 from fast_agent.config.layer import EnvironmentLayer, Place, read_layer, without, without_keys
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.reading import Reader, built, entry_of
+from fast_agent.config.reading import Reader, branch_of, built, entry_of
 from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE, WRONG_OVERRIDE
 from fast_agent.errors import ConfigError
-from fast_agent.schema.kinds import MapOf, Record, SecretText, Text
+from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record, SecretText, Text
+from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import ServerSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.schema.kinds import Kind
+    from fast_agent.text.json_value import JsonValue
 
 
 _SERVERS: Final[Keys] = ("mcp", "servers")
@@ -87,7 +89,11 @@ def load_settings(
     found = find_files(cwd, home, None if config_path is None else cwd / config_path)
     problems: list[Diagnostic] = []
     own = home if home_is_own else None
-    files = _files(found, own, shown_from, problems, named=config_path is not None)
+    warnings = list(found.warnings)
+    files = [
+        with_our_keys(layer, problems, warnings)
+        for layer in _files(found, own, shown_from, problems, named=config_path is not None)
+    ]
     decided: Mapping[str, FoundPart] = {}
     if decide is not None:
         decided = decide(files)
@@ -119,7 +125,47 @@ def load_settings(
     servers = _servers(tree, layers, problems, grants)
     if problems:
         raise _refusal(_in_order(problems, layers))
-    return _settings(tree, servers, tuple(layers), found.warnings)
+    return _settings(tree, servers, tuple(layers), tuple(warnings))
+
+
+def with_our_keys(
+    layer: FileLayer, problems: list[Diagnostic], warnings: list[Diagnostic]
+) -> FileLayer:
+    """Return a file with the settings of the nearest peer read as ours.
+
+    Args:
+        layer: A configuration file.
+        problems: Takes what is wrong with such settings.
+        warnings: Takes a note for each that does nothing here.
+    """
+    if not _has_unknown_key(SETTINGS, layer.document.value):
+        return layer
+    from fast_agent.config.compatibility import translated
+
+    layer, notes = translated(layer, SETTINGS)
+    for note in notes:
+        (problems if note.severity == "error" else warnings).append(note)
+    return layer
+
+
+def _has_unknown_key(kind: Kind, value: JsonValue) -> bool:
+    """Return whether a mapping somewhere in a value has a key that its table does not have."""
+    match kind:
+        case AnyOf():
+            branch = branch_of(kind, value)
+            return branch is not None and _has_unknown_key(branch, value)
+        case ListOf():
+            return any(_has_unknown_key(kind.item, one) for one in as_list(value))
+        case MapOf():
+            return any(_has_unknown_key(kind.value, one) for one in as_object(value).values())
+        case Record():
+            own = {name: one.kind for one in kind.entries for name in (one.name, one.spelling)}
+            return any(
+                key not in own or _has_unknown_key(own[key], one)
+                for key, one in as_object(value).items()
+            )
+        case _:
+            return False
 
 
 def _policy_elsewhere(layer: FileLayer) -> Diagnostic:

@@ -118,6 +118,8 @@ WRONG_OVERRIDE: Final = Rule("FA308", "wrong-override")
 UNSAFE_CONFIG: Final = Rule("FA309", "unsafe-config", "warning")
 SHADOWED_CONFIG: Final = Rule("FA310", "shadowed-config", "warning")
 OPEN_SECRETS: Final = Rule("FA311", "open-secrets", "warning")
+UNUSED_SETTING: Final = Rule("FA312", "unused-setting", "info")
+UNSUPPORTED_SETTING: Final = Rule("FA313", "unsupported-setting", "warning")
 
 # FA4xx: history files
 UNREADABLE_HISTORY: Final = Rule("FA401", "unreadable-history")

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fast_agent.cards.fields import CARD_TYPES
-from fast_agent.formats.peer import PEER_FIELDS
+from fast_agent.cards.peer_fields import PEER_FIELDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,7 +132,7 @@ def format_of_markdown(path: str, values: JsonObject) -> Format | None:
     by_place: Format | None = next((name for folder, name in _PLACES if folder in parts), None)
     if by_place is not None and (values or by_place == "opencode"):
         return by_place
-    if PEER_FIELDS & values.keys() and "tools" not in values:
+    if (PEER_FIELDS.keys() | {"function_tools"}) & values.keys() and "tools" not in values:
         return "peer"
     return _by_fields(values)
 

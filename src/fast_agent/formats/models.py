@@ -20,7 +20,7 @@ _PROVIDER = {
     "vertexai": "google",
     "x-ai": "xai",
     "dmr": "generic",
-    "ollama": "generic",
+    "huggingface": "hf",
     "github-copilot": None,
     "opencode": None,
 }

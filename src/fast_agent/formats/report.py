@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.formats.foreign import Keys
     from fast_agent.formats.importing import Import
     from fast_agent.formats.reading import ForeignAgents
@@ -22,7 +23,8 @@ def report_json(plan: Import, written: Sequence[Path]) -> str:
         written: The files that were written.
 
     Returns:
-        `files` with their cards and fields, `written`, and `diagnostics` as `check` prints them.
+        `files` with their cards and fields, `planned`, `written`, and `diagnostics` as `check`
+        prints them.
     """
     from fast_agent.diagnostics.render_json import render_json
 
@@ -39,10 +41,65 @@ def report_json(plan: Import, written: Sequence[Path]) -> str:
             }
             for one in plan.files
         ],
+        "planned": [str(path) for path in planned_files(plan)],
         "written": [str(path) for path in written],
         "diagnostics": found["diagnostics"],
     }
     return json.dumps(report, indent=2) + "\n"
+
+
+def planned_files(plan: Import) -> list[Path]:
+    """Return the files an import is about, whether or not they are there already."""
+    files = [plan.output / card.file_name for card in plan.cards]
+    if plan.servers.text is not None and plan.config_path is not None:
+        files.append(plan.config_path)
+    return files
+
+
+def export_report_json(
+    target: str, written: Sequence[Path], found: Sequence[Diagnostic], *, dry_run: bool
+) -> str:
+    """Render an export as one JSON object.
+
+    Args:
+        target: The format.
+        written: The files that were written; with `dry_run` those that would be.
+        found: What of the cards does not fit.
+        dry_run: Whether nothing was written.
+
+    Returns:
+        `format`, `planned`, `written`, and `diagnostics` as `check` prints them.
+    """
+    from fast_agent.diagnostics.render_json import render_json
+
+    files = [str(path) for path in written]
+    report = {
+        "format": target,
+        "planned": files,
+        "written": [] if dry_run else files,
+        "diagnostics": json.loads(render_json((), found))["diagnostics"],
+    }
+    return json.dumps(report, indent=2) + "\n"
+
+
+def export_report_markdown(
+    target: str, written: Sequence[Path], found: Sequence[Diagnostic], *, dry_run: bool
+) -> str:
+    """Render an export as Markdown: the files, then a section a card with what does not fit."""
+    verb = "would be written" if dry_run else "written"
+    lines = [f"# Export to {target}", "", f"{len(written)} files {verb}."]
+    lines += [""] if written else []
+    lines += [f"- `{path}`" for path in written]
+    for path in dict.fromkeys(one.path for one in found):
+        lines += ["", f"## {path}", ""]
+        lines += [_line(one) for one in found if one.path == path]
+    return "\n".join(lines) + "\n"
+
+
+def _line(note: Diagnostic) -> str:
+    place = f"line {note.span.start.line}: " if note.span is not None else ""
+    hint = f" — {note.hint}" if note.hint else ""
+    return f"- {note.severity} {note.code}, {place}{note.message}{hint}"
 
 
 def report_markdown(plan: Import, written: Sequence[Path]) -> str:
@@ -65,10 +122,7 @@ def report_markdown(plan: Import, written: Sequence[Path]) -> str:
         lines += [f"Mapped: {mapped}."] if mapped else []
         notes = one.file.diagnostics()
         lines += [""] if notes else []
-        for note in notes:
-            place = f"line {note.span.start.line}: " if note.span is not None else ""
-            hint = f" — {note.hint}" if note.hint else ""
-            lines.append(f"- {note.severity} {note.code}, {place}{note.message}{hint}")
+        lines += [_line(note) for note in notes]
     if plan.unread:
         lines += ["", "## Not read", ""]
         lines += [f"- {one.path}: {one.message}" for one in plan.unread]

@@ -8,6 +8,7 @@ and how long it may take; `provider_link` and its neighbours do the rest.
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
 from fast_agent.models.facts import facts_of
-from fast_agent.models.provider_classes import Endpoint
+from fast_agent.models.provider_classes import ADAPTERS, Endpoint, connect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.models.spec_query import Effort
 
 
-__all__ = ["Endpoint", "ProviderModel", "RetryPolicy"]
+__all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "warm"]
 
 
 class ProviderModel:
@@ -181,6 +182,31 @@ def _link(endpoint: Endpoint, stated: StatedFacts) -> ProviderLink:
             hint=f"install them with `pip install 'fast-agent[{endpoint.provider}]'`",
         ) from error
     return ProviderLink(endpoint, facts_of(endpoint, stated))
+
+
+def warm(provider: str) -> None:
+    """Import and build what the first request to a provider needs, without a connection.
+
+    The library builds its validators and its table of prices when they are first used, which would
+    hold up the event loop for a tenth of a second each in the middle of an answer.
+
+    Args:
+        provider: Its name; for others, such as `passthrough`, nothing is done.
+    """
+    if provider not in ADAPTERS:
+        return
+    address = "http://127.0.0.1/v1"
+    endpoint = Endpoint(provider=provider, model="none", api_key="none", base_url=address)
+    with suppress(ImportError, ModelError):  # the first request says what is missing
+        connect(endpoint)
+    with suppress(ImportError):
+        from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+        from fast_agent.models.provider_link import ProviderLink
+
+        ModelMessagesTypeAdapter.dump_python([], mode="json")
+        facts_of(endpoint)
+        del ProviderLink  # imported for the modules it brings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ The library and the SDK of a provider are imported here and in the `provider_*` 
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -107,19 +106,6 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
     }
 )
 """The classes for every provider of `PROVIDERS`."""
-
-
-def warm(provider: str) -> None:
-    """Import the classes of a provider, so that its first request does not wait for them.
-
-    Args:
-        provider: Its name; for others, such as `passthrough`, nothing is done.
-    """
-    adapter = ADAPTERS.get(provider)
-    if adapter is not None:
-        with suppress(ImportError):  # the first request says what is not installed
-            _load(adapter.model)
-            _load(adapter.provider)
 
 
 def connect(endpoint: Endpoint) -> LibraryModel[Any]:

@@ -16,6 +16,7 @@ from fast_agent.errors import ResourceError
 from fast_agent.prompt.named_file import NamedFile
 from fast_agent.prompt.prompt_block import agents_block, environment_block, servers_block
 from fast_agent.prompt.url_text import is_web_address
+from fast_agent.steps.steps import here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -252,6 +253,7 @@ class _UrlText:
         self._placeholder = placeholder
         self._urls = urls
         self._grant = grant
+        self._name = f"page {placeholder.argument}"
         self._text: str | None = None
 
     def is_fresh(self) -> bool:
@@ -274,9 +276,15 @@ class _UrlText:
             else:
                 self._grant.check_connect(url)
                 self._text = await self._urls.get(url, self._grant.check_connect)
+            place = here()
+            if not place.silent:
+                place.steps.places.told[self._name] = self._text
         except ResourceError as error:
             message = f"the page of `{self._placeholder}` cannot be had: {error.message}"
             raise ResourceError(message, hint=error.hint) from error
 
     def read(self) -> str:
-        return self._text or ""
+        place = here()
+        if place.silent:
+            return self._text or ""
+        return str(place.steps.places.told.get(self._name, ""))

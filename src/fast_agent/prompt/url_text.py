@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fast_agent.errors import ResourceError
+from fast_agent.steps.steps import Step, here, text_by_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,10 +68,23 @@ class UrlTexts:
 
     def kept(self, url: str) -> str | None:
         """Give the text of a URL that was fetched lately; None when it must be fetched."""
+        if not here().silent:
+            return None  # every turn's reading is a step
         found = self._kept.get(url)
         return found[1] if found is not None and self._monotonic() < found[0] else None
 
     async def get(self, url: str, check: Judge | None = None) -> str:
+        """Return the text of a URL, as a step of the run it is asked in; see `fetch`."""
+        place = here()
+        if place.silent:
+            return await self.fetch(url, check)
+
+        async def work() -> str:
+            return await self.fetch(url, check)
+
+        return await place.steps.ask(Step("read", url), work, text_by_digest(place.steps))
+
+    async def fetch(self, url: str, check: Judge | None = None) -> str:
         """Give the text of a URL, fetching it when it is not kept.
 
         Args:

@@ -8,6 +8,7 @@ from fast_agent.agents.budget import Budget
 from fast_agent.errors import RunError
 from fast_agent.models.create import ModelFactory
 from fast_agent.models.model import ModelRequest
+from fast_agent.models.step_model import StepModels
 from fast_agent.prompt.url_text import UrlTexts, fetch_text
 
 if TYPE_CHECKING:
@@ -61,10 +62,6 @@ class Belongings:
         self._around = around
         self.models = self._new_models()
         self.urls = UrlTexts(fetch_text, around.monotonic)
-        if around.tape is not None:
-            from fast_agent.agents.tape import TapedUrls
-
-            self.urls = TapedUrls(fetch_text, around.monotonic, around.tape)
         self.pool: ServerPool | None = None
         if grows or any(config.servers or config.mcp_connect for config in configs):
             self.pool = self._new_pool(charges, sampling_model)
@@ -119,11 +116,8 @@ class Belongings:
 
     def _new_models(self) -> Models:
         models: Models = ModelFactory(self._settings, self._around.environ)
-        if self._around.tape is None:
-            return models
-        from fast_agent.models.cassette_model import TapedModels
-
-        return TapedModels(models, self._around.tape, self._settings.model_aliases)
+        replays = self._around.steps.replays
+        return StepModels(models, self._settings.model_aliases if replays else None)
 
     def _specs(self) -> tuple[ServerSpec, ...]:
         from fast_agent.mcp.server import from_settings

@@ -220,8 +220,7 @@ class LlmBlueprint:
         self._turn_hooks = functions.turn_hooks if functions else None
         self._templates = templates_of(config, around.workspace)
         directory = config.directory or around.workspace
-        tape = around.tape
-        self._servers = AgentServers(config, workshop.pool, directory, tape, workshop.gate)
+        self._servers = AgentServers(config, workshop.pool, directory, workshop.gate)
         template = parse_template(config.instruction or "" if instruction is None else instruction)
         skills = AgentSkills(
             config, workshop.settings.skills, around, self._servers, template, workshop.gate
@@ -229,10 +228,10 @@ class LlmBlueprint:
         self._fixed = skills.gated(self._fixed)
         self.skills = skills
         self._skills: OfferedSkills = skills
-        if tape is not None and self._servers.names:
-            from fast_agent.agents.tape import TapedSkills
+        if self._servers.names:
+            from fast_agent.agents.step_tools import StepSkills
 
-            self._skills = TapedSkills(config.name, skills, tape)
+            self._skills = StepSkills(config.name, skills)
         self._instruction = self._read_instruction(template)
         self._children: tuple[AgentTool, ...] | None = None
         self._tools = None if config.agents and calls_agents else self._offer(())
@@ -281,7 +280,6 @@ class LlmBlueprint:
             new_id=workshop.surroundings.new_turn_id,
             scope=workshop.scope if scope is None else scope,
             read_resource=self._servers.read_resource,
-            tape=workshop.surroundings.tape,
         )
 
     def _check_facts(self) -> int | None:
@@ -319,7 +317,6 @@ class LlmBlueprint:
             self._servers,
             self._tool_hooks,
             self._skills,
-            self._workshop.surroundings.tape,
             asking_of(self._config, self._workshop.surroundings),
         )
 

@@ -17,12 +17,13 @@ from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import Cast
 from fast_agent.agents.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.agents.scope import Charges, Scope
-from fast_agent.agents.surroundings import Surroundings
+from fast_agent.agents.surroundings import Surroundings, through_steps
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.selection import select_model
 from fast_agent.runtime.belongings import Belongings
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
 from fast_agent.runtime.edition import Edition
+from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.trust.granted import with_granted
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
+    from fast_agent.steps.steps import Steps
     from fast_agent.tools.human import Human
 
 
@@ -90,17 +92,13 @@ class Runtime:
         scope: Scope | None = None,
         grows: bool = False,
     ) -> None:
-        around = surroundings or Surroundings()
-        tape = around.tape
-        if tape is not None:
-            from fast_agent.agents.tape import taped_surroundings
-
-            around = taped_surroundings(around, tape)
+        around = through_steps(surroundings or Surroundings())
         outer = scope or Scope(
             listener=around.listener,
             journal=around.journal,
             transcript=around.transcript,
             redact=around.redact,
+            steps=around.steps,
             deps=around.deps,
         )
         # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
@@ -151,7 +149,6 @@ class Runtime:
                 cards=load_set.cards,
                 workspace=around.workspace,
                 wanted=around.child_history,
-                tape=tape,
             ),
             gate=gate,
         )
@@ -162,7 +159,7 @@ class Runtime:
     async def __aenter__(self) -> Self:
         if self._pool is not None:
             await self._stack.enter_async_context(self._pool)
-            if self._surroundings.tape is None:
+            if self._surroundings.steps is NULL_STEPS:
                 self._pool.load_on_start()
         return self
 
@@ -244,6 +241,7 @@ class Runtime:
         journal: Journal | None = None,
         human: Human | None = None,
         deps: tuple[object, ...] = (),
+        steps: Steps | None = None,
     ) -> Cast:
         """Begin another conversation with the same agents, none of which remembers this one.
 
@@ -252,6 +250,7 @@ class Runtime:
             journal: Keeps it, and gives back what was kept of it before; None keeps nothing.
             human: The way to its person; None is the runtime's own way.
             deps: Values for function tools, which go before those of the runtime.
+            steps: Who carries its turns; None is who carries those of the runtime.
 
         Returns:
             Its agents; the caller closes them.
@@ -263,6 +262,7 @@ class Runtime:
             journal=journal,
             transcript=None,
             human=human,
+            steps=outer.steps if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
         cast = Cast(self._make, scope, journal)
@@ -450,11 +450,11 @@ class Runtime:
 
             spec = parse_model_spec(selection.text, self._settings.model_aliases)
             check_model_files(spec, selection.directory, config.grant)
-        if around.tape is None or selection.source not in {"environment", "key", "fallback"}:
+        if selection.source not in {"environment", "key", "fallback"}:
             return selection
-        from fast_agent.agents.tape import taped_selection
-
-        return taped_selection(config.name, selection, around.tape)
+        # The machine chose it, not the card: a replay asks the same model.
+        chosen = around.steps.fact(f"model of {config.name}", lambda: selection.text)
+        return selection if chosen == selection.text else replace(selection, text=chosen)
 
     def wanted_model(self, name: str) -> str | None:
         """Give the model a person chose for an agent over its card, or None."""
@@ -523,8 +523,7 @@ class Runtime:
             servers.update(dict.fromkeys(self._edition.blueprint(name).servers))
         if self._pool is None:
             return ()
-        tape = self._surroundings.tape
-        if tape is not None and tape.replays:
+        if self._surroundings.steps.replays:
             return self._pool.reports()
         return await self._pool.open(tuple(servers))
 

@@ -39,10 +39,21 @@ class Journal(Protocol):
         ...
 
     def record(self, *events: SessionEvent) -> None:
-        """Write events, all or none; what is shown of them is shown after this.
+        """Write events, or queue them to be written in order, all or none.
+
+        Await `barrier` before anything of them is shown, and before a step that must not be
+        repeated.
 
         Raises:
-            SessionError: They cannot be written.
+            SessionError: They cannot be written, or earlier ones could not.
+        """
+        ...
+
+    async def barrier(self) -> None:
+        """Wait until the end of the process can no longer lose what was recorded.
+
+        Raises:
+            SessionError: Some of it cannot be written.
         """
         ...
 
@@ -108,14 +119,22 @@ class SessionJournal:
         return self._log.is_long or (top and self._log.is_due)
 
     def record(self, *events: SessionEvent) -> None:
-        """Write events, all or none; once this returns, a killed process does not lose them.
+        """Write events, or queue them to be written in order, all or none.
 
         Raises:
-            SessionError: They cannot be written; the log is as it was.
+            SessionError: They cannot be written, or earlier ones could not.
         """
         self._touch(events)
         self._log.append(*map(row_of, events))
         self._count(events)
+
+    async def barrier(self) -> None:
+        """Wait until the end of the process can no longer lose what was recorded.
+
+        Raises:
+            SessionError: Some of it cannot be written.
+        """
+        await self._log.barrier()
 
     def settle(self, *events: SessionEvent) -> None:
         """Write events and bring them and all before them to the disk, past a loss of power.

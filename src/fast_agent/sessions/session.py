@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Self
 
 from fast_agent.errors import SessionError, TrustError
 from fast_agent.sessions.event import BlockListed, MessageAdded, Rewound, Titled, TurnEnded
+from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.journal import SessionJournal
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.state import state_of
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from types import TracebackType
 
     from fast_agent.messages.message import Message
@@ -23,86 +24,8 @@ if TYPE_CHECKING:
     from fast_agent.sessions.row import Row
     from fast_agent.sessions.state import SessionState
     from fast_agent.sessions.turn_record import TurnRecord
-    from fast_agent.text.file_lock import FileLock
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.found_set import Provenance
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSets:
-    """The found sets a session was talked with, as its file remembers them.
-
-    Args:
-        root: The root it belongs to.
-        digest: Of the sets; empty where there was none.
-        effects: What they could do, each as a digest.
-    """
-
-    root: str
-    digest: str = ""
-    effects: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, facts: Mapping[str, str]) -> Self | None:
-        """Read them from the facts of a file; None where it has none."""
-        root = facts.get("root")
-        effects = frozenset(facts.get("effects", "").split())
-        return None if root is None else cls(root, facts.get("set", ""), effects)
-
-    @classmethod
-    def now(cls, provenance: Provenance) -> Self:
-        """Return those of a run."""
-        effects = frozenset(provenance.effects)
-        return cls(str(provenance.root), provenance.digest, effects)
-
-    def texts(self) -> dict[str, str]:
-        """Return them as a file remembers them."""
-        return {"root": self.root, "set": self.digest, "effects": " ".join(sorted(self.effects))}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionFacts:
-    """What is known of a session without its events.
-
-    Args:
-        id: Its id.
-        created: When it began, in seconds since the epoch.
-        cwd: The directory it began in; empty where it began in none.
-        parent: The session it was forked from, or None.
-        brought: The found sets it was talked with; None where it is from before this was kept.
-    """
-
-    id: str
-    created: float
-    cwd: str
-    parent: str | None = None
-    brought: SessionSets | None = None
-
-    @classmethod
-    def of(cls, log: EventLog) -> SessionFacts:
-        """Read the facts of a log.
-
-        Raises:
-            SessionError: They are not there.
-        """
-        facts = log.facts
-        try:
-            return cls(
-                id=facts["id"],
-                created=float(facts["created"]),
-                cwd=facts["cwd"],
-                parent=facts.get("parent"),
-                brought=SessionSets.of(facts),
-            )
-        except (KeyError, ValueError) as error:
-            raise SessionError(f"session `{log.path}` is damaged: its facts are gone") from error
-
-    def texts(self) -> dict[str, str]:
-        """Give them as a log holds them."""
-        texts = {"id": self.id, "created": repr(self.created), "cwd": self.cwd}
-        if self.parent is not None:
-            texts["parent"] = self.parent
-        return texts if self.brought is None else texts | self.brought.texts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +75,7 @@ class Session:
     What was running when its program ended is closed at once, the way a cancelled turn is.
 
     Args:
-        log: Its file.
-        lock: What keeps others from writing it.
+        log: Its log, open for writing; closed with the session.
 
     Attributes:
         facts: What is known of it without its events.
@@ -164,10 +86,9 @@ class Session:
         SessionError: The log is damaged, or cannot be written.
     """
 
-    def __init__(self, log: EventLog, lock: FileLock) -> None:
+    def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._lock = lock
-        self.facts = SessionFacts.of(log)
+        self.facts = SessionFacts.of(log.facts, log.place)
         state = self._recovered()
         self.last_agent = _last_agent(state)
         self.journal = SessionJournal(log, state)
@@ -279,7 +200,6 @@ class Session:
     def close(self) -> None:
         """Close it, so that another process may open it; safe to call twice."""
         self._log.close()
-        self._lock.release()
 
     def _record(self, event: SessionEvent) -> None:
         self._log.append(row_of(event))

@@ -310,7 +310,7 @@ def state_of(log: EventLog, last: int | None = None, *, running: bool = True) ->
             state = SessionState(living(log.rows(last), rewinds), running=running)
     except (SessionError, TypeError, ValueError, AttributeError, LookupError) as error:
         known = isinstance(error, SessionError)
-        if known and str(log.path) in error.message:
+        if known and log.place in error.message:
             raise
         # What does not fit is named by the checksums, which also know of what looks right.
         damage = log.inspect().damage
@@ -318,7 +318,7 @@ def state_of(log: EventLog, last: int | None = None, *, running: bool = True) ->
             raise log.damage_error(damage) from error
         if not known:  # values of other kinds come from damage alone
             raise
-        msg = f"session `{log.path}`: {error.message}"
+        msg = f"session `{log.place}`: {error.message}"
         raise SessionError(msg, hint=error.hint) from error
     # They come from an index, which has no checksum; their events have.
     if state.rewinds != _gaps(rewinds):

@@ -1,75 +1,40 @@
-"""Session store: the sessions of a home directory, each in a file of its own.
+"""Session store: sessions are created, opened, listed, forked and deleted here.
 
-One file for each session keeps apart what could harm each other: a damaged file is one session
-lost, writers of different sessions never wait for each other, and a session is deleted or copied
-as a file is. A session is written by one process at a time, which holds the lock beside it; any
-number may read it meanwhile.
-
-The methods wait for files, and opening reads a session from its beginning; where an event loop must
-go on meanwhile, call them from a worker thread.
+Where their logs are is the matter of `EventLogs`: files in a home directory, or a database. The
+methods block on it, and opening reads a session from its beginning; call them from a worker thread
+where an event loop must keep running.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import urandom
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Titled
+from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.integrity import whole_turns
-from fast_agent.sessions.log import EventLog, remove_files
+from fast_agent.sessions.log import SESSION_ID
 from fast_agent.sessions.row import Row, row_of
-from fast_agent.sessions.session import Session, SessionFacts, SessionSets, end_of
+from fast_agent.sessions.session import Session, end_of
+from fast_agent.sessions.sqlite.files import SessionFiles
 from fast_agent.sessions.state import living, state_of
-from fast_agent.text.file_lock import FileLock
+from fast_agent.sessions.summary import summary_of
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from fast_agent.sessions.facts import SessionSummary
     from fast_agent.sessions.integrity import Damage
+    from fast_agent.sessions.log import EventLog, EventLogs
     from fast_agent.sessions.session import SetChange
     from fast_agent.sessions.state import SessionState
     from fast_agent.trust.found_set import Provenance
-
-DIRECTORY: Final = "sessions"
-"""Where the sessions are in the home directory."""
-
-_SUFFIX = ".sqlite"
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_TITLE_LENGTH = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSummary:
-    """One line of a list of sessions.
-
-    Args:
-        id: Its id.
-        title: Its title, else the beginning of its first message; empty without either.
-        created: When it began, in seconds since the epoch.
-        changed: When something last happened in it, in seconds since the epoch.
-        cwd: The directory it began in; empty where it began in none.
-        parent: The session it was forked from, or None.
-        turns: How many turns it has.
-        problem: Why it cannot be opened; None where it can.
-        root: The root it belongs to; None where it is from before this was kept.
-    """
-
-    id: str
-    title: str = ""
-    created: float = 0.0
-    changed: float = 0.0
-    cwd: str = ""
-    parent: str | None = None
-    turns: int = 0
-    problem: str | None = None
-    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +51,14 @@ class Salvage:
 
 
 class SessionStore:
-    """The sessions of a home directory.
+    """The sessions of a home directory or a database.
 
     Args:
-        home: The home directory; what is missing is made when a session is.
-        disk_seconds: How long a turn that ended may stand in the system's memory alone, where a
-            loss of power takes it, while others follow it; with 0 each is on the disk first, None
-            is a second.
+        logs: Where their logs are. A path is a home directory with a SQLite file for each session;
+            missing directories are made with the first session.
+        disk_seconds: How long a turn that ended in a file may stand in the system's memory alone,
+            where a loss of power takes it, while others follow it; with 0 each is on the disk
+            first, None is a second.
         now: The clock, in seconds since the epoch.
         token: Gives the random part of an id.
         redact: Hides secrets in what is written; None hides none.
@@ -102,7 +68,7 @@ class SessionStore:
 
     def __init__(
         self,
-        home: Path,
+        logs: Path | EventLogs,
         *,
         disk_seconds: float | None = None,
         now: Callable[[], float] = time.time,
@@ -112,8 +78,10 @@ class SessionStore:
     ) -> None:
         self._redact = redact
         self._provenance = provenance
-        self._directory = home / DIRECTORY
-        self._disk_seconds = DISK_SECONDS if disk_seconds is None else disk_seconds
+        if isinstance(logs, Path):
+            seconds = DISK_SECONDS if disk_seconds is None else disk_seconds
+            logs = SessionFiles(logs, now, seconds)
+        self._logs: EventLogs = logs
         self._now = now
         self._token = token
 
@@ -145,22 +113,7 @@ class SessionStore:
             parent=parent,
             brought=brought or self._brought(parent),
         )
-        try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            msg = f"there can be no sessions in `{self._directory}`: {reason}"
-            raise SessionError(msg) from error
-        lock = self._locked(facts.id)
-        try:
-            path = self._path(facts.id)
-            log = EventLog.create(path, facts.texts(), self._now, self._disk_seconds)
-            log.redact = self._redact
-        except BaseException:
-            lock.release()
-            self._lock_path(facts.id).unlink(missing_ok=True)
-            raise
-        session = self._session(log, lock)
+        session = self._session(self._logs.create(facts.texts()))
         if title is not None:
             session.rename(title)
         return session
@@ -198,8 +151,7 @@ class SessionStore:
         Raises:
             SessionError: There is none, another process has it open, or it cannot be read.
         """
-        log, lock = self._opened(self.find(session_id))
-        return self._session(log, lock)
+        return self._session(self._logs.open(self.find(session_id)))
 
     def change(self, session: Session) -> SetChange | None:
         """Return what a person has to agree to before a session goes on in this run."""
@@ -221,7 +173,7 @@ class SessionStore:
             check: Look for damage in every event, which reads each session whole. Else it is told
                 where what is listed shows it.
         """
-        found = [self._summary(session_id, check=check) for session_id in self._ids()]
+        found = self._logs.list(check=check)
         return sorted(found, key=lambda one: (one.changed, one.id), reverse=True)
 
     def latest(self, cwd: Path | None = None) -> str | None:
@@ -261,9 +213,9 @@ class SessionStore:
             SessionError: There is no such session or turn, or the new one cannot be written.
         """
         source = self.find(session_id)
-        log = self._reading(source)
+        log = self._logs.read(source)
         try:
-            facts = SessionFacts.of(log)
+            facts = SessionFacts.of(log.facts, log.place)
             state = state_of(log)
             last = None if at is None else end_of(state, at)
             times = log.times(last)
@@ -301,7 +253,7 @@ class SessionStore:
                 be written.
         """
         source = self.find(session_id)
-        log = self._reading(source)
+        log = self._logs.read(source)
         try:
             inspection = log.inspect()
             rows, left_out = whole_turns(inspection)
@@ -326,12 +278,12 @@ class SessionStore:
         Raises:
             SessionError: There is none, another process has it open, or it cannot be written.
         """
-        log, lock = self._opened(self.find(session_id))
+        log = self._logs.open(self.find(session_id))
+        log.redact = self._redact
         try:
-            log.append(row_of(Titled(title)))
+            log.append_surely(row_of(Titled(title)))
         finally:
             log.close()
-            lock.release()
 
     def delete(self, session_id: str) -> None:
         """Delete a session, damaged ones too.
@@ -339,14 +291,7 @@ class SessionStore:
         Raises:
             SessionError: There is none, another process has it open, or it cannot be deleted.
         """
-        found = self.find(session_id)
-        lock = self._locked(found)
-        try:
-            remove_files(self._path(found))
-            # Who waits for this lock finds no session behind it.
-            self._lock_path(found).unlink(missing_ok=True)
-        finally:
-            lock.release()
+        self._logs.remove(self.find(session_id))
 
     def read(self, session_id: str) -> tuple[SessionSummary, SessionState]:
         """Read a session without changing it; another process may be writing it.
@@ -355,9 +300,9 @@ class SessionStore:
             SessionError: There is none, or it cannot be read.
         """
         found = self.find(session_id)
-        log = self._reading(found)
+        log = self._logs.read(found)
         try:
-            return self._summarized(log), state_of(log)
+            return summary_of(log), state_of(log)
         finally:
             log.close()
 
@@ -370,100 +315,23 @@ class SessionStore:
         Raises:
             SessionError: There is none, or there are several.
         """
-        if _ID.fullmatch(session_id):
-            if self._path(session_id).exists():
+        if SESSION_ID.fullmatch(session_id):
+            if self._logs.has(session_id):
                 return session_id
-            matches = [one for one in self._ids() if one.startswith(session_id)]
+            matches = [one for one in self._logs.ids() if one.startswith(session_id)]
             if len(matches) == 1:
                 return matches[0]
             if matches:
                 listed = ", ".join(f"`{one}`" for one in matches[:5])
                 raise SessionError(f"`{session_id}` may be several sessions: {listed}")
-        near = closest(session_id, list(self._ids()))
+        near = closest(session_id, self._logs.ids())
         hint = f"did you mean `{near}`?" if near else "`fast-agent session list` lists them"
         raise SessionError(f"there is no session `{session_id}`", hint=hint)
 
-    def _ids(self) -> Iterator[str]:
-        try:
-            for path in sorted(self._directory.glob(f"*{_SUFFIX}")):
-                if _ID.fullmatch(path.stem):
-                    yield path.stem
-        except OSError:
-            return
-
-    def _path(self, session_id: str) -> Path:
-        return self._directory / f"{session_id}{_SUFFIX}"
-
-    def _lock_path(self, session_id: str) -> Path:
-        return self._directory / f"{session_id}.lock"
-
-    def _locked(self, session_id: str) -> FileLock:
-        lock = FileLock(self._lock_path(session_id))
-        try:
-            taken = lock.take()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise SessionError(f"session `{session_id}` cannot be opened: {reason}") from error
-        if not taken:
-            raise SessionError(
-                f"session `{session_id}` is in use by process {lock.holder() or '?'}",
-                hint=f"end it there, or go on from a copy: `fast-agent session fork {session_id}`",
-            )
-        return lock
-
-    def _opened(self, session_id: str) -> tuple[EventLog, FileLock]:
-        lock = self._locked(session_id)
-        try:
-            log = EventLog.open(self._path(session_id), self._now, self._disk_seconds)
-        except BaseException:
-            lock.release()
-            raise
+    def _session(self, log: EventLog) -> Session:
         log.redact = self._redact
-        return log, lock
-
-    def _reading(self, session_id: str) -> EventLog:
-        return EventLog.open(self._path(session_id), self._now, read_only=True)
-
-    def _session(self, log: EventLog, lock: FileLock) -> Session:
         try:
-            return Session(log, lock)
+            return Session(log)
         except BaseException:
             log.close()
-            lock.release()
             raise
-
-    def _summary(self, session_id: str, *, check: bool) -> SessionSummary:
-        try:
-            log = self._reading(session_id)
-            try:
-                if check:
-                    log.check()
-                return replace(self._summarized(log), id=session_id)
-            finally:
-                log.close()
-        except SessionError as error:
-            try:
-                changed = self._path(session_id).stat().st_mtime
-            except OSError:
-                changed = 0.0
-            return SessionSummary(id=session_id, changed=changed, problem=error.message)
-
-    def _summarized(self, log: EventLog) -> SessionSummary:
-        facts = SessionFacts.of(log)
-        rewinds = log.rewinds()
-        tops = [seq for seq in log.tops() if not any(kept < seq < end for kept, end in rewinds)]
-        title = log.title()
-        if title is None and tops:
-            text = " ".join(log.first_message(tops[0]).text.split())
-            short = text[:_TITLE_LENGTH]
-            title = short if short == text else f"{short.rstrip()}…"
-        return SessionSummary(
-            id=facts.id,
-            title=title or "",
-            created=facts.created,
-            changed=log.changed() or facts.created,
-            cwd=facts.cwd,
-            parent=facts.parent,
-            turns=len(tops),
-            root=None if facts.brought is None else facts.brought.root,
-        )

@@ -215,3 +215,9 @@ def _json(call_id: str, value: object) -> ToolResult:
         text = plain
     structured = plain if isinstance(plain, Mapping | list) else None
     return ToolResult(call_id, (TextContent(text),), structured=structured)
+
+
+def describe_error(error: BaseException) -> str:
+    """Say what an exception says, with its type."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

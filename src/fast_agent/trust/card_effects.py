@@ -265,11 +265,12 @@ def _servers(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]
 
 
 def _mcp_connect(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
-    for index, item in enumerate(as_list(value)):
+    items = value.items() if isinstance(value, Mapping) else enumerate(as_list(value))
+    for place, item in items:
         facts = {"target": item} if isinstance(item, str) else as_object(item)
         target = facts.get("target")
         if isinstance(target, str) and target.strip():
-            yield from _target(card, (name, index), target, facts)
+            yield from _target(card, (name, place), target, facts)
 
 
 def _target(

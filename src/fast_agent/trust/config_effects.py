@@ -396,7 +396,7 @@ def site_of(layer: FileLayer, holder: Holder, context: Context) -> Site:
 
 def _line(layer: FileLayer, keys: Keys, near: str) -> int | None:
     del near
-    return layer.document.span_of(keys, key=True).start.line
+    return layer.span(keys, key=True).start.line
 
 
 def _provider_place(name: str, context: Context) -> tuple[str, str]:

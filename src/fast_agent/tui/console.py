@@ -31,7 +31,7 @@ from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import cooked_terminal, suspend
 from fast_agent.tui.plain import LineReader, answer, question_lines
 from fast_agent.tui.questions import Questions
-from fast_agent.tui.rows import clip, shown
+from fast_agent.tui.rows import clip, shown, wrap
 from fast_agent.tui.scroll import Scroll
 from fast_agent.tui.turn_lines import TurnLines, TurnState
 
@@ -235,6 +235,8 @@ class Console:
     def note(self, text: str) -> None:
         """Say something that is not part of the conversation."""
         lines = [shown(line) for line in text.split("\n")]
+        if not self._is_plain:
+            lines = [row for line in lines for row in wrap(line, self.scroll.text_width)]
         self.scroll.add_lines([self.theme.dim(line) for line in lines])
 
     def say(self, text: str) -> None:
@@ -254,7 +256,8 @@ class Console:
         if error.diagnostics:
             from fast_agent.diagnostics.render_human import render_human
 
-            lines = render_human(error.diagnostics).rstrip("\n").split("\n")
+            many = len(error.diagnostics) > 1
+            lines = render_human(error.diagnostics, summary=many).rstrip("\n").split("\n")
             self.scroll.add_lines([shown(line) for line in lines])
             return
         head, *more = error.message.split("\n")
@@ -382,8 +385,16 @@ class Console:
             await self._start_due.wait()
             self._start_due = anyio.Event()
             while self._starts:
-                work, arguments = self._starts.pop(0)
-                tasks.start_soon(work, *arguments)
+                tasks.start_soon(self._started, *self._starts.pop(0))
+
+    async def _started(self, work: _Work, arguments: tuple[object, ...]) -> None:
+        try:
+            await work(*arguments)
+        except FastAgentError as error:
+            self.fail(error)
+        except Exception as error:  # a task boundary: the conversation goes on
+            log.exception("a task of the terminal failed")
+            self.fail(RunError(f"it failed: {type(error).__name__}: {error}"))
 
     async def _exit(self) -> None:
         with anyio.move_on_after(1.0):
@@ -436,7 +447,11 @@ class Console:
             await self._command(text)
             return
         literal = text[1:] if text.startswith(("//", " ")) else text
-        await self._open_session()
+        try:
+            await self._open_session()
+        except FastAgentError:
+            self.editor.put(text)
+            raise
         await self._ask(literal)
 
     def _is_command(self, text: str) -> bool:
@@ -445,7 +460,11 @@ class Console:
     async def _open_session(self) -> None:
         if self.new_session is not None:
             opening, self.new_session = self.new_session, None
-            await self.desk.change_session(await opening())
+            try:
+                await self.desk.change_session(await opening())
+            except FastAgentError:
+                self.new_session = opening  # the next message may do better
+                raise
 
     async def _command(self, line: str) -> None:
         await self._refresh()

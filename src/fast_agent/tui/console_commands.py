@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from functools import partial
@@ -91,6 +92,12 @@ def console_commands(console: Console) -> dict[str, Command]:
             summary="show the last answer as it was written",
             act=own.markdown,
             busy="now",
+        ),
+        Command(
+            name="pull",
+            summary="fetch a small model to this machine, and have it answer",
+            act=own.pull,
+            words=(Word("NAME|FILE"),),
         ),
         Command(name="editor", summary="write the message in $EDITOR", act=own.editor, busy="no"),
     )
@@ -238,6 +245,25 @@ class _OwnCommands:
         if not self._console.last_answer:
             raise RunError("there is no answer yet")
         return CommandResult(text=fenced(self._console.last_answer, "markdown"))
+
+    async def pull(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        from anyio import from_thread
+        from anyio.to_thread import run_sync
+
+        from fast_agent.models.weights import DEFAULT
+        from fast_agent.tui.first_run import fetch, take_local
+
+        source = arguments.word() or DEFAULT
+
+        def progress(text: str) -> None:
+            from_thread.run_sync(self._console.hint, text)
+
+        spec = await run_sync(partial(fetch, source, os.environ, progress), abandon_on_cancel=True)
+        self._console.hint("")
+        if source == DEFAULT:
+            await take_local(desk)
+            return CommandResult(text=f"`{spec}` is on this machine, and answers from now on")
+        return CommandResult(text=f"`{spec}` is on this machine; `/model {spec}` has it answer")
 
     async def editor(self, arguments: Arguments, desk: Desk) -> CommandResult:
         del arguments, desk

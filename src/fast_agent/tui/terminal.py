@@ -21,12 +21,14 @@ from fast_agent.acp.remembered import RememberedPermissions
 from fast_agent.commands.desk import Desk
 from fast_agent.config.home import home_directory
 from fast_agent.errors import FastAgentError, RunError, SessionError
+from fast_agent.models.selection import FALLBACK_NOTICE
 from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
 from fast_agent.tui.draft import DIRECTORY as DRAFTS
 from fast_agent.tui.draft import Draft
+from fast_agent.tui.first_run import settle_model
 from fast_agent.tui.keyboard import terminal_input
 from fast_agent.tui.live_area import LiveArea
 from fast_agent.tui.plain import PlainScreen
@@ -134,11 +136,16 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
             trust_cards=options.trust_cards,
             child_history=options.child_history,
             human=TerminalUser(console.questions, program),
-            notify=console.note,
+            notify=partial(_notify, console),
             grows=True,
             adjust=around,
         ) as app:
             return await _talk(console, program, app, options)
+
+
+def _notify(console: Console, text: str) -> None:
+    if text != FALLBACK_NOTICE:  # the first steps say it at length
+        console.note(text)
 
 
 async def talk(program: Program, app: AgentApp, agent: str | None = None) -> None:
@@ -176,7 +183,10 @@ async def _talk(
         try:
             if options.plain is not None:
                 console.scroll.add_lines([f"[plain mode: on, {options.plain}]"])
+            steps = await settle_model(desk)
             _greet(console, desk)
+            if steps is not None:
+                console.say(steps)
             if options.session is not None:
                 _show_turns(console, options.session)
                 _offer_draft(console)
@@ -214,18 +224,12 @@ def _open_desk(
 
 
 def _warm_model(desk: Desk) -> None:
-    from fast_agent.models.provider_classes import warm
+    from fast_agent.models.provider import warm
     from fast_agent.models.spec import parse_model_spec
 
     with suppress(FastAgentError, KeyError):
         model = desk.app.runtime.model_of(desk.agent).text
-        spec = parse_model_spec(model, desk.program.settings.model_aliases)
-        warm(spec.provider)
-        if spec.is_cloud:
-            with suppress(ImportError):  # the first request says what is not installed
-                from fast_agent.models.provider_link import ProviderLink
-
-                del ProviderLink  # imported for the modules it brings
+        warm(parse_model_spec(model, desk.program.settings.model_aliases).provider)
 
 
 async def _new_session(store: SessionStore, directory: Path) -> Session:
@@ -280,7 +284,7 @@ def _greet(console: Console, desk: Desk) -> None:
         facts.append(desk.app.runtime.model_of(desk.agent).text)
     lines = [theme.strong(facts[0]) + theme.dim(dot + shown(dot.join(facts[1:])))]
     lines.append(theme.dim("/help, ? for keys"))
-    console.scroll.add_lines(lines)
+    console.scroll.add_lines(lines, "header")
 
 
 def _show_turns(console: Console, session: Session) -> None:

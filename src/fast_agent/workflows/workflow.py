@@ -12,7 +12,6 @@ from anyio import CancelScope
 from fast_agent.agents.cast import cast_of
 from fast_agent.agents.events import TurnFinished, TurnStarted
 from fast_agent.agents.live_agent import LiveAgent
-from fast_agent.agents.tool_calls import told
 from fast_agent.agents.turn import NOTES
 from fast_agent.agents.turn_setup import TurnResult
 from fast_agent.cards.fields import default_of
@@ -20,6 +19,7 @@ from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.text.frozen import frozen
+from fast_agent.tools.result import describe_error
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
@@ -105,7 +105,6 @@ class Workflow(LiveAgent):
             templates=setup.templates,
             remembers=remembers,
             limits=setup.limits,
-            tape=setup.workshop.surroundings.tape,
         )
         self._setup = setup
         self._members: dict[str, Agent] = {}
@@ -215,8 +214,8 @@ class Workflow(LiveAgent):
             raise
         except Exception as error:  # the boundary of a turn
             log.exception("a turn of workflow `%s` failed", self.name)
-            self._abandon(turn, journal, "error", told(error))
-            raise RunError(f"agent `{self.name}` failed: {told(error)}") from error
+            self._abandon(turn, journal, "error", describe_error(error))
+            raise RunError(f"agent `{self.name}` failed: {describe_error(error)}") from error
         except BaseException:
             note = Message.assistant(NOTES["cancelled"], "cancelled")
             said, adopted, kept = self._keep(turn, base, draft, (message, note))
@@ -231,7 +230,7 @@ class Workflow(LiveAgent):
             try:
                 await journal.end_surely(reason, said, kept=kept, adopted=adopted)
             except BaseException as error:
-                self._abandon(turn, journal, "error", told(error))
+                self._abandon(turn, journal, "error", describe_error(error))
                 raise
         result = TurnResult(
             turn.origin.turn_id,

@@ -13,11 +13,12 @@ from fast_agent.agents.events import ToolFinished
 from fast_agent.agents.json_schema import JsonSchema
 from fast_agent.cli.card_test.case_file import holds
 from fast_agent.errors import FastAgentError, TrustError
-from fast_agent.models.cassette import read_cassette
-from fast_agent.models.cassette_parts import Veil
-from fast_agent.models.player import Player
-from fast_agent.models.recorder import Recorder
+from fast_agent.recording.cassette import read_cassette
+from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.replayer import Replayer
 from fast_agent.runtime.known_secrets import known_secrets
+from fast_agent.steps.parts import StepRedactor
+from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_test.case_file import Case, CaseFile, Expectation
     from fast_agent.cli.card_test.network import NetworkGuard
-    from fast_agent.models.tape import Tape
     from fast_agent.models.usage import Usage
+    from fast_agent.steps.steps import Steps
 
 Recording: TypeAlias = Literal["never", "missing", "all"]
 """Which recordings are made: none, those that are not there, or every one."""
@@ -105,7 +106,7 @@ class CaseRunner:
         self._recording = recording
         cards = program.load_set.cards.values()
         secrets = known_secrets(program.settings, environ, cards)
-        self._veil = Veil(secrets, str(program.workspace))
+        self._redactor = StepRedactor(secrets, str(program.workspace))
 
     async def run(self, case: Case) -> CaseResult:
         """Run a case."""
@@ -118,9 +119,9 @@ class CaseRunner:
         refused = False
         try:
             outcome = _Outcome()
-            with self._tape(case, path, problems, outcome, records=records) as tape:
+            with self._steps(case, path, problems, outcome, records=records) as steps:
                 with self._guard.closed(closed=closed) as tried:
-                    await self._play(case, tape, outcome)
+                    await self._play(case, steps, outcome)
                 problems += [f"it tried to reach the network: {one}" for one in tried]
                 problems += _unexpected(case.expect, outcome)
             refused = isinstance(outcome.error, TrustError)
@@ -139,7 +140,7 @@ class CaseRunner:
         return None
 
     @contextmanager
-    def _tape(
+    def _steps(
         self,
         case: Case,
         path: Path,
@@ -147,14 +148,14 @@ class CaseRunner:
         outcome: _Outcome,
         *,
         records: bool,
-    ) -> Generator[Tape | None]:
+    ) -> Generator[Steps | None]:
         if case.live:
             yield None
         elif records:
             path.parent.mkdir(parents=True, exist_ok=True)
             # A recording that is there stays until there is a better one.
             fresh = path.with_name(f"{path.name}.new")
-            recorder = Recorder(fresh, self._veil, {"program": f"fast-agent {__version__}"})
+            recorder = Recorder(fresh, self._redactor, {"program": f"fast-agent {__version__}"})
             try:
                 yield recorder
                 recorder.close()
@@ -170,7 +171,7 @@ class CaseRunner:
         else:
             if self._check_read is not None:
                 self._check_read(path)
-            player = Player(read_cassette(path), self._veil)
+            player = Replayer(read_cassette(path), self._redactor)
             yield player
             if player.drift is not None:
                 problems[:] = [_told(player.drift)]
@@ -183,12 +184,12 @@ class CaseRunner:
                     f" {first} of `{left[0].agent}`"
                 )
 
-    async def _play(self, case: Case, tape: Tape | None, outcome: _Outcome) -> None:
-        if tape is None and not case.live:
+    async def _play(self, case: Case, steps: Steps | None, outcome: _Outcome) -> None:
+        if steps is None and not case.live:
             return
         try:
             async with self._program.run(
-                model=self._file.model, tape=tape, listener=outcome.hear
+                model=self._file.model, steps=steps or NULL_STEPS, listener=outcome.hear
             ) as app:
                 agent = app[case.agent or self._named_after() or app.default_name]
                 try:

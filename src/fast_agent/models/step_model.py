@@ -1,4 +1,4 @@
-"""Models on a tape: what they are asked and answer is recorded, or comes from a recording."""
+"""Models whose requests are steps of the run they are made in."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from fast_agent.errors import RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.spec import parse_model_spec
-from fast_agent.models.tape import Codec
 from fast_agent.models.usage import Usage
+from fast_agent.steps.steps import Codec, Step, here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from fast_agent.cards.request_params import RequestParams
     from fast_agent.models.create import Models
-    from fast_agent.models.model import Delta, DeltaSink, Model, ModelRequest
-    from fast_agent.models.tape import Tape
+    from fast_agent.models.model import Delta, DeltaSink, Model, ModelRequest, ToolSpec
+    from fast_agent.steps.parts import Parts
     from fast_agent.text.json_value import JsonValue
 
 
-class TapedModels:
-    """Makes models whose requests go through a tape; a replay makes none.
+class StepModels:
+    """Makes models whose requests are steps.
 
     Args:
         models: Makes the models themselves.
-        tape: The tape.
-        aliases: `model_aliases` of the configuration.
+        aliases: `model_aliases` of the configuration, where no model is asked, as in a replay;
+            None where models are.
     """
 
-    def __init__(self, models: Models, tape: Tape, aliases: Mapping[str, str]) -> None:
+    def __init__(self, models: Models, aliases: Mapping[str, str] | None = None) -> None:
         self._models = models
-        self._tape = tape
         self._aliases = aliases
 
     def create(
@@ -49,17 +49,17 @@ class TapedModels:
         """Make a model.
 
         Raises:
-            ModelError: The spec is wrong; where the world is asked, also as `ModelFactory.create`.
+            ModelError: As `ModelFactory.create`.
         """
-        if self._tape.replays:
-            return TapedModel(parse_model_spec(text, self._aliases).text, None, self._tape)
+        if self._aliases is not None:
+            return StepModel(UnaskedModel(parse_model_spec(text, self._aliases).text), agent)
         model = self._models.create(
             text, agent=agent, api_key=api_key, directory=directory, new_call_id=new_call_id
         )
-        return TapedModel(model.name, model, self._tape)
+        return StepModel(model, agent)
 
     def finish(self) -> None:
-        """See that the scripts in use were used up.
+        """Check that the scripts in use were used up.
 
         Raises:
             ModelError: Steps were left over.
@@ -67,24 +67,45 @@ class TapedModels:
         self._models.finish()
 
 
-class TapedModel:
-    """A model whose requests go through a tape.
+class UnaskedModel:
+    """A model of which only the name is needed, since its answers are recorded.
 
     Args:
         name: Its spec.
-        model: What is asked; None where answers come from a recording.
-        tape: The tape.
     """
 
-    def __init__(self, name: str, model: Model | None, tape: Tape) -> None:
-        self._name = name
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def request(
+        self, request: ModelRequest, on_delta: DeltaSink | None = None
+    ) -> ModelResponse:
+        """Refuse to answer."""
+        del request, on_delta
+        raise RunError(f"model `{self.name}` is not asked in a replay")
+
+    async def aclose(self) -> None:
+        """Do nothing: it holds nothing."""
+
+
+class StepModel:
+    """A model whose requests are steps.
+
+    Args:
+        model: What is asked.
+        agent: The agent it answers.
+    """
+
+    __slots__ = ("_agent", "_model")
+
+    def __init__(self, model: Model, agent: str = "") -> None:
         self._model = model
-        self._tape = tape
+        self._agent = agent
 
     @property
     def name(self) -> str:
         """The spec it was made from."""
-        return self._name
+        return self._model.name
 
     async def request(
         self, request: ModelRequest, on_delta: DeltaSink | None = None
@@ -95,6 +116,9 @@ class TapedModel:
             ModelError: As the model itself, now or when it was recorded.
             RunError: The request is not the recorded one.
         """
+        place = here()
+        if place.silent:
+            return await self._model.request(request, on_delta)
         heard: list[Delta] = []
         answer = Codec(lambda given: _written(given, heard), lambda value: _read(value, on_delta))
 
@@ -104,17 +128,58 @@ class TapedModel:
                 on_delta(delta)
 
         async def work() -> ModelResponse:
-            if self._model is None:
-                raise RunError(f"model `{self._name}` is not asked in a replay")
             return await self._model.request(request, None if on_delta is None else hear)
 
-        asked = self._tape.parts.question(self._name, request)
-        return await self._tape.ask("model", "", asked, work, answer)
+        asked = model_question(place.steps.parts, self.name, request)
+        return await place.steps.ask(Step("model", "", asked, self._agent), work, answer)
 
     async def aclose(self) -> None:
         """Release what the model holds; safe to call twice."""
-        if self._model is not None:
-            await self._model.aclose()
+        await self._model.aclose()
+
+
+def model_question(parts: Parts, model: str, request: ModelRequest) -> dict[str, JsonValue]:
+    """Write a model request as the digests of its parts; what is not set is left out."""
+    asked: dict[str, JsonValue] = {
+        "model": model,
+        "system": parts.digest(request.system),
+        "tools": parts.digest_of(request.tools, _tools_to_json),
+        "messages": parts.digest_of_conversation(request.messages),
+    }
+    params = _params_told(request.params)
+    if params:
+        asked["params"] = params
+    shape = request.output_schema
+    if shape is not None:
+        asked["output"] = parts.digest({"name": shape.name, "schema": shape.schema})
+    return asked
+
+
+def tool_to_json(tool: ToolSpec) -> dict[str, JsonValue]:
+    """Write how the model sees a tool."""
+    value: dict[str, JsonValue] = {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.input_schema,
+    }
+    if tool.output_schema is not None:
+        value["output_schema"] = tool.output_schema
+    if tool.title is not None:
+        value["title"] = tool.title
+    return value
+
+
+def _tools_to_json(tools: Sequence[ToolSpec]) -> JsonValue:
+    return [tool_to_json(tool) for tool in tools]
+
+
+def _params_told(params: RequestParams) -> dict[str, JsonValue]:
+    """Return the parameters a model is told of; those of the loop itself are not."""
+    return {
+        item.name: value
+        for item in fields(params)
+        if item.name not in _OF_THE_LOOP and (value := getattr(params, item.name)) is not None
+    }
 
 
 def usage_to_json(usage: Usage) -> dict[str, JsonValue]:
@@ -166,3 +231,14 @@ def _read(value: JsonValue, on_delta: DeltaSink | None) -> ModelResponse:
 _COUNTS: Final = tuple(item.name for item in fields(Usage))
 _TEXT: Final = "text"
 _THINKING: Final = "thinking"
+_OF_THE_LOOP: Final = frozenset(
+    {
+        "max_iterations",
+        "parallel_tool_calls",
+        "retries",
+        "retry_seconds",
+        "timeout_seconds",
+        "tool_result_bytes",
+        "usage_limits",
+    }
+)

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from anyio.lowlevel import checkpoint
-from tests.agents.tape_world import Page, program, veil, write_world
+from tests.recording.replay_world import Page, program, veil, write_world
 
 from fast_agent.app import FastAgent
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
 from fast_agent.cards.card import Card
 from fast_agent.config.settings import ProviderSettings, Settings
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.models.cassette import read_cassette
-from fast_agent.models.cassette_parts import Veil
-from fast_agent.models.player import Player
-from fast_agent.models.recorder import Recorder
+from fast_agent.recording.cassette import read_cassette
+from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.replayer import Replayer
 from fast_agent.runtime.known_secrets import known_secrets
+from fast_agent.steps.parts import StepRedactor
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import Event
     from fast_agent.agents.turn_setup import TurnResult
-    from fast_agent.models.tape import Tape
+    from fast_agent.steps.steps import Steps
 
 pytestmark = pytest.mark.anyio
 
@@ -43,10 +43,10 @@ def _world(tmp_path: Path) -> Iterator[Path]:
 
 
 async def _run(
-    directory: Path, tape: Tape, heard: list[Event] | None = None
+    directory: Path, tape: Steps, heard: list[Event] | None = None
 ) -> tuple[TurnResult, ...]:
     listener = None if heard is None else heard.append
-    async with program(directory).run(tape=tape, listener=listener) as app:
+    async with program(directory).run(steps=tape, listener=listener) as app:
         boss = await app["boss"].generate("go")
         team = await app["team"].generate("hello")
         again = await app["boss"].generate("and again")
@@ -100,7 +100,7 @@ async def test_a_run_is_the_same_in_every_replay_whatever_the_order_of_its_tasks
     orders: set[tuple[str, ...]] = set()
     try:
         for seed in range(REPLAYS):
-            tape = Player(cassette, veil(program(world)), pause=_shuffler(seed))
+            tape = Replayer(cassette, veil(program(world)), pause=_shuffler(seed))
             events: list[Event] = []
             assert await _run(world, tape, events) == results
             tape.check()
@@ -118,7 +118,7 @@ async def test_a_request_that_differs_is_refused_with_the_difference(world: Path
     path, _, _ = await _recorded(world)
     card = world / "cards/kid.md"
     card.write_text(card.read_text().replace("You draw.", "You draw\nslowly."))
-    tape = Player(read_cassette(path), veil(program(world)))
+    tape = Replayer(read_cassette(path), veil(program(world)))
     with pytest.raises(RunError) as caught:
         await _run(world, tape)
     with pytest.raises(RunError) as drift:
@@ -135,8 +135,8 @@ async def test_a_request_that_differs_is_refused_with_the_difference(world: Path
 @pytest.mark.spec("REPLAY-4")
 async def test_another_message_is_shown_against_the_recorded_one(world: Path) -> None:
     path, _, _ = await _recorded(world)
-    tape = Player(read_cassette(path), veil(program(world)))
-    async with program(world).run(tape=tape) as app:
+    tape = Replayer(read_cassette(path), veil(program(world)))
+    async with program(world).run(steps=tape) as app:
         with pytest.raises(
             RunError, match=r"(?s)begins with another message.*\n-    text: go\n\+    text: go on"
         ) as caught:
@@ -147,8 +147,8 @@ async def test_another_message_is_shown_against_the_recorded_one(world: Path) ->
 @pytest.mark.spec("REPLAY-5")
 async def test_what_is_not_asked_for_is_told(world: Path) -> None:
     path, _, _ = await _recorded(world)
-    tape = Player(read_cassette(path), veil(program(world)))
-    async with program(world).run(tape=tape) as app:
+    tape = Replayer(read_cassette(path), veil(program(world)))
+    async with program(world).run(steps=tape) as app:
         await app["boss"].generate("go")
     tape.check()
     left = tape.left()
@@ -173,7 +173,7 @@ async def test_a_recording_replays_in_another_directory(
     other = tmp_path_factory.mktemp("elsewhere")
     address = (world / "cards/boss.md").read_text().split("{{url:")[1].split("}}")[0]
     write_world(other, address)
-    replayed = await _run(other, Player(read_cassette(path), veil(program(other))))
+    replayed = await _run(other, Replayer(read_cassette(path), veil(program(other))))
     assert [one.text for one in replayed] == [one.text for one in results]
 
 
@@ -186,7 +186,7 @@ async def test_a_torn_recording_is_read_up_to_its_last_whole_line(world: Path) -
         path.write_bytes(b"".join(lines[:count]) + lines[count][:-3])
         cassette = read_cassette(path)
         assert not cassette.complete
-        tape = Player(cassette, veil(program(world)))
+        tape = Replayer(cassette, veil(program(world)))
         with suppress(RunError):
             assert await _run(world, tape) == results
         if tape.drift is not None:
@@ -203,11 +203,11 @@ async def test_a_failed_request_fails_again(tmp_path: Path) -> None:
         "---\ntype: agent\nmodel: scripted?file=steps.script\n---\nHelp.\n"
     )
 
-    async def ask(tape: Tape) -> list[str]:
+    async def ask(tape: Steps) -> list[str]:
         said: list[str] = []
         fast = FastAgent(cwd=tmp_path, environ={}, ignore_config=True)
         fast.load_agents("one.md")
-        async with fast.run(tape=tape) as app:
+        async with fast.run(steps=tape) as app:
             for _ in range(2):
                 try:
                     said.append(await app["one"].send("hello"))
@@ -220,7 +220,7 @@ async def test_a_failed_request_fails_again(tmp_path: Path) -> None:
     recorded = await ask(recorder)
     recorder.close()
     assert recorded == ["ModelError too busy wait a little", "at last"]
-    assert await ask(Player(read_cassette(path))) == recorded
+    assert await ask(Replayer(read_cassette(path))) == recorded
 
 
 async def test_the_head_and_every_line_are_json(world: Path) -> None:
@@ -251,19 +251,19 @@ def test_what_is_hidden_are_keys_and_what_is_named_a_secret() -> None:
     )
     settings = Settings(providers={"openai": ProviderSettings(api_key="key-of-the-settings")})
     environ = {"ANTHROPIC_API_KEY": "key-of-the-environment", "PAGER": "less --raw"}
-    hidden = Veil(known_secrets(settings, environ, [Card(config)]), "/")
+    hidden = StepRedactor(known_secrets(settings, environ, [Card(config)]), "/")
     said = "key-of-the-card header-of-the-card token-of-the-card key-of-the-settings"
-    assert hidden.hide(f"{said} key-of-the-environment") == " ".join(["<<secret>>"] * 5)
+    assert hidden.redact(f"{said} key-of-the-environment") == " ".join(["<<secret>>"] * 5)
     plain = "application/json verbose! less --raw /"
-    assert hidden.hide(plain) == plain
+    assert hidden.redact(plain) == plain
 
 
-def test_the_veil_hides_the_longest_secret_first_and_whole_paths_only() -> None:
-    hidden = Veil(["secret-one", "secret-one-longer", "short"], "/home/me/work")
-    assert hidden.hide("a secret-one-longer b secret-one short") == (
+def test_redaction_hides_the_longest_secret_first_and_whole_paths_only() -> None:
+    hidden = StepRedactor(["secret-one", "secret-one-longer", "short"], "/home/me/work")
+    assert hidden.redact("a secret-one-longer b secret-one short") == (
         "a <<secret>> b <<secret>> short"
     )
-    assert hidden.hide("/home/me/work/a /home/me/work. /home/me/works /home/me/work.old") == (
+    assert hidden.redact("/home/me/work/a /home/me/work. /home/me/works /home/me/work.old") == (
         "<<workspace>>/a <<workspace>>. /home/me/works /home/me/work.old"
     )
-    assert hidden.lifted(["<<workspace>>/a"]) == ["/home/me/work/a"]
+    assert hidden.restored(["<<workspace>>/a"]) == ["/home/me/work/a"]

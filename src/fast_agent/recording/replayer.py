@@ -1,4 +1,4 @@
-"""Player: answers from a recording; nothing outside is asked."""
+"""Replayer: answers from a recording; nothing outside is asked."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from fast_agent.errors import (
     RunError,
     ToolError,
 )
-from fast_agent.models.cassette_parts import Parts, Veil, spread
-from fast_agent.models.tape import TURN_SEPARATOR, Places
+from fast_agent.steps.parts import Parts, StepRedactor, spread
+from fast_agent.steps.steps import NULL_STEPS, TURN_SEPARATOR, Places
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+    from contextlib import AbstractContextManager
 
-    from anyio import Event
+    from anyio import CancelScope, Event
 
-    from fast_agent.models.cassette import Cassette, Entry, Failure
-    from fast_agent.models.tape import Codec, Key, Kind, Work
+    from fast_agent.messages.message import Message
+    from fast_agent.recording.cassette import Cassette, Entry, Failure
+    from fast_agent.steps.steps import Codec, Key, Kind, Place, Step, Work
     from fast_agent.text.json_value import JsonValue
 
 
@@ -55,51 +57,54 @@ _MOST_COMPARED: Final = 100
 _NOT_COUNTED: Final = frozenset({"order", "clock", "id", "fact"})
 
 
-class Player:
-    """A tape that answers from a recording.
+class Replayer:
+    """Steps of a run that is answered from a recording.
 
     A question that differs from the recorded one is an error, and after the first such error every
     question is answered with it: what follows could not be trusted.
 
     Args:
         cassette: The recording.
-        veil: What was hidden when it was written.
+        redactor: What was hidden when it was written.
         pause: Awaited before each answer, to let other tasks go first; None waits for nothing.
     """
 
     def __init__(
         self,
         cassette: Cassette,
-        veil: Veil | None = None,
+        redactor: StepRedactor | None = None,
         pause: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._cassette = cassette
-        self._veil = veil or Veil()
+        self._redactor = redactor or StepRedactor()
         self._pause = pause
         self._seen: dict[str, JsonValue] = {}
         self._used: set[Key] = set()
         self._ranks = _ranks(cassette)
         self._begun: dict[str, int] = {}
         self._waiting: dict[tuple[str, int], Event] = {}
-        self.parts = Parts(self._veil, self._seen.__setitem__)
-        self.places = Places(self.parts)
+        self.parts = Parts(self._redactor, self._seen.__setitem__)
+        self.places = Places(self, self.parts)
         self.drift: RunError | None = None
         """The first question that was not the recorded one, or None."""
+
+    @property
+    def top(self) -> Place:
+        """The place outside of all turns."""
+        return self.places.top
 
     @property
     def replays(self) -> bool:
         """True: nothing outside is asked."""
         return True
 
-    async def ask(
-        self, kind: Kind, name: str, asked: JsonValue, work: Work[T], codec: Codec[T]
-    ) -> T:
-        """Answer from the recording; see `Tape.ask`."""
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Answer from the recording; see `Steps.ask`."""
         del work
         if self.drift is not None:
             raise self.drift
-        key = self.places.key(kind, self._veil.hide(name))
-        asked = self._veil.veiled(asked)
+        key = self.places.key(step.kind, self._redactor.redact(step.name))
+        asked = self._redactor.redacted(step.asked)
         entry = self._cassette.entries.get(key)
         if entry is None or entry.asked != asked:
             raise self._failed(self._difference(key, asked, entry))
@@ -111,7 +116,7 @@ class Player:
         if entry.failure is not None:
             raise self._raised(entry.failure)
         try:
-            return codec.read(self._veil.lifted(entry.gave))
+            return codec.read(self._redactor.restored(entry.gave))
         except (KeyError, TypeError, ValueError, AttributeError, FastAgentError) as error:
             # A recording is a file anyone may have edited.
             message = (
@@ -120,7 +125,7 @@ class Player:
             raise self._failed(RunError(message, hint="record the run anew")) from error
 
     async def enter(self, agent: str) -> None:
-        """Begin a turn when it is its turn; see `Tape.enter`."""
+        """Begin a turn when it is its turn; see `Steps.enter`."""
         rank = self._ranks.get(self.places.key("order", agent))
         if rank is None:
             return
@@ -137,22 +142,32 @@ class Player:
         if following is not None:
             following.set()
 
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        """Enter a turn; see `Steps.turn`."""
+        return self.places.turn(agent, message, call_id)
+
+    def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
+        """Cancel what is inside after a time, as the recorded run did."""
+        return NULL_STEPS.deadline(name, seconds)
+
     def check(self) -> None:
-        """See that the replay has been the recorded run so far; see `Tape.check`."""
+        """See that the replay has been the recorded run so far; see `Steps.check`."""
         if self.drift is not None:
             raise self.drift
 
     def part(self, digest: str) -> JsonValue:
-        """Give a piece of the recording; see `Tape.part`."""
+        """Give a piece of the recording; see `Steps.part`."""
         parts = self._cassette.parts
         if digest not in parts:
             shown = self._cassette.path
             raise RunError(f"the recording `{shown}` lacks its piece `{digest}`")
-        return self._veil.lifted(parts[digest])
+        return self._redactor.restored(parts[digest])
 
     def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
         """Give what was noted; where nothing was, the last of its kind, else what there is now."""
-        key = self.places.key(kind, self._veil.hide(name))
+        key = self.places.key(kind, self._redactor.redact(name))
         entries = self._cassette.entries
         entry = entries.get(key)
         while entry is None and key.number > 1:
@@ -160,7 +175,18 @@ class Player:
             entry = entries.get(key)
         if entry is None:
             return value()
-        return str(self._veil.lifted(entry.gave))
+        return str(self._redactor.restored(entry.gave))
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what was true of the recorded machine; see `Steps.fact`."""
+        with self.places.outside():
+            return self.note("fact", name, value)
+
+    def new_id(self, fresh: Callable[[], str]) -> str:
+        """Return the recorded id; see `Steps.new_id`."""
+        made = self.note("id", "turn", fresh)
+        self.places.turn_ids.add(made)
+        return made
 
     def left(self) -> tuple[Key, ...]:
         """Name the recorded questions that were not asked, in the order of the recording."""
@@ -191,7 +217,7 @@ class Player:
 
     def _raised(self, failure: Failure) -> FastAgentError:
         kind = _ERRORS.get(failure.kind, RunError)
-        shown = self._veil.lifted
+        shown = self._redactor.restored
         hint = None if failure.hint is None else str(shown(failure.hint))
         return kind(str(shown(failure.message)), hint=hint)
 

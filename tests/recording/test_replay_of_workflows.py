@@ -9,9 +9,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from fast_agent.app import FastAgent
-from fast_agent.models.cassette import read_cassette
-from fast_agent.models.player import Player
-from fast_agent.models.recorder import Recorder
+from fast_agent.recording.cassette import read_cassette
+from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.replayer import Replayer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import Event
     from fast_agent.agents.turn_setup import TurnResult
-    from fast_agent.models.tape import Tape
+    from fast_agent.steps.steps import Steps
 
 pytestmark = pytest.mark.anyio
 
@@ -88,10 +88,10 @@ def program(directory: Path, kind: str) -> FastAgent:
     return fast
 
 
-async def run(fast: FastAgent, tape: Tape) -> tuple[TurnResult, list[str]]:
+async def run(fast: FastAgent, tape: Steps) -> tuple[TurnResult, list[str]]:
     """Give the result of a turn, and its events in an order of their own."""
     events: list[Event] = []
-    async with fast.run(tape=tape, listener=events.append) as app:
+    async with fast.run(steps=tape, listener=events.append) as app:
         result = await app["top"].generate("go")
     return result, sorted(map(repr, events))
 
@@ -116,7 +116,7 @@ async def test_a_workflow_replays_in_any_order(tmp_path: Path, kind: str) -> Non
     recorder.close()
     cassette = read_cassette(tmp_path / "run.jsonl")
     for seed in range(REPLAYS):
-        player = Player(cassette, pause=shuffler(seed))
+        player = Replayer(cassette, pause=shuffler(seed))
         result, heard = await run(fast, player)
         player.check()
         assert player.left() == ()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.cli.report import report_note
 from fast_agent.errors import FastAgentError
+from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.app import FastAgent
-    from fast_agent.models.player import Player
-    from fast_agent.models.tape import Tape
+    from fast_agent.recording.replayer import Replayer
+    from fast_agent.steps.steps import Steps
 
 _MOST_LEFT = 5
 
 
 @contextmanager
-def taped(program: FastAgent, record: Path | None, replay: Path | None) -> Generator[Tape | None]:
-    """Give the tape a run goes through; None where it is neither recorded nor replayed.
+def recorded_run(program: FastAgent, record: Path | None, replay: Path | None) -> Generator[Steps]:
+    """Return the steps a run goes through: a recording, a replay, or neither.
 
     Args:
         program: What is run.
@@ -33,25 +34,25 @@ def taped(program: FastAgent, record: Path | None, replay: Path | None) -> Gener
         RunError: The file cannot be written or read, or the run was not the recorded one.
     """
     if record is None and replay is None:
-        yield None
+        yield NULL_STEPS
         return
-    from fast_agent.models.cassette_parts import Veil
+    from fast_agent.steps.parts import StepRedactor
 
-    veil = Veil(program.secrets(), str(program.workspace))
+    redactor = StepRedactor(program.secrets(), str(program.workspace))
     if replay is not None:
-        from fast_agent.models.cassette import read_cassette
-        from fast_agent.models.player import Player
+        from fast_agent.recording.cassette import read_cassette
+        from fast_agent.recording.replayer import Replayer
 
-        player = Player(read_cassette(replay), veil)
+        replayer = Replayer(read_cassette(replay), redactor)
         try:
-            yield player
+            yield replayer
         finally:
-            player.check()
-        tell_left(player, replay)
+            replayer.check()
+        tell_left(replayer, replay)
     elif record is not None:
-        from fast_agent.models.recorder import Recorder
+        from fast_agent.recording.recorder import Recorder
 
-        recorder = Recorder(record, veil, {"program": f"fast-agent {__version__}"})
+        recorder = Recorder(record, redactor, {"program": f"fast-agent {__version__}"})
         complete = False
         try:
             yield recorder
@@ -63,9 +64,9 @@ def taped(program: FastAgent, record: Path | None, replay: Path | None) -> Gener
             recorder.close(complete=complete)
 
 
-def tell_left(player: Player, shown: Path) -> None:
+def tell_left(replayer: Replayer, shown: Path) -> None:
     """Tell what of a recording was not asked for."""
-    left = player.left()
+    left = replayer.left()
     if left:
         names = [f"{key.kind} {key.name}".strip() + f" of `{key.agent}`" for key in left]
         more = f", and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""

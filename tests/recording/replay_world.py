@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tests.own_home import own_home
 
 from fast_agent.app import FastAgent
-from fast_agent.models.cassette_parts import Veil
 from fast_agent.runtime.known_secrets import known_secrets
+from fast_agent.steps.parts import StepRedactor
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -158,6 +158,6 @@ def program(directory: Path) -> FastAgent:
     return fast
 
 
-def veil(fast: FastAgent) -> Veil:
+def veil(fast: FastAgent) -> StepRedactor:
     """Give what its recordings hide."""
-    return Veil(known_secrets(fast.settings, {}), str(fast.workspace))
+    return StepRedactor(known_secrets(fast.settings, {}), str(fast.workspace))

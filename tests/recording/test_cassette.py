@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -14,20 +14,21 @@ from hypothesis import strategies as st
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message
-from fast_agent.models.cassette import CassetteWriter, Entry, Failure, read_cassette
-from fast_agent.models.cassette_model import TapedModel
-from fast_agent.models.cassette_parts import Parts, Veil, spread
 from fast_agent.models.model import ModelRequest, TextDelta, ThinkingDelta
 from fast_agent.models.offline import PassthroughModel
-from fast_agent.models.player import Player, difference
-from fast_agent.models.recorder import Recorder
 from fast_agent.models.script import Say, ScriptedModel
-from fast_agent.models.tape import Key
+from fast_agent.models.step_model import StepModel, UnaskedModel
+from fast_agent.recording.cassette import CassetteWriter, Entry, Failure, read_cassette
+from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.replayer import Replayer, difference
+from fast_agent.steps.parts import Parts, StepRedactor, spread
+from fast_agent.steps.steps import Key, Kind, entered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.models.model import Delta, Model
+    from fast_agent.steps.steps import Steps
     from fast_agent.text.json_value import JsonValue
 
 VALUES = st.recursive(
@@ -42,7 +43,7 @@ VALUES = st.recursive(
 KEYS = st.builds(
     Key,
     st.text(max_size=8),
-    st.sampled_from(["model", "tool", "read", "write", "order", "clock", "id", "fact"]),
+    st.sampled_from(get_args(Kind)),
     st.text(max_size=8),
     st.integers(1, 3),
 )
@@ -117,7 +118,7 @@ def test_a_difference_is_empty_only_where_nothing_is_shown_to_differ(
 
 def test_a_conversation_costs_one_piece_a_message() -> None:
     kept: dict[str, JsonValue] = {}
-    parts = Parts(Veil(), kept.__setitem__)
+    parts = Parts(StepRedactor(), kept.__setitem__)
     messages = [Message.user(f"message {number}") for number in range(50)]
     digest = ""
     for length in range(1, 51):
@@ -128,34 +129,35 @@ def test_a_conversation_costs_one_piece_a_message() -> None:
     assert asked == {"messages": said, "model": "m"}
 
 
-async def answered(model: Model, text: str) -> tuple[Message, list[Delta]]:
-    """Give an answer and the pieces it was streamed in."""
+async def answered(model: Model, steps: Steps, text: str = "hi") -> tuple[Message, list[Delta]]:
+    """Return the answer to a request of a run, and the pieces it was streamed in."""
     heard: list[Delta] = []
     request = ModelRequest("", (Message.user(text),))
-    return (await model.request(request, heard.append)).message, heard
+    with entered(steps.top):
+        return (await StepModel(model).request(request, heard.append)).message, heard
 
 
 @pytest.mark.anyio
 async def test_pieces_are_replayed_as_they_came(tmp_path: Path) -> None:
     say = Say("one two", ("one", " two"), thinking="well")
     recorder = Recorder(tmp_path / "a")
-    first = await answered(TapedModel("m", ScriptedModel([say, "three"]), recorder), "hi")
+    first = await answered(ScriptedModel([say, "three"], "m"), recorder)
     recorder.close()
     assert first[1] == [ThinkingDelta("well"), TextDelta("one"), TextDelta(" two")]
-    player = Player(read_cassette(tmp_path / "a"))
-    assert await answered(TapedModel("m", None, player), "hi") == first
+    player = Replayer(read_cassette(tmp_path / "a"))
+    assert await answered(UnaskedModel("m"), player) == first
 
 
 @pytest.mark.anyio
 async def test_another_model_is_another_request(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "a")
-    await answered(TapedModel("one", PassthroughModel(), recorder), "hi")
+    await answered(PassthroughModel("one"), recorder)
     recorder.close()
-    player = Player(read_cassette(tmp_path / "a"))
+    player = Replayer(read_cassette(tmp_path / "a"))
     with pytest.raises(RunError, match=r"-model: one\n\+model: two"):
-        await answered(TapedModel("two", None, player), "hi")
+        await answered(UnaskedModel("two"), player)
     with pytest.raises(RunError, match=r"-model: one\n\+model: two"):
-        await answered(TapedModel("one", None, player), "hi")
+        await answered(UnaskedModel("one"), player)
 
 
 @pytest.mark.anyio
@@ -163,15 +165,15 @@ async def test_another_model_is_another_request(tmp_path: Path) -> None:
 async def test_an_answer_that_was_spoilt_is_told(tmp_path: Path, gave: str) -> None:
     path = tmp_path / "a"
     recorder = Recorder(path)
-    await answered(TapedModel("m", PassthroughModel(), recorder), "hi")
+    await answered(PassthroughModel("m"), recorder)
     recorder.close()
     lines = path.read_text().split("\n")
     at = next(number for number, line in enumerate(lines) if '"gave"' in line)
     lines[at] = lines[at].partition('"gave": ')[0] + f'"gave": {gave}}}'
     path.write_text("\n".join(lines))
-    player = Player(read_cassette(path))
+    player = Replayer(read_cassette(path))
     with pytest.raises(FastAgentError, match="cannot be used"):
-        await answered(TapedModel("m", None, player), "hi")
+        await answered(UnaskedModel("m"), player)
     with pytest.raises(RunError, match="cannot be used"):
         player.check()
 

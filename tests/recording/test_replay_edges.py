@@ -10,9 +10,9 @@ import pytest
 from tests.own_home import own_home
 
 from fast_agent.app import FastAgent
-from fast_agent.models.cassette import read_cassette
-from fast_agent.models.player import Player
-from fast_agent.models.recorder import Recorder
+from fast_agent.recording.cassette import read_cassette
+from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.replayer import Replayer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,13 +33,13 @@ def write(directory: Path, **files: str) -> None:
         (directory / name.replace("__", ".")).write_text(text)
 
 
-async def twice(directory: Path, play: Play) -> tuple[Any, Any, Player]:
+async def twice(directory: Path, play: Play) -> tuple[Any, Any, Replayer]:
     """Record a run and replay it; gives what each gave with its use, and the replay's tape."""
 
-    async def go(tape: Recorder | Player) -> Any:
+    async def go(tape: Recorder | Replayer) -> Any:
         fast = FastAgent(cwd=directory, environ={**own_home(directory), "PATH": "/usr/bin:/bin"})
         fast.load_agents(".")
-        async with fast.run(tape=tape) as app:
+        async with fast.run(steps=tape) as app:
             said = await play(app)
             tape.check()
             return said, app.usage
@@ -47,7 +47,7 @@ async def twice(directory: Path, play: Play) -> tuple[Any, Any, Player]:
     recorder = Recorder(directory / "run.jsonl")
     recorded = await go(recorder)
     recorder.close()
-    player = Player(read_cassette(directory / "run.jsonl"))
+    player = Replayer(read_cassette(directory / "run.jsonl"))
     return recorded, await go(player), player
 
 
@@ -74,10 +74,10 @@ async def test_what_a_server_asks_a_model_counts_in_a_replay_too(tmp_path: Path)
     # The server is gone from this machine, and the replay does not miss it.
     config = tmp_path / "fastagent.config.yaml"
     config.write_text(config.read_text().replace(sys.executable, "/no/such/python"))
-    again = Player(read_cassette(tmp_path / "run.jsonl"))
+    again = Replayer(read_cassette(tmp_path / "run.jsonl"))
     fast = FastAgent(cwd=tmp_path, environ=own_home(tmp_path))
     fast.load_agents("one.md")
-    async with fast.run(tape=again) as app:
+    async with fast.run(steps=again) as app:
         assert await play(app) == recorded[0]
     again.check()
 
@@ -119,13 +119,13 @@ async def test_a_replay_writes_no_history_file(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "run.jsonl")
     fast = FastAgent(cwd=tmp_path, environ=own_home(tmp_path))
     fast.load_agents("lead.md", "kid.md")
-    async with fast.run(tape=recorder) as app:
+    async with fast.run(steps=recorder) as app:
         recorded = await play(app)
     recorder.close()
     merged = (tmp_path / "kid.txt").read_text()
     assert merged.count("hello") == before.count("hello") + 2
-    player = Player(read_cassette(tmp_path / "run.jsonl"))
-    async with fast.run(tape=player) as app:
+    player = Replayer(read_cassette(tmp_path / "run.jsonl"))
+    async with fast.run(steps=player) as app:
         assert await play(app) == recorded
     player.check()
     assert player.left() == ()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.text.redaction import Redactor
@@ -15,28 +14,17 @@ from fast_agent.text.redaction import Redactor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fast_agent.cards.request_params import RequestParams
     from fast_agent.messages.message import Message
-    from fast_agent.models.model import ModelRequest, ToolSpec
     from fast_agent.text.json_value import JsonValue
+
+T = TypeVar("T")
 
 _DIGITS: Final = 20
 _WORKSPACE: Final = "<<workspace>>"
-_OF_THE_LOOP: Final = frozenset(
-    {
-        "max_iterations",
-        "parallel_tool_calls",
-        "retries",
-        "retry_seconds",
-        "timeout_seconds",
-        "tool_result_bytes",
-        "usage_limits",
-    }
-)
 
 
-class Veil:
-    """Keeps secrets off a tape, and makes it the same in every workspace.
+class StepRedactor:
+    """Keeps secrets out of what is recorded, and makes it the same in every workspace.
 
     Args:
         secrets: Texts that must not be written.
@@ -44,22 +32,22 @@ class Veil:
     """
 
     def __init__(self, secrets: Iterable[str] = (), workspace: str = "") -> None:
-        self._redact = Redactor(secrets).redact
+        self._hide_secrets = Redactor(secrets).redact
         self._workspace = workspace if workspace.count("/") > 1 else ""
         self._path = re.compile(re.escape(self._workspace) + r"(?![\w-]|\.\w)")
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Put marks in the place of secrets and of the workspace."""
-        text = self._redact(text)
+        text = self._hide_secrets(text)
         if self._workspace and self._workspace in text:
             text = self._path.sub(_WORKSPACE, text)
         return text
 
-    def veiled(self, value: JsonValue) -> JsonValue:
+    def redacted(self, value: JsonValue) -> JsonValue:
         """Copy a value with every text in it hidden."""
-        return _mapped(value, self.hide)
+        return _mapped(value, self.redact)
 
-    def lifted(self, value: JsonValue) -> JsonValue:
+    def restored(self, value: JsonValue) -> JsonValue:
         """Copy a value with this workspace where the mark for one is."""
         return _mapped(value, self._show) if self._workspace else value
 
@@ -71,28 +59,40 @@ class Parts:
     """Names pieces by their digest.
 
     Args:
-        veil: What is hidden in them.
+        redactor: What is hidden in them.
         keep: Called once with each new piece and its digest.
     """
 
-    def __init__(self, veil: Veil, keep: Callable[[str, JsonValue], None]) -> None:
-        self.veil = veil
+    def __init__(self, redactor: StepRedactor, keep: Callable[[str, JsonValue], None]) -> None:
+        self.redactor = redactor
         self._keep = keep
         self._known: set[str] = set()
         # Values that are kept alive here cannot lend their id to another.
         self._messages: dict[int, tuple[Message, str]] = {}
-        self._tools: dict[int, tuple[Sequence[ToolSpec], str]] = {}
+        self._values: dict[int, tuple[object, str]] = {}
         self._lines: dict[tuple[str, str], str] = {}
 
     def digest(self, value: JsonValue) -> str:
         """Name a piece; the same for equal ones."""
-        veiled = self.veil.veiled(value)
-        text = json.dumps(veiled, sort_keys=True, separators=(",", ":"))
+        redacted = self.redactor.redacted(value)
+        text = json.dumps(redacted, sort_keys=True, separators=(",", ":"))
         digest = sha256(text.encode()).hexdigest()[:_DIGITS]
         if digest not in self._known:
             self._known.add(digest)
-            self._keep(digest, veiled)
+            self._keep(digest, redacted)
         return digest
+
+    def digest_of(self, value: T, write: Callable[[T], JsonValue]) -> str:
+        """Name a value that does not change, and is asked for again and again.
+
+        Args:
+            value: The value; it is known by its identity.
+            write: Writes it as JSON, once.
+        """
+        found = self._values.get(id(value))
+        if found is None:
+            found = self._values[id(value)] = value, self.digest(write(value))
+        return found[1]
 
     def digest_of_message(self, message: Message) -> str:
         """Name a message."""
@@ -112,43 +112,6 @@ class Parts:
                 self._lines[(line, last)] = longer
             line = longer
         return line
-
-    def question(self, model: str, request: ModelRequest) -> dict[str, JsonValue]:
-        """Write a model request as the digests of its parts; what is not set is left out."""
-        asked: dict[str, JsonValue] = {
-            "model": model,
-            "system": self.digest(request.system),
-            "tools": self._digest_of_tools(request.tools),
-            "messages": self.digest_of_conversation(request.messages),
-        }
-        params = _told(request.params)
-        if params:
-            asked["params"] = params
-        shape = request.output_schema
-        if shape is not None:
-            asked["output"] = self.digest({"name": shape.name, "schema": shape.schema})
-        return asked
-
-    def _digest_of_tools(self, tools: Sequence[ToolSpec]) -> str:
-        found = self._tools.get(id(tools))
-        if found is None:
-            found = tools, self.digest([tool_to_json(tool) for tool in tools])
-            self._tools[id(tools)] = found
-        return found[1]
-
-
-def tool_to_json(tool: ToolSpec) -> dict[str, JsonValue]:
-    """Write how the model sees a tool."""
-    value: dict[str, JsonValue] = {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": tool.input_schema,
-    }
-    if tool.output_schema is not None:
-        value["output_schema"] = tool.output_schema
-    if tool.title is not None:
-        value["title"] = tool.title
-    return value
 
 
 def spread(asked: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
@@ -176,15 +139,6 @@ def spread(asked: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
         line = joint.get("after")
     value["messages"] = messages[::-1]
     return value
-
-
-def _told(params: RequestParams) -> dict[str, JsonValue]:
-    """Give the parameters a model is told of; those of the loop itself are not."""
-    return {
-        item.name: value
-        for item in fields(params)
-        if item.name not in _OF_THE_LOOP and (value := getattr(params, item.name)) is not None
-    }
 
 
 def _mapped(value: JsonValue, change: Callable[[str], str]) -> JsonValue:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 
 from fast_agent.errors import RunError, os_reason
 from fast_agent.messages.json_text import JsonTextError, parse_json, write_json
-from fast_agent.models.tape import Key, Kind
+from fast_agent.steps.steps import Key, Kind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,257 @@
+"""Tools in steps: their calls, what they charge, and the lists servers return of them.
+
+Calls of child agents are not asked from a recording: the children run again, and what they ask is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from logging import getLogger
+from typing import TYPE_CHECKING, Final, cast
+
+from fast_agent.agents.budget import Meter
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.json_message import message_from_wire, message_to_wire
+from fast_agent.messages.message import Message, ToolResult
+from fast_agent.models.model import ToolSpec
+from fast_agent.models.step_model import tool_to_json, usage_from_json, usage_to_json
+from fast_agent.steps.steps import Codec, Step, here, text_by_digest
+from fast_agent.tools.result import describe_error, error_result
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from fast_agent.agents.scope import Scope
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.models.usage import Usage
+    from fast_agent.steps.steps import Place
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.skill_tools import OfferedSkills
+    from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
+
+log = getLogger(__name__)
+
+
+async def call_in_step(
+    tool: Tool, call: ToolCall, place: Place, context: ToolContext, scope: Scope | None = None
+) -> ToolResult:
+    """Call a tool as a step of a run, with what the call charges.
+
+    Args:
+        tool: The tool.
+        call: The call.
+        place: Where the call is made; not silent.
+        context: The context of the call.
+        scope: What agents it starts inherit, the meters that are charged among it; None where no
+            turn makes the call.
+
+    Raises:
+        FastAgentError: As the tool itself, now or when it was recorded.
+        RunError: The call is not the recorded one.
+    """
+    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    steps, ran = place.steps, False
+
+    async def work() -> tuple[ToolResult, Usage]:
+        nonlocal ran
+        ran = True
+        used = Meter(context.agent_name)
+        inner = context
+        if scope is not None:
+            inner = replace(context, scope=replace(scope, meters=(used, *scope.meters)))
+        with steps.places.silence():
+            try:
+                if scope is None or scope.charges is None or tool.server_name is None:
+                    return await tool.call(call, inner), used.usage
+                with scope.charges.entered(context.agent_name, (used, *scope.meters)):
+                    return await tool.call(call, inner), used.usage
+            except FastAgentError:
+                raise
+            except Exception as error:  # the boundary of a tool call
+                log.exception("tool `%s` failed", call.name)
+                reason = f"tool `{call.name}` failed: {describe_error(error)}"
+                return error_result(call.id, reason), used.usage
+
+    step = Step("tool", call.id, asked, context.agent_name, tool.repeatable)
+    result, used = await steps.ask(step, work, _CALL)
+    if not ran and scope is not None:
+        for meter in scope.meters:
+            _charge(meter, used)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTool:
+    """A tool as a recording lists it; where the run goes on, its calls reach the tool itself.
+
+    Args:
+        spec: How the model sees it.
+        source: Where it comes from.
+        server_name: Its server, or None.
+        repeatable: Whether it may be called again.
+        live: Returns the tools as they are now.
+    """
+
+    spec: ToolSpec
+    source: ToolSource
+    server_name: str | None
+    repeatable: bool
+    live: Callable[[], Awaitable[Sequence[Tool]]]
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Call the tool of that name.
+
+        Raises:
+            RunError: The run is a replay, which calls no tool.
+            FastAgentError: As the tool itself.
+        """
+        if here().steps.replays:
+            raise RunError(f"tool `{call.name}` is not called in a replay")
+        for tool in await self.live():
+            if tool.spec.name == self.spec.name:
+                return await tool.call(call, context)
+        return error_result(call.id, f"there is no tool `{call.name}` any more")
+
+
+class StepToolset:
+    """A toolset whose list is a step.
+
+    Args:
+        name: What it is the list of.
+        toolset: The tools.
+        opened: Awaited before the tools themselves are asked for by a run that goes on, whose
+            lists are recorded; None where nothing has to be opened.
+    """
+
+    def __init__(
+        self, name: str, toolset: Toolset, opened: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
+        self._name = name
+        self._toolset = toolset
+        self._opened = opened
+        self._read: dict[str, Sequence[Tool]] = {}
+
+    async def tools(self) -> Sequence[Tool]:
+        """Return the tools now; the same sequence while nothing changed."""
+        place = here()
+        if place.silent:
+            return await self._toolset.tools()
+        steps = place.steps
+
+        def write(tools: Sequence[Tool]) -> JsonValue:
+            return steps.parts.digest_of(tools, _tools_to_json)
+
+        def read(value: JsonValue) -> Sequence[Tool]:
+            digest = str(value)
+            found = self._read.get(digest)
+            if found is None:
+                found = self._read[digest] = _recorded_tools(steps.part(digest), self._live)
+            return found
+
+        return await steps.ask(Step("read", self._name), self._toolset.tools, Codec(write, read))
+
+    async def _live(self) -> Sequence[Tool]:
+        if self._opened is not None:
+            await self._opened()
+        return await self._toolset.tools()
+
+
+class StepSkills:
+    """The skills of a card with servers: what is listed of them is a step.
+
+    Args:
+        agent: The card's name.
+        skills: The skills.
+    """
+
+    def __init__(self, agent: str, skills: OfferedSkills) -> None:
+        self._skills = skills
+        self._name = f"skills of {agent}"
+        self._listed = StepToolset(f"tools for {self._name}", skills)
+
+    async def tools(self) -> Sequence[Tool]:
+        """Return the tools now."""
+        tools = await self._listed.tools()
+        place = here()
+        if place.silent:
+            return tools
+        steps = place.steps
+
+        async def look() -> str:
+            return self._skills.block()
+
+        steps.places.told[self._name] = await steps.ask(
+            Step("read", self._name), look, text_by_digest(steps)
+        )
+        return tools
+
+    def block(self) -> str:
+        """Return the block of a prompt as of the last look at the tools."""
+        place = here()
+        if place.silent:
+            return self._skills.block()
+        return str(place.steps.places.told.get(self._name, ""))
+
+
+def _call_written(answer: tuple[ToolResult, Usage]) -> JsonValue:
+    result, used = answer
+    value: dict[str, JsonValue] = {
+        "result": message_to_wire(Message("user", tool_results=(result,)))["tool_results"]
+    }
+    if used.requests or used.tool_calls or used.total_tokens:
+        value["used"] = usage_to_json(used)
+    return value
+
+
+def _call_read(value: JsonValue) -> tuple[ToolResult, Usage]:
+    answer = cast("JsonObject", value)
+    wire: JsonObject = {"role": "user", "content": [], "tool_results": answer["result"]}
+    return message_from_wire(wire).tool_results[0], usage_from_json(answer.get("used", {}))
+
+
+_CALL: Final = Codec(_call_written, _call_read)
+
+
+def _tool_to_json(tool: Tool) -> JsonValue:
+    facts: dict[str, JsonValue] = {"source": tool.source, "repeatable": tool.repeatable}
+    if tool.server_name is not None:
+        facts["server"] = tool.server_name
+    return {"spec": tool_to_json(tool.spec), **facts}
+
+
+def _tools_to_json(tools: Sequence[Tool]) -> JsonValue:
+    return [_tool_to_json(tool) for tool in tools]
+
+
+def _recorded_tools(
+    value: JsonValue, live: Callable[[], Awaitable[Sequence[Tool]]]
+) -> tuple[Tool, ...]:
+    tools: list[Tool] = []
+    for item in cast("Sequence[JsonObject]", value):
+        spec = cast("JsonObject", item["spec"])
+        output = spec.get("output_schema")
+        server, title = item.get("server"), spec.get("title")
+        tools.append(
+            RecordedTool(
+                ToolSpec(
+                    str(spec["name"]),
+                    str(spec["description"]),
+                    cast("JsonObject", spec["input_schema"]),
+                    None if output is None else cast("JsonObject", output),
+                    None if title is None else str(title),
+                ),
+                cast("ToolSource", item["source"]),
+                None if server is None else str(server),
+                item.get("repeatable") is True,
+                live,
+            )
+        )
+    return tuple(tools)
+
+
+def _charge(meter: Meter, used: Usage) -> None:
+    for _ in range(used.requests):
+        meter.count_request()
+    for _ in range(used.tool_calls):
+        meter.count_tool_call()
+    meter.count_answer(replace(used, requests=0, tool_calls=0))

@@ -1,0 +1,1 @@
+"""Recordings of runs, and replays that ask nothing outside."""

@@ -1,0 +1,1 @@
+"""Sessions in SQLite, each in its own file."""

@@ -1,0 +1,162 @@
+"""Session files: the SQLite files of the sessions in a home directory.
+
+A file for each session limits what can go wrong: a damaged file is one session lost, writers of
+different sessions never wait for each other, and a session is deleted or copied as a file is. A
+session is written by one process at a time, which holds the lock file beside it; any number of
+processes may read it at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.facts import SessionSummary
+from fast_agent.sessions.log import SESSION_ID
+from fast_agent.sessions.sqlite.log import SqliteLog, remove_files
+from fast_agent.sessions.summary import summary_of
+from fast_agent.text.file_lock import FileLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+DIRECTORY: Final = "sessions"
+"""Where the sessions are in the home directory."""
+
+_SUFFIX = ".sqlite"
+
+
+class SessionFiles:
+    """The session files of a home directory.
+
+    Args:
+        home: The home directory; missing directories are made with the first session.
+        now: The clock, in seconds since the epoch.
+        disk_seconds: How long the end of a turn may stay in the system's memory, in seconds.
+    """
+
+    def __init__(self, home: Path, now: Callable[[], float], disk_seconds: float) -> None:
+        self._directory = home / DIRECTORY
+        self._now = now
+        self._disk_seconds = disk_seconds
+
+    def create(self, facts: Mapping[str, str]) -> SqliteLog:
+        """Make the file of a new session.
+
+        Args:
+            facts: What is to be known of the session without its events; `id` among them.
+
+        Raises:
+            SessionError: It cannot be made.
+        """
+        session_id = facts["id"]
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            msg = f"there can be no sessions in `{self._directory}`: {reason}"
+            raise SessionError(msg) from error
+        lock = self._locked(session_id)
+        try:
+            log = SqliteLog.create(self._path(session_id), facts, self._now, self._disk_seconds)
+        except BaseException:
+            lock.release()
+            self._lock_path(session_id).unlink(missing_ok=True)
+            raise
+        log.lock = lock
+        return log
+
+    def open(self, session_id: str) -> SqliteLog:
+        """Open a session's file for writing.
+
+        Raises:
+            SessionError: It is missing, in use, damaged, or of a newer version.
+        """
+        lock = self._locked(session_id)
+        try:
+            log = SqliteLog.open(self._path(session_id), self._now, self._disk_seconds)
+        except BaseException:
+            lock.release()
+            raise
+        log.lock = lock
+        return log
+
+    def read(self, session_id: str) -> SqliteLog:
+        """Open a session's file for reading; another process may be writing it.
+
+        Raises:
+            SessionError: It is missing, damaged, or of a newer version.
+        """
+        return SqliteLog.open(self._path(session_id), self._now, read_only=True)
+
+    def has(self, session_id: str) -> bool:
+        """Whether there is a session of this id."""
+        return self._path(session_id).exists()
+
+    def ids(self) -> list[str]:
+        """List the ids of all sessions, in order."""
+        try:
+            stems = [path.stem for path in sorted(self._directory.glob(f"*{_SUFFIX}"))]
+        except OSError:
+            return []
+        return [stem for stem in stems if SESSION_ID.fullmatch(stem)]
+
+    def list(self, *, check: bool = False) -> list[SessionSummary]:
+        """Describe every session, in the order of their ids; damaged ones too.
+
+        Args:
+            check: Read every event of each to find damage.
+        """
+        return [self._summary(session_id, check=check) for session_id in self.ids()]
+
+    def remove(self, session_id: str) -> None:
+        """Delete the files of a session.
+
+        Raises:
+            SessionError: It is in use, or cannot be deleted.
+        """
+        lock = self._locked(session_id)
+        try:
+            remove_files(self._path(session_id))
+            # A process that waits for this lock finds no session behind it.
+            self._lock_path(session_id).unlink(missing_ok=True)
+        finally:
+            lock.release()
+
+    def _summary(self, session_id: str, *, check: bool) -> SessionSummary:
+        try:
+            log = self.read(session_id)
+            try:
+                if check:
+                    log.check()
+                return replace(summary_of(log), id=session_id)
+            finally:
+                log.close()
+        except SessionError as error:
+            try:
+                changed = self._path(session_id).stat().st_mtime
+            except OSError:
+                changed = 0.0
+            return SessionSummary(id=session_id, changed=changed, problem=error.message)
+
+    def _path(self, session_id: str) -> Path:
+        return self._directory / f"{session_id}{_SUFFIX}"
+
+    def _lock_path(self, session_id: str) -> Path:
+        return self._directory / f"{session_id}.lock"
+
+    def _locked(self, session_id: str) -> FileLock:
+        lock = FileLock(self._lock_path(session_id))
+        try:
+            taken = lock.take()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SessionError(f"session `{session_id}` cannot be opened: {reason}") from error
+        if not taken:
+            raise SessionError(
+                f"session `{session_id}` is in use by process {lock.holder() or '?'}",
+                hint=f"end it there, or go on from a copy: `fast-agent session fork {session_id}`",
+            )
+        return lock

@@ -1,0 +1,43 @@
+"""Summary: what a list of sessions shows of one, read from its log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fast_agent.sessions.facts import SessionFacts, SessionSummary
+
+if TYPE_CHECKING:
+    from fast_agent.sessions.log import EventLog
+
+_TITLE_LENGTH = 60
+
+
+def summary_of(log: EventLog) -> SessionSummary:
+    """Summarize a session by single events of its log, without reading all of them.
+
+    Raises:
+        SessionError: One of them is damaged.
+    """
+    facts = SessionFacts.of(log.facts, log.place)
+    rewinds = log.rewinds()
+    tops = [seq for seq in log.tops() if not any(kept < seq < end for kept, end in rewinds)]
+    title = log.title()
+    if title is None and tops:
+        title = short_title(log.first_message(tops[0]).text)
+    return SessionSummary(
+        id=facts.id,
+        title=title or "",
+        created=facts.created,
+        changed=log.changed() or facts.created,
+        cwd=facts.cwd,
+        parent=facts.parent,
+        turns=len(tops),
+        root=None if facts.brought is None else facts.brought.root,
+    )
+
+
+def short_title(text: str) -> str:
+    """Return the beginning of a first message, as the title of a session without one."""
+    text = " ".join(text.split())
+    short = text[:_TITLE_LENGTH]
+    return short if short == text else f"{short.rstrip()}…"

@@ -1,0 +1,395 @@
+"""Steps: what everything that comes from outside goes through, and the place of each question.
+
+A run asks the outside for answers: of models, of tools, of servers and pages, of the clock. Each
+question has a place: the turn it is asked in, its kind and name, and its number among the same
+questions of that turn. Places depend on what the run does, never on which task is faster. So a
+recording answers every replay whatever the order its tasks run in, and a run that was killed goes
+on in another process where it stopped.
+
+Who carries a run is found in the context of its turn, never bound to an agent or a runtime: one
+runtime carries many runs at once. Without a carrier, `here()` is a silent place.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+    from contextlib import AbstractContextManager
+
+    from anyio import CancelScope
+
+    from fast_agent.messages.message import Message
+    from fast_agent.steps.parts import Parts
+    from fast_agent.text.json_value import JsonValue
+
+T = TypeVar("T")
+
+Kind: TypeAlias = Literal[
+    "model", "tool", "agent", "hook", "read", "write", "time", "order", "clock", "id", "fact"
+]
+"""What is asked: a model, a tool, an agent called as a tool, a hook, a resource or server, a file,
+whether a time-out expired, whose turn it is, the clock, an id, the machine."""
+
+Work: TypeAlias = "Callable[[], Awaitable[T]]"
+"""Asks the outside itself."""
+
+TURN_SEPARATOR: Final = "/"
+
+
+class Key(NamedTuple):
+    """The place of one question.
+
+    Args:
+        turn: The path of the turn; empty outside of turns.
+        kind: What is asked.
+        name: Which one, such as the id of a tool call or an address.
+        number: Which of the same questions of the turn it is, from 1.
+    """
+
+    turn: str
+    kind: Kind
+    name: str
+    number: int
+
+    @property
+    def agent(self) -> str:
+        """The agent whose turn it is; empty outside of turns."""
+        return agent_of(self.turn)
+
+
+def agent_of(turn: str) -> str:
+    """Return the name of the agent of a turn's path."""
+    last = turn.rpartition(TURN_SEPARATOR)[2]
+    return last.partition(":")[0].partition("@")[0].replace("%2F", "/")
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[T]):
+    """How an answer is written as JSON and read back."""
+
+    write: Callable[[T], JsonValue]
+    read: Callable[[JsonValue], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question to the outside, described so that any process could ask it.
+
+    Args:
+        kind: What is asked.
+        name: Which one, such as the id of a tool call or an address.
+        asked: The question as JSON; long parts are named by their digest.
+        agent: The agent that asks; empty where it does not matter.
+        repeatable: Whether it may be asked again when nobody knows if it was answered.
+    """
+
+    kind: Kind
+    name: str
+    asked: JsonValue = None
+    agent: str = ""
+    repeatable: bool = True
+
+
+class Steps(Protocol):
+    """Carries one run: asks the outside and keeps the answers, or returns those kept before."""
+
+    @property
+    def places(self) -> Places:
+        """The places of the run."""
+        ...
+
+    @property
+    def top(self) -> Place:
+        """The place outside of all turns."""
+        ...
+
+    @property
+    def parts(self) -> Parts:
+        """The pieces questions are made of."""
+        ...
+
+    @property
+    def replays(self) -> bool:
+        """Whether all answers were recorded, and the outside is never asked."""
+        ...
+
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Answer a question.
+
+        Args:
+            step: The question. Another one than the recorded question of its place is an error.
+            work: Asks the outside.
+            codec: The form of the answer.
+
+        Raises:
+            RunError: The question is not the recorded one, or the answer cannot be kept.
+            FastAgentError: What `work` raises, or raised when it was recorded.
+        """
+        ...
+
+    async def enter(self, agent: str) -> None:
+        """Begin a turn; when answers are recorded ones, after the turns that began before it.
+
+        An agent that remembers is asked in the order that was recorded, for its requests depend
+        on it.
+
+        Args:
+            agent: The agent's name.
+        """
+        ...
+
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        """Enter a turn: what is asked inside is asked there.
+
+        Args:
+            agent: The agent's name.
+            message: What the turn begins with.
+            call_id: The tool call it answers, the turn it is a part of, or None.
+        """
+        ...
+
+    def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
+        """Bound what is done inside; whether it took too long is an answer like any other.
+
+        Args:
+            name: What is bounded.
+            seconds: How long it may take; the scope's `cancelled_caught` says whether it did not
+                end in time.
+        """
+        ...
+
+    def check(self) -> None:
+        """Check that the questions so far are the recorded ones.
+
+        Raises:
+            RunError: One was not; the first difference, whoever was told of it before.
+        """
+        ...
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece of an answer.
+
+        Raises:
+            RunError: There is none of that digest.
+        """
+        ...
+
+    def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
+        """Answer a question that cannot fail or wait, such as what time it is."""
+        ...
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what is true of the machine for the whole run.
+
+        Args:
+            name: What is asked.
+            value: Finds it out.
+        """
+        ...
+
+    def new_id(self, fresh: Callable[[], str]) -> str:
+        """Return the id of a turn that begins here.
+
+        Args:
+            fresh: Makes an id.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the running code stands in a run, and what it has asked so far.
+
+    Args:
+        steps: Who carries the run.
+        path: The path of the turn; empty outside of turns.
+        silent: Whether questions here are not steps: nobody carries the run, or what is asked is
+            part of a larger step.
+        counts: How often each thing was asked here.
+    """
+
+    steps: Steps
+    path: str
+    silent: bool = False
+    counts: dict[object, int] = field(default_factory=dict[object, int])
+
+    def number(self, thing: object) -> int:
+        """Count a thing asked here, from 1."""
+        self.counts[thing] = count = self.counts.get(thing, 0) + 1
+        return count
+
+
+class Places:
+    """The places of one run.
+
+    Args:
+        steps: Who carries it.
+        parts: Names messages.
+        silent: Whether nothing in it is a step.
+
+    Attributes:
+        top: The place outside of all turns.
+        turn_ids: Ids of turns, by which a workflow's members name what started them.
+        told: Answers that are asked for once a run, whichever turn comes first.
+    """
+
+    def __init__(self, steps: Steps, parts: Parts, *, silent: bool = False) -> None:
+        self._parts = parts
+        self.top = Place(steps, "", silent)
+        self.turn_ids: set[str] = set()
+        self.told: dict[str, object] = {}
+
+    def key(self, kind: Kind, name: str) -> Key:
+        """Return the key of a question asked now."""
+        place = self.here()
+        return Key(place.path, kind, name, place.number((kind, name)))
+
+    def here(self) -> Place:
+        """Return the place of the running code in this run; the top where it stands in none."""
+        place = _here.get()
+        return place if place.steps is self.top.steps else self.top
+
+    @contextmanager
+    def turn(self, agent: str, message: Message, call_id: str | None) -> Generator[None]:
+        """Enter a turn: what is asked inside is asked there."""
+        place = self.here()
+        called = "" if call_id is None or call_id in self.turn_ids else f"@{call_id}"
+        name = f"{agent}{called}:{self._parts.digest_of_message(message)[:8]}".replace("/", "%2F")
+        number = place.number(("turn", name))
+        path = name if number == 1 else f"{name}.{number}"
+        if place.path:
+            path = f"{place.path}{TURN_SEPARATOR}{path}"
+        with entered(Place(place.steps, path, place.silent)):
+            yield
+
+    def outside(self) -> AbstractContextManager[None]:
+        """Leave the turn: what is asked inside is the same whichever turn comes first."""
+        place = self.here()
+        return entered(Place(place.steps, "", silent=True) if place.silent else self.top)
+
+    def silence(self) -> AbstractContextManager[None]:
+        """Make what is asked inside part of the step around it."""
+        place = self.here()
+        return entered(Place(place.steps, place.path, silent=True))
+
+
+@contextmanager
+def entered(place: Place) -> Generator[None]:
+    """Stand at a place."""
+    token = _here.set(place)
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
+def here() -> Place:
+    """Return the place of the running code, with the steps of its run."""
+    return _here.get()
+
+
+def start_at(place: Place) -> Place:
+    """Stand at a place from now on, in this context; returns the place before it.
+
+    For a run that is not a block of code: `entered` is for one that is.
+    """
+    before = _here.get()
+    _here.set(place)
+    return before
+
+
+class NullSteps:
+    """Steps of a run that nobody carries: every question is asked, and nothing is kept."""
+
+    @property
+    def replays(self) -> bool:
+        """False: the outside is asked."""
+        return False
+
+    @property
+    def parts(self) -> Parts:
+        """Pieces that nobody keeps."""
+        from fast_agent.steps.parts import Parts, StepRedactor
+
+        return Parts(StepRedactor(), lambda _digest, _value: None)
+
+    @property
+    def places(self) -> Places:
+        """Places that nobody records."""
+        return Places(self, self.parts, silent=True)
+
+    @property
+    def top(self) -> Place:
+        """The place of all code that belongs to no run."""
+        return _NOWHERE
+
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Ask the outside."""
+        del step, codec
+        return await work()
+
+    async def enter(self, agent: str) -> None:
+        """Let the turn begin."""
+
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        """Stay where nothing is recorded; leave the places of a run around this one."""
+        del agent, message, call_id
+        return _SAME_PLACE if _here.get().silent else entered(_NOWHERE)
+
+    def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
+        """Cancel what is inside after a time."""
+        from anyio import move_on_after
+
+        del name
+        return move_on_after(seconds)
+
+    def check(self) -> None:
+        """Accept every run."""
+
+    def part(self, digest: str) -> JsonValue:
+        """Return the digest itself: there are no pieces."""
+        return digest
+
+    def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
+        """Return what there is now."""
+        del kind, name
+        return value()
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what is true now."""
+        del name
+        return value()
+
+    def new_id(self, fresh: Callable[[], str]) -> str:
+        """Return a fresh id."""
+        return fresh()
+
+
+NULL_STEPS: Final = NullSteps()
+"""The steps of every run that is neither recorded, replayed nor durable."""
+
+_NOWHERE: Final = Place(NULL_STEPS, "", silent=True)
+_SAME_PLACE: Final = nullcontext()
+_here: ContextVar[Place] = ContextVar("place of the running code in its run", default=_NOWHERE)
+
+
+def deadline(name: str, seconds: float) -> AbstractContextManager[CancelScope]:
+    """Bound what is done inside; see `Steps.deadline`."""
+    place = _here.get()
+    if place.silent:
+        return NULL_STEPS.deadline(name, seconds)
+    return place.steps.deadline(name, seconds)
+
+
+def text_by_digest(steps: Steps) -> Codec[str]:
+    """Return the form of a long text: its digest, the text itself being a piece."""
+    return Codec(steps.parts.digest, lambda value: str(steps.part(str(value))))

@@ -1,0 +1,123 @@
+"""First run: what a conversation can do where nobody has chosen a model, and what to do next."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from fast_agent.errors import FastAgentError
+from fast_agent.models.access import LOCAL_MODULES, LOCAL_REQUIREMENT, installed
+from fast_agent.models.weights import DEFAULT, WEIGHTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fast_agent.commands.desk import Desk
+    from fast_agent.models.selection import Selection
+
+_MIB = 1 << 20
+STAND_IN = "passthrough"
+"""The model that answers where there is none: it repeats what it is sent."""
+
+
+async def settle_model(desk: Desk) -> str | None:
+    """Have every agent that has no usable model answer by the stand-in.
+
+    Args:
+        desk: The conversation.
+
+    Returns:
+        What the user can do, as Markdown; None where somebody chose the models.
+    """
+    unchosen = [name for name in desk.app.agent_names() if _is_unchosen(desk, name)]
+    if not unchosen:
+        return None
+    if is_local_ready(os.environ):
+        return _ready_text() if desk.agent in unchosen else None
+    for name in unchosen:
+        await desk.app.choose_model(name, STAND_IN)
+    return _missing_text(len(unchosen) < len(desk.app.agent_names()))
+
+
+async def take_local(desk: Desk) -> None:
+    """Have the agents that were given the stand-in answer by the model that was fetched."""
+    for name in desk.app.agent_names():
+        if _selection(desk, name) == (STAND_IN, "flag"):
+            await desk.app.choose_model(name, None)
+
+
+def is_local_ready(environ: Mapping[str, str]) -> bool:
+    """Whether the small local model can answer on this machine."""
+    from fast_agent.models.weights import weights_path
+
+    return installed(LOCAL_MODULES) and weights_path(DEFAULT, environ).is_file()
+
+
+def fetch(source: str, environ: Mapping[str, str], progress: Callable[[str], None]) -> str:
+    """Fetch the weights of a local model; run it in a worker thread.
+
+    Args:
+        source: A name of `WEIGHTS`, or the path of a file.
+        environ: The environment.
+        progress: Called with how far it is, for people.
+
+    Returns:
+        Its spec.
+
+    Raises:
+        ModelError: It cannot be fetched.
+    """
+    from fast_agent.models.pull import pull
+
+    def report(doing: str, done: int, total: int | None) -> None:
+        of = f" of {total // _MIB}" if total else ""
+        progress(f"{doing}: {done // _MIB}{of} MiB")
+
+    pulled = pull(source, environ, progress=report)
+    return f"local.{pulled.name}"
+
+
+def _is_unchosen(desk: Desk, name: str) -> bool:
+    found = _selection(desk, name)
+    return found is not None and found[1] == "fallback"
+
+
+def _selection(desk: Desk, name: str) -> tuple[str, str] | None:
+    try:
+        selection: Selection = desk.app.runtime.model_of(name)
+    except (FastAgentError, KeyError):  # a workflow, or one that waits for approval
+        return None
+    return selection.text, selection.source
+
+
+def _ready_text() -> str:
+    return (
+        "A small model on this machine answers: enough for a first try, too small for tools.\n\n"
+        + _provider_steps()
+    )
+
+
+def _missing_text(some_answer: bool) -> str:
+    who = "No model is set up: `passthrough` answers, which repeats"
+    if some_answer:
+        who = "For some agents no model is set up: `passthrough` answers for them, which repeats"
+    size = WEIGHTS[DEFAULT].download_size // _MIB
+    local = f"`/pull` fetches a small model to this machine ({size} MiB, no key needed)"
+    if not installed(LOCAL_MODULES):
+        local = f"`pip install '{LOCAL_REQUIREMENT}'`; then {local}"
+    return f"{who} what you write.\n\n- {local}\n{_provider_steps()}"
+
+
+def _provider_steps() -> str:
+    from fast_agent.config.providers import PROVIDERS
+
+    keys = [
+        provider.key_variables[0]
+        for provider in PROVIDERS.values()
+        if provider.default_model is not None
+    ]
+    listed = ", ".join(f"`{key}`" for key in keys[:3])
+    return (
+        f"- a provider: set {listed} … and start again; `fast-agent models` lists them all\n"
+        "- agents of your own: `fast-agent new` writes a card, `/card PATH` loads one"
+    )

@@ -1,0 +1,149 @@
+"""Configurations of the nearest peer: read as ours, named in a note, or refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from fast_agent.models.spec import parse_model_spec
+
+if TYPE_CHECKING:
+    from tests.config.conftest import Place
+
+
+def server(place: Place, **values: Any) -> Any:
+    place.write(yaml.safe_dump({"mcp": {"servers": {"s": values}}}), "fast-agent.yaml")
+    return place.load().mcp.servers["s"]
+
+
+@pytest.mark.spec("CONF-5")
+@pytest.mark.parametrize(
+    ("target", "command", "args", "url"),
+    [
+        ("uvx mcp-server-fetch", "uvx", ("mcp-server-fetch",), None),
+        ("npx -y 'a b' .", "npx", ("-y", "a b", "."), None),
+        ("  https://a.example/mcp?login ", None, (), "https://a.example/mcp?login"),
+        ("uvx thing --at ${PLACE:here}", "uvx", ("thing", "--at", "here"), None),
+    ],
+)
+def test_a_target_is_an_address_or_a_command_line(
+    place: Place, target: str, command: str | None, args: tuple[str, ...], url: str | None
+) -> None:
+    made = server(place, target=target)
+    assert (made.command, made.args, made.url) == (command, args, url)
+    assert made.transport == ("http" if url else "stdio")
+    assert place.load().warnings == ()
+
+
+@pytest.mark.spec("CONF-5")
+@pytest.mark.parametrize(
+    ("values", "name", "wanted"),
+    [
+        ({"protocol_mode": "modern"}, "protocol", "2026-07-28"),
+        ({"protocol_mode": "legacy"}, "protocol", "legacy"),
+        ({"protocol_mode": "auto"}, "protocol", "auto"),
+        ({"http_timeout_seconds": 5}, "connect_timeout_seconds", 5),
+        ({"elicitation": {"mode": "auto-cancel"}, "load_on_start": True}, "elicitation", False),
+        ({"name": "s", "auth": {"oauth": False}}, "name", "s"),
+        ({"access_token": "t"}, "headers", {"Authorization": "Bearer t"}),
+    ],
+)
+def test_keys_of_a_server(place: Place, values: dict[str, Any], name: str, wanted: object) -> None:
+    assert getattr(server(place, target="https://a.example/mcp", **values), name) == wanted
+
+
+def test_defaults_of_servers_give_way_to_their_own(place: Place) -> None:
+    place.write(
+        "mcp:\n  defaults: {protocol_mode: modern, include_instructions: true}\n"
+        "  client: {auto_sampling: false}\n  diagnostics: {enabled: true}\n"
+        "  servers:\n    a: {target: x}\n"
+        "    b: {target: y, protocol_mode: legacy, sampling: {model: haiku}}\n"
+    )
+    servers = place.load().mcp.servers
+    assert [one.protocol for one in servers.values()] == ["2026-07-28", "legacy"]
+    assert [one.sampling for one in servers.values()] == [False, True]
+    assert servers["b"].sampling_model == "haiku"
+
+
+@pytest.mark.spec("CONF-5")
+def test_references_to_models_are_aliases(place: Place) -> None:
+    place.write("model_references: {system: {fast: haiku}}\ndefault_model: $system.fast\n")
+    settings = place.load()
+    spec = parse_model_spec(settings.default_model or "", settings.model_aliases)
+    assert spec.text == parse_model_spec("haiku").text
+    assert settings.warnings == ()
+
+
+def test_values_that_moved(place: Place) -> None:
+    place.write(
+        "llm_retries: 3\ncompaction: {auto: true, threshold: 0.7}\n"
+        "shell_execution: {timeout_seconds: 9, output_byte_limit: 99}\n"
+        "skills: {directories: [a], marketplace_urls: [https://a.example]}\n"
+    )
+    settings = place.load()
+    assert settings.request_params.retries == 3
+    assert getattr(settings.compaction, "share", None) == 0.7
+    assert (settings.shell.timeout_seconds, settings.shell.max_output_bytes) == (9, 99)
+    assert settings.skills.directories == (place.cwd / "a",)
+    place.write("compaction: {auto: false, keep_turns: 2}")
+    assert place.load().compaction is False
+    place.write("compaction: {auto: true}\nllm_retries:\nshell_execution:\n")
+    assert place.load().compaction is None
+
+
+@pytest.mark.spec("CONF-6")
+def test_what_is_only_shown_is_a_note_and_what_does_something_a_warning(place: Place) -> None:
+    place.write(
+        "logger: {show_chat: true}\nexecution_engine: asyncio\n"
+        "anthropic:\n  reasoning: high\n  cache_mode:\n"
+        "otel: {enabled: true}\nmcp:\n  servers:\n    s: {target: x, description: d}\n"
+    )
+    notes = place.load().warnings
+    assert [(one.code, one.severity, one.span.start.line) for one in notes if one.span] == [
+        ("FA312", "info", 1),
+        ("FA312", "info", 2),
+        ("FA313", "warning", 6),
+        ("FA313", "warning", 4),
+        ("FA312", "info", 9),
+    ]
+    assert "`anthropic.reasoning` has no effect here" in notes[3].message
+    assert notes[3].hint == "write the level behind the model: `NAME.high`"
+
+
+@pytest.mark.spec("CONF-6")
+def test_unknown_keys_stay_errors(place: Place) -> None:
+    problems = place.problems(
+        "logger: {}\nlooger: {}\nmcp:\n  servers:\n"
+        "    s: {target: x, targt: y, protocol_mode: no}\n"
+    )
+    assert [(one.code, one.span.start.line) for one in problems if one.span] == [
+        ("FA303", 2),
+        ("FA303", 5),
+        ("FA305", 5),
+    ]
+    assert "2026-07-28" in (problems[2].message)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("target: x, command: y", "has a `target` and also"),
+        ("target: 'npx \"a'", "is not a command line"),
+        ("target: 3", "unknown key `target`"),
+    ],
+)
+def test_wrong_targets(place: Place, values: str, message: str) -> None:
+    found = place.problem(f"mcp:\n  servers:\n    s: {{{values}}}\n")
+    assert message in found.message
+    assert found.span is not None
+    assert found.span.start.line == 3
+
+
+def test_secrets_in_a_file_of_that_name(place: Place) -> None:
+    place.write("default_model: sonnet\n", "fast-agent.yaml")
+    place.write("anthropic: {api_key: k}\n", "fast-agent.secrets.yaml").chmod(0o600)
+    settings = place.load()
+    assert settings.provider("anthropic").api_key == "k"
+    assert settings.warnings == ()

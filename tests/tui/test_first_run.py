@@ -1,0 +1,82 @@
+"""The first conversation of a user who has set up nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.tui.terminal_world import Terminal
+
+from fast_agent.config.providers import PROVIDERS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+READY = "? for keys"
+
+
+@pytest.fixture(name="nothing", autouse=True)
+def _nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider in PROVIDERS.values():
+        for variable in provider.key_variables:
+            monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("FAST_AGENT_MODEL", raising=False)
+    # Nothing is fetched from the network by a test.
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(project))
+
+
+@pytest.mark.spec("T-S3.1")
+def test_without_a_key_a_card_and_a_model_there_is_an_answer_and_a_next_step() -> None:
+    with Terminal("go") as terminal:
+        terminal.wait_for(READY, "No model is set up", "/pull", "ANTHROPIC_API_KEY", "/card PATH")
+        terminal.line("are you there?")
+        terminal.wait_for(" out")
+        assert terminal.everything.count("are you there?") == 2
+        assert not any("no model is configured" in row for row in terminal.everything)
+        terminal.line("/pull")
+        terminal.wait_for("error: ", "hint: ")
+        terminal.line("still here")
+        terminal.wait_until(lambda: terminal.everything.count("still here") == 2, "an answer")
+
+
+@pytest.mark.spec("T-S3.1")
+def test_the_model_of_this_machine_is_named(tmp_path: Path) -> None:
+    weights = tmp_path / "home" / "models" / "smollm2.gguf"
+    weights.parent.mkdir()
+    weights.write_bytes(b"GGUF")
+    with Terminal("go") as terminal:
+        terminal.wait_for("A small model on this machine answers", "ANTHROPIC_API_KEY")
+        terminal.wait_for_screen("agent · local")
+
+
+def test_weights_of_a_file_are_fetched(project: Path) -> None:
+    (project / "tiny.gguf").write_bytes(b"GGUF" + bytes(64))
+    with Terminal("go", columns=100) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/pull tiny.gguf")
+        terminal.wait_for("local.tiny is on this machine; /model local.tiny has it answer")
+
+
+@pytest.mark.spec("T-S3.1")
+def test_nothing_is_said_where_a_model_was_chosen() -> None:
+    with Terminal("go", "--model", "passthrough") as terminal:
+        terminal.wait_for(READY)
+        terminal.line("hello")
+        terminal.wait_for(" out")
+        assert not any("/pull" in row for row in terminal.everything)
+
+
+def test_a_message_that_no_model_can_take_is_in_the_editor_again() -> None:
+    with Terminal("go", "--model", "local") as terminal:
+        terminal.wait_for(READY)
+        terminal.line("keep me")
+        terminal.wait_for("fast-agent models pull smollm2")
+        terminal.wait_for_screen("> keep me")
+        terminal.send("\x03")
+        terminal.line("/model passthrough")
+        terminal.wait_for("asks passthrough")
+        terminal.line("and now?")
+        terminal.wait_until(lambda: terminal.everything.count("and now?") == 2, "an answer")
+        terminal.line("/session list")
+        terminal.wait_for("(this one)")
