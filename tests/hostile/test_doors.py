@@ -33,6 +33,7 @@ DOORS: dict[str, set[str]] = {
     "cli/new.py": {"write"},
     "cli/resources.py": {"write"},
     "cli/session.py": {"write"},
+    "cli/test.py": {"write"},  # the page that --html names
     "commands/restart.py": {"start"},
     "config/reading.py": {"interpolate"},
     "mcp/guarded_http.py": {"connect"},
