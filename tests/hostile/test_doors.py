@@ -61,6 +61,7 @@ DOORS: dict[str, set[str]] = {
     "tui/console_commands.py": {"start"},  # the clipboard
     "tui/console_keys.py": {"interpolate"},  # of the line that is typed, no variable
     "tui/programs.py": {"start", "write"},  # the person's editor and pager, and what they typed
+    "tui/setting_commands.py": {"write"},  # the configuration of the home, at `/config`
     "trust/grant.py": {"interpolate"},  # of paths that were approved
 }
 
