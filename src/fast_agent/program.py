@@ -715,6 +715,8 @@ class Program:
 
         Without a configuration that can be read, models go unchecked: their names may be aliases.
         """
+        if self._model is not None:  # it takes the place of every card's model
+            return self._plain_probes()
         try:
             settings = self.settings
         except ConfigError:
