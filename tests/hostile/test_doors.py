@@ -30,6 +30,7 @@ DOORS: dict[str, set[str]] = {
     "cards/fix.py": {"write"},
     "cards/validate.py": {"interpolate"},
     "cli/found.py": {"write"},
+    "cli/fmt.py": {"write"},
     "cli/new.py": {"write"},
     "cli/resources.py": {"write"},
     "cli/session.py": {"write"},
