@@ -47,6 +47,7 @@ DOORS: dict[str, set[str]] = {
     "prompt/url_text.py": {"connect"},
     "registry/admission.py": {"interpolate"},
     "registry/remote_card.py": {"connect"},
+    "resources/skill/install.py": {"write"},
     "resources/skill_client/approvals.py": {"write"},
     "runtime/smart/smart_agent.py": {"write"},
     "text/frozen.py": {"import"},

@@ -17,6 +17,7 @@ COMMANDS = {
     "test": "Test cards against recordings.",
     "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
     "fmt": "Put the fields of cards into the order of the reference.",
+    "skills": "Find, add, update and remove skills.",
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
     "session": "List, show, export, fork, rewind and delete saved conversations.",
