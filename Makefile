@@ -46,6 +46,13 @@ test: weights  ## Set everything up and run the tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	@$(BIN)/python -m tests.conformance.run
 
+.PHONY: test-cluster
+test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of several servers
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update -q && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql; } || true
+	$(BIN)/python -m pytest -rs tests/sessions/postgres tests/serve/test_replicas.py
+
 .PHONY: loops
 loops: setup  ## Run the tests of agents, workflows and apps by every runner of coroutines
 	for runner in asyncio.run anyio.run "running loop"; do \

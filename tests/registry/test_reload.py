@@ -300,7 +300,7 @@ ACTIONS = st.lists(
                 "agents: [b, c]",
                 "default: true",
                 "tool_only: true",
-                "modle: 1",
+                "wrong: 1",
                 "name: a",
                 "",
                 "{{file_silent:part.txt}}",

@@ -14,8 +14,8 @@ from tests.sessions.session_world import plain_turn, store_in, texts, tool_turn,
 
 from fast_agent.errors import SessionError, TrustError
 from fast_agent.sessions.facts import SessionSets
-from fast_agent.sessions.integrity import FACTS_SUM, SEAL, add_sums
-from fast_agent.sessions.sqlite.schema import APPLICATION_ID, STEPS, bring_up, version_of
+from fast_agent.sessions.integrity import FACTS_SUM, SEAL
+from fast_agent.sessions.sqlite.schema import APPLICATION_ID, STEPS, add_sums, bring_up, version_of
 from fast_agent.trust.effect import Effect, Holder
 from fast_agent.trust.found_set import FoundSet, Provenance
 

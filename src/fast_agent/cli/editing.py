@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from fast_agent.acp.handover import Handover
@@ -84,6 +84,6 @@ class Editing(CardOptions):
             files=self.files,
             fetch=self.fetch,
             trust_cards=self.trust,
-            store=None if self.no_session else partial(wanted.session_store, program),
+            store=None if self.no_session else cache(partial(wanted.session_store, program)),
         )
         serve_stdio(opening, watch=self.watch, handover=handover)

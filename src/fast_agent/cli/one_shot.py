@@ -190,9 +190,7 @@ class OneShot(CardOptions):
             ),
             watch=self.watch,
             sessions=store,
-            plain=plain_reason(
-                flag=self.plain, environ=os.environ, setting=program.settings.tui.plain
-            ),
+            plain=plain_reason(flag=self.plain, environ=os.environ),
             session=session,
             early=self.early,
         )

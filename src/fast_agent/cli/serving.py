@@ -107,7 +107,7 @@ class Serving(CardOptions):
             child_history=wanted.child_history(
                 self.child_history_source, self.child_history_merge_target
             ),
-            sessions=None if self.no_session else wanted.session_store(program),
+            sessions=None if self.no_session else wanted.session_store(program, waits=True),
             beside=beside,
         )
         ready = partial(_say, "serving at {}")

@@ -149,7 +149,12 @@ def delete(session_ids: tuple[str, ...]) -> None:
 
 
 def _store() -> SessionStore:
+    from fast_agent.app import FastAgent
     from fast_agent.config.home import home_directory
     from fast_agent.sessions.store import SessionStore
+    from fast_agent.trust.gate import TrustOptions
 
-    return SessionStore(home_directory(os.environ))
+    settings = FastAgent(trust=TrustOptions(passive=True)).settings.sessions
+    return SessionStore(
+        settings.url or home_directory(os.environ), lease_seconds=settings.lease_seconds
+    )

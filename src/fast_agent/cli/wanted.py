@@ -79,16 +79,27 @@ def child_history(
     return ChildHistory(source=source, merge_target=merge_target)
 
 
-def session_store(program: FastAgent) -> SessionStore:
-    """Give what keeps sessions, as the configuration wants it."""
+def session_store(program: FastAgent, *, waits: bool = False) -> SessionStore:
+    """Return the store of sessions the configuration names.
+
+    Args:
+        program: The program.
+        waits: Whether a session in a database that another server uses is waited for, for as long
+            as that server may keep it without answering.
+
+    Raises:
+        ConfigError: `sessions.url` names a database that cannot be used.
+    """
+    from fast_agent.config.bounds import LEASE_SECONDS
     from fast_agent.config.home import home_directory
     from fast_agent.sessions.store import SessionStore
 
-    disk_seconds = program.settings.sessions.disk_seconds
-    home = home_directory(os.environ)
+    settings = program.settings.sessions
     return SessionStore(
-        home,
-        disk_seconds=disk_seconds,
+        settings.url or home_directory(os.environ),
+        disk_seconds=settings.disk_seconds,
+        lease_seconds=settings.lease_seconds,
+        wait_seconds=(settings.lease_seconds or LEASE_SECONDS) + 1 if waits else 0.0,
         redact=program.redact,
         provenance=program.admission.decisions.provenance,
     )

@@ -31,5 +31,8 @@ SAMPLING_ANSWERS: Final = 20
 DISK_SECONDS: Final = 1.0
 """Longest time between turns of a session that wait for the disk."""
 
+LEASE_SECONDS: Final = 30.0
+"""How long a process that stopped answering keeps a session in a database to itself."""
+
 CALIBRATION_SAMPLES: Final = 100
 """Answers `k: auto` measures on at most."""

@@ -24,7 +24,6 @@ from fast_agent.config.settings import (
     Transport,
 )
 from fast_agent.config.trust import TRUST
-from fast_agent.config.tui import TUI
 from fast_agent.schema.kinds import (
     AnyOf,
     Entry,
@@ -324,6 +323,18 @@ SETTINGS: Final = Record(
                         "longest time between turns that wait for the disk; 0 for every turn",
                         effects=("ease",),
                     ),
+                    Entry(
+                        "url",
+                        SecretText(),
+                        "PostgreSQL database to keep sessions in, instead of files in the home",
+                        effects=("connect", "send"),
+                    ),
+                    Entry(
+                        "lease_seconds",
+                        Number(minimum=1),
+                        "how long a server that stopped answering keeps a session in a database",
+                        effects=("ease",),
+                    ),
                 ),
                 build=SessionSettings,
             ),
@@ -347,7 +358,6 @@ SETTINGS: Final = Record(
             effects=(),
         ),
         Entry("guide", GUIDE, "documents served as `guide://`", effects=()),
-        Entry("tui", TUI, "how the terminal looks and which keys it takes", effects=()),
         Entry("trust", TRUST, "what found projects may do; counts in the home only", effects=()),
     ),
     build=dict,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.guide import NO_GUIDE, GuideSettings
-from fast_agent.config.tui import NO_TUI, TuiSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -204,9 +203,14 @@ class SessionSettings:
     Args:
         disk_seconds: How long a turn that ended may stand in the system's memory alone while others
             follow it; 0 brings each to the disk first, None leaves it to the sessions.
+        url: The address of the PostgreSQL database they are kept in; None keeps them in the home.
+        lease_seconds: How long a process that stopped answering keeps a session in a database to
+            itself; None leaves it to the sessions.
     """
 
     disk_seconds: float | None = None
+    url: str | None = field(default=None, repr=False)
+    lease_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +237,6 @@ class Settings:
         sessions: Conversations that are kept.
         skills: Skill directories.
         guide: Documents served as `guide://`.
-        tui: How the terminal looks and which keys it takes.
         layers: Where all this comes from, the weakest first.
         warnings: What was found to be doubtful, such as a file that was passed over.
     """
@@ -250,7 +253,6 @@ class Settings:
     sessions: SessionSettings = SessionSettings()
     skills: SkillsSettings = SkillsSettings()
     guide: GuideSettings = NO_GUIDE
-    tui: TuiSettings = NO_TUI
     layers: tuple[Layer, ...] = field(default=(), repr=False, compare=False)
     warnings: tuple[Diagnostic, ...] = field(default=(), repr=False, compare=False)
 

@@ -51,6 +51,7 @@ def known_secrets(
     for section in settings.providers.values():
         yield section.api_key or ""
         yield from address_secrets(section.base_url)
+    yield from address_secrets(settings.sessions.url)
     for server in settings.mcp.servers.values():
         yield from _headers(server.headers)
         yield from _variables(server.env)

@@ -92,6 +92,7 @@ class AgentCall:
         human: Human | None,
     ) -> ToolAnswer:
         try:
+            await conversation.prepare()
             agent = conversation.agent(self.name)
             scope = None if human is None else replace(conversation.cast.scope, human=human)
             return answer_of(await agent.generate(message, scope=scope, listener=listener))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from anyio import CancelScope
+from anyio import CancelScope, Lock
 from anyio.to_thread import run_sync
 
 from fast_agent.errors import SessionError
@@ -32,6 +32,7 @@ class Conversation:
         generation: Its agents.
         begin: Begins the session it is kept in; None keeps it in memory only.
         store: Where its session is opened again; None where it is kept in memory only.
+        session_id: Its session, where another server began it; None for one that begins here.
 
     Attributes:
         using: How many requests use it now.
@@ -41,6 +42,7 @@ class Conversation:
     __slots__ = (
         "_begin",
         "_cast",
+        "_preparing",
         "_session",
         "_session_id",
         "_store",
@@ -54,6 +56,7 @@ class Conversation:
         generation: Generation,
         begin: Callable[[], Session] | None = None,
         store: SessionStore | None = None,
+        session_id: str | None = None,
     ) -> None:
         self.generation = generation.take()
         self.using = 0
@@ -62,7 +65,8 @@ class Conversation:
         self._store = store
         self._cast: Cast | None = None
         self._session: Session | None = None
-        self._session_id: str | None = None
+        self._session_id = session_id
+        self._preparing = Lock()
 
     @property
     def is_open(self) -> bool:
@@ -96,7 +100,8 @@ class Conversation:
             SessionError: Its session cannot be made, opened or read.
         """
         if self._cast is None:
-            self._session = self._opened()
+            if self._session is None:
+                self._session = self._opened()
             journal = None if self._session is None else self._session.journal
             self._cast = self.generation.app.cast(journal=journal)
         return self._cast
@@ -105,6 +110,38 @@ class Conversation:
     def kept(self) -> bool:
         """Whether it is kept as a session, and so may be parked."""
         return self._store is not None
+
+    async def prepare(self) -> None:
+        """Hold its session, where other servers answer it too, without blocking the event loop.
+
+        Where another server wrote it, agents are made anew from what is in the session now.
+
+        Raises:
+            FastAgentError: Another server uses it, or it cannot be read.
+        """
+        if self._store is None or not self._store.is_shared:
+            return
+        async with self._preparing:
+            if self._session is not None:
+                if await run_sync(self._session.acquire):
+                    return
+                await self.park()
+            self._session = await run_sync(self._opened)
+
+    async def release(self) -> None:
+        """Let other servers answer it, where it is not in use and they can."""
+        session = self._session
+        if session is None or self.using or self._store is None or not self._store.is_shared:
+            return
+        async with self._preparing:
+            if self.using:
+                return  # a request came meanwhile
+            try:
+                await run_sync(session.release)
+            except SessionError as error:
+                # What it has in memory is not what is kept.
+                log.warning("%s", error.message)
+                await self.park()
 
     async def change_to(self, generation: Generation) -> None:
         """Go on with the agents of another generation, which remember what those here do.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from hashlib import sha256
 from logging import getLogger
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from anyio import CancelScope
+from anyio.to_thread import run_sync
 
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import RequestRefused, bad_params
@@ -180,6 +183,7 @@ class Scopes:
             self._in_use -= 1
             conversation.used_at = self._clock()
             with CancelScope(shield=True):
+                await conversation.release()
                 if self.scope != "shared" and own is None:
                     await conversation.aclose()
                 else:
@@ -203,12 +207,11 @@ class Scopes:
         await self._expire()
         if session_id is None:
             await self._make_room(owner)
-            name, conversation = self._new_id(), await self._new()
-            conversation.used_at = self._clock()
-            self._by_id[name] = conversation
-            self._shares.add(name, owner)
-            return name, conversation
+            name = self._new_id()
+            return name, self._keep(name, await self._new(name), owner)
         found = self._by_id.get(session_id) if isinstance(session_id, str) else None
+        if found is None and isinstance(session_id, str):
+            found = await self._of_another_server(session_id, owner)
         if found is None:
             raise bad_params("unknown or expired session in `_meta`; omit it to start a new one")
         self._by_id.move_to_end(str(session_id))
@@ -251,16 +254,46 @@ class Scopes:
             self._shared = await self._new()
         return self._shared
 
-    async def _new(self) -> Conversation:
-        generation = await self._generations.newest()
-        if self._store is None:
-            return Conversation(generation)
-        return Conversation(generation, self._begin, self._store)
+    async def _new(self, name: str | None = None, session_id: str | None = None) -> Conversation:
+        """Make a conversation.
 
-    def _begin(self) -> Session:
+        Args:
+            name: What clients call it; None where they have no name for it.
+            session_id: Its session, where another server began it.
+        """
+        generation = await self._generations.newest()
+        store = self._store
+        if store is None:
+            return Conversation(generation)
+        alias = _alias(name) if name is not None and store.is_shared else None
+        return Conversation(generation, partial(self._begin, alias), store, session_id)
+
+    def _keep(self, name: str, conversation: Conversation, owner: str) -> Conversation:
+        conversation.used_at = self._clock()
+        self._by_id[name] = conversation
+        self._shares.add(name, owner)
+        return conversation
+
+    async def _of_another_server(self, name: str, owner: str) -> Conversation | None:
+        """Take up the conversation that a client had with another server of the same store.
+
+        Raises:
+            RequestRefused: No more can be held.
+            SessionError: The store cannot be reached.
+        """
+        store = self._store
+        if store is None or not store.is_shared:
+            return None
+        session_id = await run_sync(store.aliased, _alias(name), self._limits.idle_seconds)
+        if session_id is None:
+            return None
+        await self._make_room(owner)
+        return self._keep(name, await self._new(name, session_id), owner)
+
+    def _begin(self, alias: str | None) -> Session:
         if self._store is None:
             raise RuntimeError("these conversations are not kept")
-        return self._store.create(cwd=self._workspace)
+        return self._store.create(cwd=self._workspace, alias=alias)
 
     async def _rest(self, conversation: Conversation) -> None:
         """Leave a conversation alone; the one that rests longest is parked where many do."""
@@ -299,6 +332,11 @@ class Scopes:
     async def _end(self, name: str) -> None:
         self._shares.remove(name)
         await self.disconnect(self._by_id.pop(name))
+
+
+def _alias(name: str) -> str:
+    """Return what a store knows a conversation by, which is of no use to who reads it there."""
+    return sha256(name.encode()).hexdigest()
 
 
 async def _go_over(conversation: Conversation, generation: Generation) -> None:

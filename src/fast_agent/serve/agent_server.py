@@ -276,6 +276,7 @@ class AgentServer(ResourceServer):
         if self.scopes.scope == "shared" or own is not None:
             async with self.scopes.used(own) as conversation:
                 if conversation.begun:
+                    await conversation.prepare()
                     messages = prompt_messages(conversation.agent(agent).history)
         redact = self.scopes.redact
         if redact is not None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from fast_agent.trust.found_set import Provenance
 
+_TITLE_LENGTH = 60
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSets:
@@ -118,3 +120,10 @@ class SessionSummary:
     turns: int = 0
     problem: str | None = None
     root: str | None = None
+
+
+def short_title(text: str) -> str:
+    """Return the beginning of a first message, as the title of a session without one."""
+    text = " ".join(text.split())
+    short = text[:_TITLE_LENGTH]
+    return short if short == text else f"{short.rstrip()}…"

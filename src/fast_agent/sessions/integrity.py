@@ -12,17 +12,16 @@ SQLite leaves out the damaged end of that log without a word; `lost_writes` find
 from __future__ import annotations
 
 import json
-import sqlite3
 import struct
 from dataclasses import dataclass
 from marshal import dumps
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from zlib import adler32, crc32
 
-from fast_agent.sessions.row import BLOCK, COLUMNS, COMPACTED, END, REWOUND, TURN, Row
+from fast_agent.sessions.row import BLOCK, COMPACTED, END, REWOUND, TURN, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.sessions.row import Logged
@@ -111,19 +110,6 @@ def facts_sum(facts: Mapping[str, str]) -> str:
     return str(crc32(json.dumps(kept, sort_keys=True).encode()))
 
 
-def add_sums(connection: sqlite3.Connection) -> None:
-    """Add the checksums to a file that has none yet: a step of the schema."""
-    total = 0
-    sums: list[tuple[int, int]] = []
-    for row in connection.execute(f"SELECT seq, {COLUMNS}, at FROM events ORDER BY seq"):  # noqa: S608
-        _, seq, total, _ = summed((Row._make(row[1:-1]),), row[-1], row[0] - 1, total)
-        sums.append((total, seq))
-    connection.executemany("UPDATE events SET sum = ? WHERE seq = ?", sums)
-    facts = dict(connection.execute("SELECT key, value FROM session"))
-    if facts:
-        connection.execute("INSERT INTO session VALUES (?, ?)", (FACTS_SUM, facts_sum(facts)))
-
-
 @dataclass(frozen=True, slots=True)
 class Damage:
     """What is damaged in a session.
@@ -148,12 +134,14 @@ class Damage:
 
 
 class Inspection:
-    """A close look at a file, event by event; what cannot be read costs only itself.
+    """A check of each event of a log; what cannot be read costs only itself.
 
     Args:
-        connection: The open file.
-        sealed: How many events there were when it was closed last; 0 where that is not known.
+        fetch: Reads the event of a number: the fields of its row, its time and its checksum. May
+            raise what a damaged table raises: `TypeError`, `ValueError`, or an error of `damages`.
+        last: The number of the last event.
         has_sums: Whether its events have checksums; without them, what can be read counts as whole.
+        damages: The errors of a database whose table is damaged.
 
     Attributes:
         whole: The events that are as they were written, by number, with their times.
@@ -161,43 +149,44 @@ class Inspection:
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, sealed: int, *, has_sums: bool = True
+        self,
+        fetch: Callable[[int], Sequence[Any] | None],
+        last: int,
+        *,
+        has_sums: bool = True,
+        damages: type[Exception] = ValueError,
     ) -> None:
-        self._connection = connection
+        self._fetch = fetch
         self._has_sums = has_sums
+        self._damages = damages
         self.whole: dict[int, tuple[float, Row]] = {}
-        self._last = max(sealed, self._find_last())
-        self.damage = Damage(tuple(self._damaged()), self._last)
+        self.damage = Damage(tuple(self._damaged(last)), last)
 
-    def _find_last(self) -> int:
-        """Find the number of the last event, with a damaged number among the others or not."""
-        there = sorted({*self._numbers("ASC"), *self._numbers("DESC")})
-        # Numbers have no gaps, so that one far above the count of events was never given.
-        most = 2 * len(there) + 1000
-        return max((number for number in there if 0 < number <= most), default=0)
-
-    def _numbers(self, order: str) -> Iterator[int]:
-        query = f"SELECT seq FROM events ORDER BY seq {order}"  # noqa: S608
-        try:
-            for (number,) in self._connection.execute(query):
-                if isinstance(number, int):  # damaged, a table may hold anything
-                    yield number
-        except sqlite3.Error:
-            return
-
-    def _damaged(self) -> Iterator[int]:
-        sums = "sum" if self._has_sums else "NULL"
-        query = f"SELECT {COLUMNS}, at, {sums} FROM events WHERE seq = ?"  # noqa: S608
-        for number in range(1, self._last + 1):
+    def _damaged(self, last: int) -> Iterator[int]:
+        for number in range(1, last + 1):
             try:
-                *fields, at, written = self._connection.execute(query, (number,)).fetchone()
-                row = Row._make(fields)
-                if not self._has_sums or is_whole(number, row, at, written):
-                    self.whole[number] = at, row
-                    continue
-            except (sqlite3.Error, TypeError, ValueError):
+                found = self._fetch(number)
+                if found is not None:
+                    *fields, at, written = found
+                    row = Row._make(fields)
+                    if not self._has_sums or is_whole(number, row, at, written):
+                        self.whole[number] = at, row
+                        continue
+            except (self._damages, TypeError, ValueError):
                 pass  # it cannot be read, or is missing
             yield number
+
+
+def last_number(numbers: Iterable[object]) -> int:
+    """Return the number of the last event; 0 without any.
+
+    Args:
+        numbers: Those found in a table, which may be damaged and hold anything.
+    """
+    there = {number for number in numbers if isinstance(number, int)}
+    # Numbers have no gaps, so one far above the count of events was never used.
+    most = 2 * len(there) + 1000
+    return max((number for number in there if 0 < number <= most), default=0)
 
 
 def whole_turns(inspection: Inspection) -> tuple[list[tuple[float, Row]], int]:

@@ -170,6 +170,25 @@ class EventLog(Protocol):
         """Make the error that says that an index is damaged, and no event."""
         ...
 
+    def release(self) -> None:
+        """Let other processes write the log until `acquire`, where it can be shared; blocks.
+
+        Raises:
+            SessionError: Something appended earlier could not be written.
+        """
+        ...
+
+    def acquire(self) -> bool:
+        """Hold a released log again; blocks.
+
+        Returns:
+            Whether it is as it was; False if another process wrote it, and it is to be read again.
+
+        Raises:
+            SessionError: Another process holds it, or it is gone.
+        """
+        ...
+
     def close(self) -> None:
         """Close the log, so that another process may write it; safe to call twice."""
         ...
@@ -177,6 +196,11 @@ class EventLog(Protocol):
 
 class EventLogs(Protocol):
     """Where the logs of sessions are kept."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether processes on other machines write them too, so that logs are to be released."""
+        ...
 
     def create(self, facts: Mapping[str, str]) -> EventLog:
         """Make the log of a new session and open it for writing.
@@ -207,6 +231,15 @@ class EventLogs(Protocol):
 
     def has(self, session_id: str) -> bool:
         """Whether there is a session of this id."""
+        ...
+
+    def aliased(self, alias: str, idle_seconds: float) -> str | None:
+        """Return the id of the session with an alias among its facts; None without one.
+
+        Args:
+            alias: The alias.
+            idle_seconds: A session that nothing happened in for longer is not found.
+        """
         ...
 
     def ids(self) -> list[str]:

@@ -21,6 +21,8 @@ from fast_agent.sessions.event import (
 from fast_agent.sessions.message_text import store, store_all, store_result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fast_agent.sessions.event import Place, SessionEvent
 
 TURN, MESSAGE, RESULT, END, BLOCK = "turn", "message", "result", "end", "block"
@@ -120,6 +122,19 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
             return Row(TITLED, data=_encodable(event.title))
         case _:
             assert_never(event)
+
+
+def hide(row: Row, redact: Callable[[str], str] | None) -> Row:
+    """Return a row with the secrets in its text hidden.
+
+    Args:
+        row: The row.
+        redact: Hides secrets; None hides none.
+    """
+    if redact is None or row.data is None:
+        return row
+    hidden = redact(row.data)
+    return row if hidden is row.data else row._replace(data=hidden)
 
 
 def _encodable(text: str) -> str:

@@ -197,6 +197,25 @@ class Session:
         self.last_agent = _last_agent(state)
         self.journal.restart(state)
 
+    def release(self) -> None:
+        """Let other servers write it until `acquire`, where it is in a database; blocks.
+
+        Raises:
+            SessionError: Something recorded earlier could not be written.
+        """
+        self._log.release()
+
+    def acquire(self) -> bool:
+        """Hold it again after `release`; blocks.
+
+        Returns:
+            Whether it is as it was; False if another server wrote it, and it is to be opened again.
+
+        Raises:
+            SessionError: Another server uses it, or it is gone.
+        """
+        return self._log.acquire()
+
     def close(self) -> None:
         """Close it, so that another process may open it; safe to call twice."""
         self._log.close()

@@ -55,10 +55,14 @@ class SessionStore:
 
     Args:
         logs: Where their logs are. A path is a home directory with a SQLite file for each session;
-            missing directories are made with the first session.
+            missing directories are made with the first session. A string is the address of a
+            PostgreSQL database, with user and password.
         disk_seconds: How long a turn that ended in a file may stand in the system's memory alone,
             where a loss of power takes it, while others follow it; with 0 each is on the disk
             first, None is a second.
+        lease_seconds: How long a process that stopped answering keeps a session in a database to
+            itself; None is 30 seconds.
+        wait_seconds: How long to wait for a session in a database that another process is using.
         now: The clock, in seconds since the epoch.
         token: Gives the random part of an id.
         redact: Hides secrets in what is written; None hides none.
@@ -68,9 +72,11 @@ class SessionStore:
 
     def __init__(
         self,
-        logs: Path | EventLogs,
+        logs: Path | str | EventLogs,
         *,
         disk_seconds: float | None = None,
+        lease_seconds: float | None = None,
+        wait_seconds: float = 0.0,
         now: Callable[[], float] = time.time,
         token: Callable[[], str] = lambda: urandom(4).hex(),
         redact: Callable[[str], str] | None = None,
@@ -81,9 +87,18 @@ class SessionStore:
         if isinstance(logs, Path):
             seconds = DISK_SECONDS if disk_seconds is None else disk_seconds
             logs = SessionFiles(logs, now, seconds)
+        elif isinstance(logs, str):
+            from fast_agent.sessions.postgres import postgres_logs
+
+            logs = postgres_logs(logs, now, lease_seconds=lease_seconds, wait_seconds=wait_seconds)
         self._logs: EventLogs = logs
         self._now = now
         self._token = token
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other servers answer its sessions too, so that they are released after a turn."""
+        return self._logs.is_shared
 
     def create(
         self,
@@ -92,6 +107,7 @@ class SessionStore:
         cwd: Path | None = None,
         parent: str | None = None,
         brought: SessionSets | None = None,
+        alias: str | None = None,
     ) -> Session:
         """Begin a session; the caller closes it.
 
@@ -100,6 +116,7 @@ class SessionStore:
             cwd: The directory it belongs to, or None.
             parent: The session it was forked from, or None.
             brought: The found sets it was talked with; None are those of this run.
+            alias: Another name that `aliased` finds it by, in a database; None for none.
 
         Raises:
             SessionError: It cannot be made.
@@ -113,7 +130,10 @@ class SessionStore:
             parent=parent,
             brought=brought or self._brought(parent),
         )
-        session = self._session(self._logs.create(facts.texts()))
+        texts = facts.texts()
+        if alias is not None:
+            texts["alias"] = alias
+        session = self._session(self._logs.create(texts))
         if title is not None:
             session.rename(title)
         return session
@@ -141,6 +161,18 @@ class SessionStore:
             session.close()
             raise
         return session
+
+    def aliased(self, alias: str, idle_seconds: float) -> str | None:
+        """Return the id of the session with an alias; None without one.
+
+        Args:
+            alias: The alias.
+            idle_seconds: A session that nothing happened in for longer is not found.
+
+        Raises:
+            SessionError: The database cannot be reached.
+        """
+        return self._logs.aliased(alias, idle_seconds)
 
     def open_unasked(self, session_id: str) -> Session:
         """Open a session; the caller asks about its `change` before a message is sent.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.sessions.facts import SessionFacts, SessionSummary
+from fast_agent.sessions.facts import SessionFacts, SessionSummary, short_title
 
 if TYPE_CHECKING:
     from fast_agent.sessions.log import EventLog
-
-_TITLE_LENGTH = 60
 
 
 def summary_of(log: EventLog) -> SessionSummary:
@@ -34,10 +32,3 @@ def summary_of(log: EventLog) -> SessionSummary:
         turns=len(tops),
         root=None if facts.brought is None else facts.brought.root,
     )
-
-
-def short_title(text: str) -> str:
-    """Return the beginning of a first message, as the title of a session without one."""
-    text = " ".join(text.split())
-    short = text[:_TITLE_LENGTH]
-    return short if short == text else f"{short.rstrip()}…"

@@ -21,7 +21,7 @@ PRIVATE_NETWORK: Final = "private network"
 IN_VARIABLE: Final = "the address is in a variable of your environment"
 UNREADABLE: Final = "it is not an address this program connects to"
 
-_PORTS: Final = {"http": 80, "https": 443}
+_PORTS: Final = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432}
 _VARIABLE_ADDRESS: Final = re.compile(r"(?:\$\{[^{}]*\}|[^:/?#$])*(?:://(?:\$\{[^{}]*\}|[^/?#])*)?")
 _LOCAL_NAMES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 

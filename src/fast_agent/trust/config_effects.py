@@ -32,6 +32,7 @@ DEFAULT_BOUNDS: Final[Mapping[tuple[str, str], float]] = {
     ("shell", "timeout_seconds"): bounds.SHELL_TIMEOUT_SECONDS,
     ("shell", "max_output_bytes"): bounds.SHELL_OUTPUT_BYTES,
     ("sessions", "disk_seconds"): bounds.DISK_SECONDS,
+    ("sessions", "lease_seconds"): bounds.LEASE_SECONDS,
 }
 """The bounds of someone who set none, by section and key; a larger one is weaker."""
 
@@ -209,6 +210,14 @@ class _Layer:
                 keys = (section, "variables", index)
                 subject = f"{name} to every shell command"
                 yield self.site(section).effect("send", subject, keys, terms=(name, ""))
+
+    def sessions(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield the database that conversations would be sent to."""
+        url = as_object(value).get("url")
+        if isinstance(url, str):
+            site, keys = self.site(f"{section}.url"), (section, "url")
+            yield from site.connection(url, keys)
+            yield site.effect("send", f"every conversation to {address_of(url)}", keys)
 
     def skills(self, section: str, value: JsonValue) -> Iterator[Effect]:
         """Yield the directories of skills that lie elsewhere."""
@@ -432,7 +441,8 @@ _SECTIONS: Final[Mapping[str, Callable[[_Layer, str, JsonValue], Iterator[Effect
     "local": _Layer.local,
     "request_params": _Layer.request_params,
     "shell": _Layer.shell,
+    "sessions": _Layer.sessions,
     "skills": _Layer.skills,
     "guide": _Layer.guide,
 }
-_SENDING: Final = frozenset({"request_params"})
+_SENDING: Final = frozenset({"request_params", "sessions"})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _BOUNDS: Final[Mapping[str, frozenset[str]]] = {
     "shell": frozenset({"timeout_seconds", "max_output_bytes"}),
-    "sessions": frozenset({"disk_seconds"}),
+    "sessions": frozenset({"disk_seconds", "lease_seconds"}),
     "request_params": frozenset({"max_iterations", "maxIterations", "usage_limits", "usageLimits"}),
 }
 """Settings that only bound what is done, by section."""

@@ -25,7 +25,7 @@ from fast_agent.tui.keys import KEYS
 from fast_agent.tui.rows import clip, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.data_structures import Size
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
-    from fast_agent.tui.keys import Key
     from fast_agent.tui.prompt_history import PromptHistory
     from fast_agent.tui.theme import Theme
 
@@ -86,7 +85,6 @@ class Editor:
         theme: The styles.
         keyboard: Where keys come from.
         vi: Whether vi keys edit the text.
-        keys: The terminal's own keys.
     """
 
     def __init__(
@@ -97,9 +95,7 @@ class Editor:
         keyboard: Input,
         *,
         vi: bool = False,
-        keys: Sequence[Key] = KEYS,
     ) -> None:
-        self._keys = keys
         self._actions = actions
         self._history = history
         self._theme = theme
@@ -280,7 +276,7 @@ class Editor:
         bindings = KeyBindings()
         searching = Condition(lambda: self._search is not None)
 
-        for one in self._keys:
+        for one in KEYS:
             for keys in one.keys:
                 eager = keys in {("enter",), ("c-c",), ("c-d",), ("escape", "enter")}
                 bindings.add(*keys, filter=~searching, eager=eager)(self._handler(one.action))

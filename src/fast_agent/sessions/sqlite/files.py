@@ -37,6 +37,8 @@ class SessionFiles:
         disk_seconds: How long the end of a turn may stay in the system's memory, in seconds.
     """
 
+    is_shared = False
+
     def __init__(self, home: Path, now: Callable[[], float], disk_seconds: float) -> None:
         self._directory = home / DIRECTORY
         self._now = now
@@ -94,6 +96,10 @@ class SessionFiles:
     def has(self, session_id: str) -> bool:
         """Whether there is a session of this id."""
         return self._path(session_id).exists()
+
+    def aliased(self, alias: str, idle_seconds: float) -> str | None:  # noqa: ARG002
+        """Return None: files have no aliases, since the process that made them has their ids."""
+        return None
 
     def ids(self) -> list[str]:
         """List the ids of all sessions, in order."""

@@ -15,7 +15,7 @@ import sqlite3
 import sys
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError
@@ -28,11 +28,12 @@ from fast_agent.sessions.integrity import (
     facts_sum,
     is_chained,
     is_whole,
+    last_number,
     lost_writes,
     summed,
 )
 from fast_agent.sessions.message_text import read
-from fast_agent.sessions.row import COLUMNS, REWOUND, TITLED, TURN, Row
+from fast_agent.sessions.row import COLUMNS, REWOUND, TITLED, TURN, Row, hide
 from fast_agent.sessions.sqlite.schema import FIRST_WITH_SUMS, bring_up, check_schema, version_of
 
 if TYPE_CHECKING:
@@ -276,6 +277,13 @@ class SqliteLog:
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise _problem(self.path, "written", error) from error
 
+    def release(self) -> None:
+        """Do nothing: the file stays this process's own until it is closed."""
+
+    def acquire(self) -> bool:
+        """Return True: nothing else can have written the file."""
+        return True
+
     async def barrier(self) -> None:
         """Return at once: `append` already made its events safe from the end of the process."""
 
@@ -313,19 +321,12 @@ class SqliteLog:
         # One statement is one transaction, which costs more than the events in it.
         more = len(rows) - 1
         if self.redact is not None:
-            rows = [*map(self._hidden, rows)]
+            rows = [hide(row, self.redact) for row in rows]
         values, number, total, size = summed(rows, self._now(), self._last, self._sum)
         insert = _INSERTS[more] if more < len(_INSERTS) else f"{_INSERT}{f', {_VALUES}' * more}"
         self._connection.execute(insert, values)
         self._last, self._sum = number, total
         self._untidied += _PAGES + size
-
-    def _hidden(self, row: Row) -> Row:
-        """Return a row with the secrets in its text hidden."""
-        if self.redact is None or row.data is None:
-            return row
-        hidden = self.redact(row.data)
-        return row if hidden is row.data else row._replace(data=hidden)
 
     def append_all(self, rows: Iterable[tuple[float, Row]]) -> None:
         """Write events of given times, all or none.
@@ -338,7 +339,7 @@ class SqliteLog:
             try:
                 number, total = self._last, self._sum
                 for at, row in rows:
-                    hidden = (self._hidden(row),)
+                    hidden = (hide(row, self.redact),)
                     values, number, total, _ = summed(hidden, at, number, total)
                     self._connection.execute(_INSERT, values)
             except BaseException:
@@ -385,7 +386,23 @@ class SqliteLog:
             SessionError: The file cannot be read at all.
         """
         with _session_errors(self.path, "read"):
-            return Inspection(self._connection, self._seal_number(), has_sums=self._has_sums)
+            last = max(self._seal_number(), last_number(self._numbers()))
+            return Inspection(self._event, last, has_sums=self._has_sums, damages=sqlite3.Error)
+
+    def _numbers(self) -> Iterator[object]:
+        """Read the numbers of all events, from both ends up to where the table is damaged."""
+        for order in ("ASC", "DESC"):
+            query = f"SELECT seq FROM events ORDER BY seq {order}"  # noqa: S608
+            with suppress(sqlite3.Error):
+                for (number,) in self._connection.execute(query):
+                    yield number
+
+    def _event(self, number: int) -> tuple[Any, ...] | None:
+        """Read one event: the fields of its row, its time and its checksum."""
+        sums = "sum" if self._has_sums else "NULL"
+        query = f"SELECT {COLUMNS}, at, {sums} FROM events WHERE seq = ?"  # noqa: S608
+        found: tuple[Any, ...] | None = self._connection.execute(query, (number,)).fetchone()
+        return found
 
     def damage_error(self, damage: Damage | None = None) -> SessionError:
         """Make the error that names the events which are damaged; None looks for them."""
@@ -399,9 +416,7 @@ class SqliteLog:
         Raises:
             SessionError: It is damaged.
         """
-        sums = "sum" if self._has_sums else "NULL"
-        query = f"SELECT {COLUMNS}, at, {sums} FROM events WHERE seq = ?"  # noqa: S608
-        found = self._connection.execute(query, (number,)).fetchone()
+        found = self._event(number)
         if found is None:
             raise self.index_error()
         *fields, at, written = found

@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.errors import SessionError
-from fast_agent.sessions.integrity import add_sums
+from fast_agent.sessions.integrity import FACTS_SUM, facts_sum, summed
+from fast_agent.sessions.row import COLUMNS, Row
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
+
+
+def add_sums(connection: sqlite3.Connection) -> None:
+    """Add the checksums to a file that has none yet: a step of the schema."""
+    total = 0
+    sums: list[tuple[int, int]] = []
+    for row in connection.execute(f"SELECT seq, {COLUMNS}, at FROM events ORDER BY seq"):  # noqa: S608
+        _, seq, total, _ = summed((Row._make(row[1:-1]),), row[-1], row[0] - 1, total)
+        sums.append((total, seq))
+    connection.executemany("UPDATE events SET sum = ? WHERE seq = ?", sums)
+    facts = dict(connection.execute("SELECT key, value FROM session"))
+    if facts:
+        connection.execute("INSERT INTO session VALUES (?, ?)", (FACTS_SUM, facts_sum(facts)))
+
 
 Step: TypeAlias = "Sequence[str | Callable[[sqlite3.Connection], None]]"
 """What brings a file one version up: statements, and functions of the open file."""

@@ -1,0 +1,170 @@
+"""Database: connections to the PostgreSQL database sessions are in, and what its errors mean."""
+
+from __future__ import annotations
+
+import re
+from threading import Lock
+from typing import TYPE_CHECKING, Any, LiteralString
+from urllib.parse import urlsplit
+from weakref import finalize
+
+import psycopg
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.postgres.schema import bring_up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CONNECT_SECONDS = 5
+_ANSWER_MILLISECONDS = 10_000
+"""How long sent data may stay unacknowledged: a cut network is noticed after this."""
+_MAX_IDLE = 4
+_LOST = ("08", "57P")
+_CONFLICTS = frozenset({"40001", "40P01"})
+_SECRET = re.compile(r"(://[^:@/\s]*:)[^@/\s]*@|(password=)\S+")
+
+
+class Database:
+    """A database, connected when it is first needed.
+
+    Args:
+        url: Its address, with user and password.
+
+    Attributes:
+        name: Its address without password and options, as messages name it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.name = _shown(url)
+        self._idle: list[psycopg.Connection[Any]] = []
+        self._lock = Lock()
+        self._is_ready = False
+        finalize(self, _close_all, self._idle)
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """Open a connection that commits every statement; the caller closes it.
+
+        Raises:
+            psycopg.Error: The database cannot be reached, or refuses.
+            SessionError: Its tables are of a newer version.
+        """
+        connection = psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=_CONNECT_SECONDS,
+            keepalives_idle=_ANSWER_MILLISECONDS // 1000,
+            keepalives_interval=2,
+            keepalives_count=3,
+            tcp_user_timeout=_ANSWER_MILLISECONDS,
+            application_name="fast-agent",
+        )
+        try:
+            if not self._is_ready:
+                bring_up(connection)
+                self._is_ready = True
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def query(self, statement: LiteralString, values: Sequence[object] = ()) -> list[Any]:
+        """Run a statement that may be repeated, and return its rows.
+
+        Raises:
+            SessionError: The database cannot be reached, or refuses.
+        """
+        try:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is not None:
+                try:
+                    return self._rows(connection, statement, values)
+                except psycopg.Error as error:
+                    # The connection rested, and the server may have been restarted meanwhile.
+                    if not is_lost(error):
+                        raise
+            return self._rows(self.connect(), statement, values)
+        except (psycopg.Error, SessionError) as error:
+            raise self.problem(error) from error
+
+    def _rows(
+        self,
+        connection: psycopg.Connection[Any],
+        statement: LiteralString,
+        values: Sequence[object],
+    ) -> list[Any]:
+        try:
+            found = connection.execute(statement, values, binary=True)
+            rows = found.fetchall() if found.description is not None else []
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            if len(self._idle) < _MAX_IDLE:
+                self._idle.append(connection)
+                return rows
+        connection.close()
+        return rows
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        with self._lock:
+            _close_all(self._idle)
+
+    def problem(self, error: Exception) -> SessionError:
+        """Return an error of the database as one of its sessions, without its password."""
+        if isinstance(error, SessionError):
+            return SessionError(f"database `{self.name}`: {error.message}", hint=error.hint)
+        text, hint = _reason(error)
+        return SessionError(f"database `{self.name}`: {text}", hint=hint)
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether an error means that the connection is gone or the server stopped, not a refusal."""
+    state = error.sqlstate
+    if state is None:
+        return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+    return state.startswith(_LOST) or state in _CONFLICTS
+
+
+def _close_all(connections: list[psycopg.Connection[Any]]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _shown(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, port, user = parts.hostname or "localhost", parts.port, parts.username
+    except ValueError:
+        return "postgres://…"
+    place = host if port is None else f"{host}:{port}"
+    return f"postgres://{f'{user}@' if user else ''}{place}{parts.path}"
+
+
+def _reason(error: Exception) -> tuple[str, str | None]:
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    match state:
+        case "53100":
+            return "its disk is full", "make room there and send the message again"
+        case "42501":
+            return "its user may not do this", "grant it CREATE once, then SELECT to DELETE"
+        case "28P01" | "28000":
+            return "it rejects the user or the password", "check `sessions.url`"
+        case "3D000":
+            return "there is no such database", "create it, or correct `sessions.url`"
+        case "25006":
+            return "it is read-only", "name the primary server in `sessions.url`"
+        case _:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            text = _SECRET.sub(r"\1\2***", lines[-1] if lines else type(error).__name__)
+    if "password authentication failed" in text:
+        return "it rejects the user or the password", "check `sessions.url`"
+    if isinstance(error, psycopg.ProgrammingError) and state is None:  # of the address itself
+        return "its address cannot be read", "check `sessions.url`"
+    hint = None
+    if isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(_LOST)):
+        text, hint = f"it cannot be reached ({text})", "check that it runs, and `sessions.url`"
+    return text, hint

@@ -1,0 +1,366 @@
+"""Writer: one connection that writes the events of all open sessions, and keeps their leases.
+
+Events are queued by any thread. The writer's thread takes all that is queued, of however many
+sessions, and writes it with one statement, which is one transaction: while the database waits for
+its disk, the next events gather. So a session alone is as fast as an INSERT, and many share the
+disk.
+
+A session is written by the process that holds its lease. Each time the lease is taken its fence
+goes up by one, and every statement names fence, owner and the last event it follows: a process that
+was suspended, cut off, or slow writes nothing once another one holds the session. Leases are
+measured by the clock of the database alone.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import psycopg
+
+from fast_agent.errors import SessionError
+from fast_agent.sessions.postgres.database import is_lost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fast_agent.sessions.postgres.database import Database
+
+_WRITE = """
+WITH moved AS (
+    UPDATE fast_agent_session AS s SET head = n.head, sum = n.sum, turns = n.turns,
+        title = n.title, first = n.first, changed = n.changed, touched = clock_timestamp()
+    FROM unnest(%b::text[], %b::text[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[],
+        %b::int[], %b::text[], %b::text[], %b::float8[])
+        AS n(id, owner, fence, before, head, sum, turns, title, first, changed)
+    WHERE s.id = n.id AND s.owner = n.owner AND s.fence = n.fence AND s.head = n.before
+    RETURNING s.id),
+put AS (
+    INSERT INTO fast_agent_event (session, seq, at, kind, top, number, body, sum)
+    SELECT e.session, e.seq, e.at, e.kind, e.top, nullif(e.number, -1), e.body, e.sum
+    FROM unnest(%b::text[], %b::bigint[], %b::float8[], %b::text[], %b::bool[], %b::bigint[],
+        %b::bytea[], %b::bigint[]) AS e(session, seq, at, kind, top, number, body, sum)
+    JOIN moved ON moved.id = e.session)
+SELECT id FROM moved"""
+_THERE = """
+SELECT s.id FROM fast_agent_session AS s
+JOIN unnest(%b::text[], %b::text[], %b::bigint[], %b::bigint[]) AS n(id, owner, fence, head)
+    ON s.id = n.id AND s.owner = n.owner AND s.fence = n.fence AND s.head = n.head"""
+# Leases need not be on the disk of the database: a lost one is that of nobody who could write.
+_RENEW = """
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS is_set)
+UPDATE fast_agent_session AS s SET lease = clock_timestamp() + make_interval(secs => %b)
+FROM quick, unnest(%b::text[], %b::text[]) AS n(id, owner)
+WHERE quick.is_set IS NOT NULL AND s.id = n.id AND s.owner = n.owner
+RETURNING s.id"""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Hold:
+    """A session this process holds the lease of.
+
+    Args:
+        session_id: The session.
+        owner: Names this hold; no other has the same.
+        fence: How often the lease was taken.
+        queued: The number of the last event that was queued.
+        written: The number of the last event that is in the database.
+        problem: Why nothing more can be written; None while it can.
+        waiters: Called once the event of a number is written, or nothing more can be.
+    """
+
+    session_id: str
+    owner: str
+    fence: int
+    queued: int
+    written: int
+    problem: SessionError | None = None
+    waiters: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether events are queued that are not in the database."""
+        return self.problem is None and self.written < self.queued
+
+
+@dataclass(slots=True)
+class Write:
+    """Events of one session that follow each other, to be written together.
+
+    Args:
+        hold: The session.
+        before: The number of the event they follow.
+        head: The number and checksum of the last of them.
+        listed: The columns of a listing after them: turns, title, first message, time.
+        events: The values of each: number, time, kind, whether a turn nothing else started, number
+            of the row or -1, the rest of the row, checksum.
+    """
+
+    hold: Hold
+    before: int
+    head: tuple[int, int]
+    listed: tuple[int, str | None, str, float]
+    events: list[tuple[int, float, str, bool, int, bytes, int]]
+
+    def follow(self, later: Write) -> None:
+        """Take events on that follow these."""
+        self.head, self.listed = later.head, later.listed
+        self.events += later.events
+
+
+class Writer:
+    """Writes events and renews leases in a thread that lives while sessions are held.
+
+    Args:
+        database: Where to.
+        lease_seconds: How long a lease lasts; it is renewed three times as often.
+    """
+
+    def __init__(self, database: Database, lease_seconds: float) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+        self._changed = threading.Condition()
+        self._queue: list[Write] = []
+        self._held: dict[str, Hold] = {}
+        self._thread: threading.Thread | None = None
+        self._connection: psycopg.Connection[Any] | None = None
+        self._renewed_at = 0.0
+
+    def hold(self, hold: Hold) -> None:
+        """Keep the lease of a session from now on."""
+        with self._changed:
+            if not self._held:
+                self._renewed_at = monotonic()
+            self._held[hold.owner] = hold
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="fast-agent-postgres", daemon=True
+                )
+                self._thread.start()
+
+    def let_go(self, hold: Hold) -> None:
+        """Renew the lease of a session no more."""
+        with self._changed:
+            self._held.pop(hold.owner, None)
+            self._changed.notify()
+
+    def put(self, write: Write) -> None:
+        """Queue events.
+
+        Raises:
+            SessionError: Earlier ones could not be written.
+        """
+        with self._changed:
+            if write.hold.problem is not None:
+                raise write.hold.problem
+            write.hold.queued = write.head[0]
+            self._queue.append(write)
+            self._changed.notify()
+
+    def when_written(self, hold: Hold, then: Callable[[], None]) -> None:
+        """Call a function, in any thread, once all that was queued of a session is written.
+
+        Args:
+            hold: The session; `problem` says afterwards whether it is.
+            then: The function; it must not raise, nor wait.
+        """
+        with self._changed:
+            if hold.is_pending:
+                hold.waiters.append((hold.queued, then))
+                return
+        then()
+
+    def flush(self, hold: Hold) -> None:
+        """Wait until all that was queued of a session is written.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        written = threading.Event()
+        self.when_written(hold, written.set)
+        written.wait()
+        if hold.problem is not None:
+            raise hold.problem
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue and self._held and (left := self._until_renewal()) > 0:
+                    self._changed.wait(left)
+                if not self._queue and not self._held:
+                    self._thread = None
+                    connection, self._connection = self._connection, None
+                    break
+                queue, self._queue = self._queue, []
+            if queue:
+                self._write(_joined(queue))
+            if self._until_renewal() <= 0:
+                self._renew()
+        if connection is not None:
+            connection.close()
+
+    def _until_renewal(self) -> float:
+        return self._renewed_at + self._lease_seconds / 3 - monotonic()
+
+    def _write(self, writes: Sequence[Write]) -> None:
+        """Write events of several sessions, again and again for as long as a lease lasts."""
+        end, pause, again = monotonic() + self._lease_seconds, _SHORTEST_PAUSE, False
+        while True:
+            try:
+                done = self._try(writes, again=again)
+            except psycopg.Error as error:
+                if is_lost(error) and monotonic() < end:
+                    again = True
+                    self._drop_connection()
+                    threading.Event().wait(pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+                    continue
+                if len(writes) > 1 and not is_lost(error):
+                    # One session must not keep the others from being written.
+                    for write in writes:
+                        self._write([write])
+                    return
+                done, problem = set[str](), self._database.problem(error)
+            except SessionError as error:
+                done, problem = set[str](), self._database.problem(error)
+            else:
+                problem = SessionError("another process took it over")
+            for write in writes:
+                self._finish(write, None if write.hold.session_id in done else problem)
+            return
+
+    def _try(self, writes: Sequence[Write], *, again: bool) -> set[str]:
+        """Write events, and return the sessions whose events are in the database."""
+        holds = [write.hold for write in writes]
+        ids = [hold.session_id for hold in holds]
+        owners, fences = [hold.owner for hold in holds], [hold.fence for hold in holds]
+        heads = [write.head[0] for write in writes]
+        connection = self._connected()
+        there = set[str]()
+        if again:  # the answer was lost, so the events may be there
+            found = connection.execute(_THERE, (ids, owners, fences, heads), prepare=True)
+            there = {one for (one,) in found.fetchall()}
+        events = [(write.hold.session_id, *event) for write in writes for event in write.events]
+        turns, titles, firsts, times = zip(*(write.listed for write in writes), strict=True)
+        values = (
+            ids,
+            owners,
+            fences,
+            [write.before for write in writes],
+            heads,
+            [write.head[1] for write in writes],
+            list(turns),
+            list(titles),
+            list(firsts),
+            list(times),
+            *map(list, zip(*events, strict=True)),
+        )
+        found = connection.execute(_WRITE, values, prepare=True)
+        return there | {one for (one,) in found.fetchall()}
+
+    def _finish(self, write: Write, problem: SessionError | None) -> None:
+        hold = write.hold
+        with self._changed:
+            if problem is None:
+                hold.written = write.head[0]
+                reached = [then for number, then in hold.waiters if number <= hold.written]
+                hold.waiters = [one for one in hold.waiters if one[0] > hold.written]
+            else:
+                reached = self._fail(hold, problem)
+        for then in reached:
+            then()
+
+    def _fail(self, hold: Hold, problem: SessionError) -> list[Callable[[], None]]:
+        """Write nothing more of a session, and return who waited for it."""
+        hold.problem = SessionError(
+            f"session `{hold.session_id}` cannot be written: {problem.message}",
+            hint=problem.hint or f"`fast-agent go --resume {hold.session_id}` opens it again",
+        )
+        self._queue = [write for write in self._queue if write.hold is not hold]
+        waiters, hold.waiters = hold.waiters, []
+        return [then for _, then in waiters]
+
+    def _renew(self) -> None:
+        with self._changed:
+            holds = list(self._held.values())
+        # Tried again after a while where it fails; a lease that ran out meanwhile is still ours if
+        # nobody took it.
+        self._renewed_at = monotonic()
+        if not holds:
+            return
+        ids, owners = [hold.session_id for hold in holds], [hold.owner for hold in holds]
+        try:
+            found = self._connected().execute(_RENEW, (self._lease_seconds, ids, owners))
+            kept = {one for (one,) in found.fetchall()}
+        except (psycopg.Error, SessionError):
+            self._drop_connection()
+            return
+        for hold in holds:
+            if hold.session_id in kept:
+                continue
+            with self._changed:
+                is_ours = self._held.pop(hold.owner, None) is not None  # not released just now
+                problem = SessionError("another process took it over")
+                reached = self._fail(hold, problem) if is_ours else []
+            for then in reached:
+                then()
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._connection is None:
+            self._connection = self._database.connect()
+        return self._connection
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _joined(queue: Sequence[Write]) -> list[Write]:
+    """Join the events of each session, which a statement can move once only."""
+    joined: dict[Hold, Write] = {}
+    for write in queue:
+        first = joined.get(write.hold)
+        if first is None:
+            joined[write.hold] = write
+        else:
+            first.follow(write)
+    return list(joined.values())
+
+
+def new_owner() -> str:
+    """Name a new hold: this machine, this process, and what tells it from its other holds."""
+    return f"{_machine()} {os.getpid()} {uuid4().hex[:12]}"
+
+
+def is_dead(owner: str) -> bool:
+    """Whether a hold is of a process of this machine that has ended."""
+    machine, pid, *_ = (*owner.split(" "), "", "")
+    if machine != _machine() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _machine() -> str:
+    """Name this machine until its next start, and the processes whose numbers count here."""
+    parts = [socket.gethostname()]
+    for source in (Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")):
+        try:
+            text = str(source.readlink()) if source.is_symlink() else source.read_text()
+        except OSError:
+            continue
+        parts.append("".join(filter(str.isalnum, text))[-12:])
+    return "/".join(parts).replace(" ", "")

@@ -1,0 +1,84 @@
+"""Several servers of one PostgreSQL database: a client goes to either of them in turn."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.patience import PATIENCE
+from tests.postgres_server import PASSWORD, PostgresServer, why_not
+from tests.serve.agent_process import ServedAgents
+
+from fast_agent.messages.validity import check_validity
+from fast_agent.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"not run: {why_not()}")
+
+SESSION = "fast-agent/session"
+
+
+def served(directory: Path) -> ServedAgents:
+    (directory / "cards").mkdir(parents=True)
+    (directory / "cards" / "ann.md").write_text("---\nmodel: passthrough\n---\nHi.\n")
+    (directory / "cards" / "sue.md").write_text("---\nmodel: slow?seconds=600\n---\nHi.\n")
+    return ServedAgents(directory)
+
+
+def text_of(answer: Any) -> str:
+    assert "content" in answer, answer
+    found: str = answer["content"][0]["text"]
+    return found
+
+
+@pytest.mark.spec("SESSION-27")
+def test_either_server_goes_on_with_a_conversation_also_after_one_was_killed_in_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostgresServer() as database:
+        monkeypatch.setenv("SESSIONS__URL", database.url)
+        monkeypatch.setenv("SESSIONS__LEASE_SECONDS", "5")
+        store = SessionStore(database.url)
+        with served(tmp_path / "a") as a, served(tmp_path / "b") as b:
+            first = a.modern_call("ann", "one")
+            assert text_of(first) == "one"
+            named = {SESSION: first["_meta"][SESSION]}
+            for server, text in ((b, "two"), (a, "three"), (a, "four"), (b, "five")):
+                assert text_of(server.modern_call("ann", text, **named)) == text
+            (session,) = store.list()
+            assert session.turns == 5
+            assert (store.read(session.id)[1].history("ann") or [])[8].text == "five"
+
+            def ask() -> None:
+                with suppress(OSError):  # the server dies meanwhile
+                    a.modern_call("sue", "never answered", **named)
+
+            asking = threading.Thread(target=ask)
+            asking.start()
+            until(lambda: store.list()[0].turns == 6)
+            a.process.send_signal(signal.SIGKILL)
+            asking.join(PATIENCE)
+            assert text_of(b.modern_call("ann", "six", **named)) == "six"
+            state = store.read(session.id)[1]
+            history = state.history("ann") or []
+            said = [one.text for one in history if one.role == "user"]
+            assert said == ["one", "two", "three", "four", "five", "six"]
+            assert check_validity(history) == []
+            assert state.turns[5].stop_reason == "cancelled"
+            unknown = b.modern_call("ann", "x", **{SESSION: "guessed"})
+            assert "error" in unknown
+            assert PASSWORD not in str(unknown)
+
+
+def until(holds: Any) -> None:
+    import time
+
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -1,0 +1,188 @@
+"""Sessions in a real PostgreSQL: the same as in files, leased, fenced, and safe from its faults."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.postgres_server import PASSWORD, PostgresServer, why_not
+from tests.sessions.session_world import plain_turn, texts, tool_turn, write
+
+from fast_agent.errors import ConfigError, SessionError
+from fast_agent.sessions.store import SessionStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"not run: {why_not()}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer() as running:
+        yield running
+
+
+@pytest.fixture
+def store(server: PostgresServer) -> SessionStore:
+    return SessionStore(server.url, lease_seconds=3.0)
+
+
+@pytest.mark.spec("SESSION-21")
+def test_a_session_is_resumed_rewound_forked_and_saved_as_from_a_file(store: SessionStore) -> None:
+    with store.create() as session:
+        write(session, plain_turn("t1", "hi\0 there", "ho"), tool_turn("t2"))
+        before = session.history("ann")
+        kept = session.id
+    with store.open(kept) as session:
+        assert session.history("ann") == before
+        session.rewind(1)
+        assert list(texts(session.history("ann"))) == ["hi\0 there", "ho"]
+    (listed,) = [one for one in store.list() if one.id == kept]
+    assert (listed.title, listed.turns) == ("hi\ufffd there", 1)
+    with store.fork(kept, title="copy") as copy:
+        assert list(texts(copy.history("ann"))) == ["hi\0 there", "ho"]
+    saved, lost = store.salvage(kept)
+    with saved:
+        assert (lost.damage.events, lost.turns) == ((), 0)
+        assert list(texts(saved.history("ann"))) == ["hi\0 there", "ho"]
+    store.rename(kept, "new")
+    assert {one.title for one in store.list()} >= {"new", "copy"}
+    store.delete(kept)
+    with pytest.raises(SessionError, match="there is no session"):
+        store.open(kept)
+
+
+@pytest.mark.spec("SESSION-22")
+def test_a_session_is_written_by_one_process_at_a_time(
+    store: SessionStore, server: PostgresServer
+) -> None:
+    other = SessionStore(server.url)
+    with store.create() as session:
+        write(session, plain_turn("t1", "one", "two"))
+        with pytest.raises(SessionError, match="is in use by process"):
+            other.open(session.id)
+        session.release()
+        with other.open(session.id) as taken:
+            write(taken, plain_turn("t2", "three", "four"))
+        assert not session.acquire(), "another process wrote it"
+        session.release()
+        assert session.acquire()
+
+
+@pytest.mark.spec("SESSION-22", "SESSION-23")
+def test_a_writer_whose_session_was_taken_over_writes_nothing(server: PostgresServer) -> None:
+    """A suspended process: its lease runs out, another one goes on, and it wakes up."""
+    slow = SessionStore(server.url, lease_seconds=600.0)
+    with slow.create() as session:
+        write(session, plain_turn("t1", "one", "two"))
+        asyncio.run(session.journal.barrier())
+        _sql(server, "UPDATE fast_agent_session SET lease = now() - interval '1 second'")
+        with SessionStore(server.url).open(session.id) as taken:
+            write(taken, plain_turn("t2", "three", "four"))
+            write(session, plain_turn("zombie", "five", "six"))
+            with pytest.raises(SessionError, match="another process took it over"):
+                asyncio.run(session.journal.barrier())
+            with pytest.raises(SessionError, match="another process took it over"):
+                write(session, plain_turn("zombie2", "five", "six"))
+            assert [turn.turn_id for turn in taken.state.turns] == ["t1", "t2"]
+
+
+_KILLED = """
+import sys, time
+from tests.sessions.session_world import plain_turn, write
+from fast_agent.sessions.store import SessionStore
+import asyncio
+session = SessionStore(sys.argv[1]).create()
+write(session, plain_turn("t1", "one", "two"))
+asyncio.run(session.journal.barrier())
+print(session.id, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.spec("SESSION-23")
+def test_the_session_of_a_killed_process_of_this_machine_is_free_at_once(
+    server: PostgresServer,
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _KILLED, server.url], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        with process.stdout as output:
+            session_id = output.readline().strip()
+        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    with SessionStore(server.url).open(session_id) as session:
+        assert list(texts(session.history("ann"))) == ["one", "two"]
+
+
+@pytest.mark.spec("SESSION-24")
+def test_a_server_that_is_killed_and_comes_back_loses_and_repeats_nothing() -> None:
+    with PostgresServer() as server:
+        store = SessionStore(server.url, lease_seconds=60.0)
+        with store.create() as session:
+            for number in range(5):
+                write(session, plain_turn(f"a{number}", "one", "two"))
+            asyncio.run(session.journal.barrier())
+            server.kill()
+            for number in range(5):
+                write(session, plain_turn(f"b{number}", "one", "two"))
+            back = Thread(target=lambda: (time.sleep(0.5), server.start()))
+            back.start()
+            asyncio.run(session.journal.barrier())
+            back.join()
+            assert len(session.state.turns) == 10
+        with store.open(session.id) as again:
+            assert len(again.state.turns) == 10
+
+
+@pytest.mark.spec("SESSION-25")
+def test_two_processes_may_create_the_tables_at_once(server: PostgresServer) -> None:
+    _sql(server, "DROP TABLE fast_agent_session, fast_agent_event, fast_agent_meta")
+    stores = [SessionStore(server.url) for _ in range(4)]
+    threads = [Thread(target=one.list) for one in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one in stores:
+        assert one.list() == []
+    _sql(server, "UPDATE fast_agent_meta SET version = 99")
+    try:
+        with pytest.raises(SessionError, match="of version 99"):
+            SessionStore(server.url).list()
+    finally:
+        _sql(server, "UPDATE fast_agent_meta SET version = 1")
+
+
+@pytest.mark.spec("SESSION-26")
+def test_no_message_holds_the_password(server: PostgresServer) -> None:
+    wrong = server.url.replace(PASSWORD, "wrong-" + PASSWORD)
+    down = server.url_at(1)
+    for url in (wrong, down, f"{server.url}-none"):
+        with pytest.raises(SessionError) as caught:
+            SessionStore(url).list()
+        assert PASSWORD not in f"{caught.value}{caught.value.hint}"
+        assert "agents@127.0.0.1" in caught.value.message
+    with pytest.raises(ConfigError, match="may not set `host`"):
+        SessionStore(f"{server.url}?host=elsewhere.example")
+    with pytest.raises(ConfigError, match="not the address of a PostgreSQL database"):
+        SessionStore(f"mysql://u:{PASSWORD}@h/d")
+
+
+def _sql(server: PostgresServer, statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(statement.encode())
