@@ -142,8 +142,6 @@ class AgentTool:
     async def _tell(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
         """Run the call between the two events that frame it."""
         listener, name = context.scope.listener, self.child.name
-        if listener is None:
-            return await self._run(call, context, message)
         number = self.crew.next_number()
         shown = self.crew.parent.max_display_instances
         listener(ChildStarted(context.origin, call.id, name, number, shown))

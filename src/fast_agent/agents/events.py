@@ -1,12 +1,13 @@
 """Events: what happens in a turn, told to whoever listens.
 
 A listener is a plain function called in the middle of a turn. It must be quick and must not raise.
-Without a listener no event is built, and models are not asked to stream.
+Without a listener only warnings are built, for the log, and models are not asked to stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from logging import getLogger
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.text.frozen import frozen
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from fast_agent.models.usage import ContextUse, Usage
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import ToolSource
+
+log = getLogger(__name__)
 
 
 @frozen
@@ -240,14 +243,20 @@ Event: TypeAlias = (
 Listener: TypeAlias = Callable[[Event], None]
 
 
-def fan_out(*listeners: Listener | None) -> Listener | None:
-    """Join listeners into one that calls each in order; None when there is none."""
-    present = tuple(listener for listener in listeners if listener is not None)
-    if len(present) < 2:
-        return present[0] if present else None
+def log_warnings(event: Event) -> None:
+    """Log warnings; the listener where a program has none."""
+    if isinstance(event, Warned):
+        log.warning("agent `%s`: %s", event.origin.agent, event.message)
 
-    def tell_all(event: Event) -> None:
+
+def fan_out(*listeners: Listener) -> Listener:
+    """Join listeners into one that calls each in order."""
+    present = tuple(listener for listener in listeners if listener is not log_warnings)
+    if len(present) < 2:
+        return present[0] if present else log_warnings
+
+    def notify_all(event: Event) -> None:
         for listener in present:
             listener(event)
 
-    return tell_all
+    return notify_all

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import fields
 from logging import getLogger
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from fast_agent.agents.events import log_warnings
 from fast_agent.errors import SessionError
 from fast_agent.models.usage import Usage
 from fast_agent.sessions.event import (
@@ -22,7 +22,7 @@ from fast_agent.sessions.event import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Sequence
 
     from fast_agent.agents.conversation import Compaction, Conversation
     from fast_agent.agents.events import Origin
@@ -131,7 +131,7 @@ class MemoryRecord:
 
 
 class TurnJournal:
-    """Writes down one turn.
+    """Records one turn. What it records may be queued; each method waits until that is safe.
 
     Args:
         journal: The journal.
@@ -139,23 +139,24 @@ class TurnJournal:
         scope: Where it stands.
         record: What the journal holds of the history the turn goes into; None where it goes into
             none that outlives it.
-        start: Where the turn begins in its conversation.
-        spent: Gives what the turn used with all it started.
+        start: The index of the turn's first message in its conversation.
+        usages: Returns what the agent itself used in the turn, and that with all it started.
 
     Attributes:
         ended: Whether its end is written.
     """
 
     __slots__ = (
+        "_is_recorded",
         "_journal",
         "_origin",
         "_pending",
         "_record",
         "_results",
         "_scope",
-        "_spent",
         "_start",
         "_there",
+        "_usages",
         "ended",
     )
 
@@ -167,24 +168,25 @@ class TurnJournal:
         *,
         record: MemoryRecord | None,
         start: int,
-        spent: Callable[[], Usage],
+        usages: Callable[[], tuple[Usage, Usage]],
     ) -> None:
         self._journal = journal
         self._origin = origin
         self._scope = scope
         self._record = record
         self._start = start
-        self._spent = spent
+        self._usages = usages
         self._there: list[Message] = []
         self._results: list[ToolResult] = []
         self._pending: list[MessageAdded] = []
+        self._is_recorded = False
         self.ended = False
 
-    def began(self, message: Message) -> None:
-        """Write that it begins.
+    async def began(self, message: Message) -> None:
+        """Record the start of the turn.
 
         Raises:
-            SessionError: It cannot be written.
+            SessionError: It cannot be recorded.
         """
         origin = self._origin
         self._journal.record(
@@ -198,8 +200,9 @@ class TurnJournal:
             )
         )
         self._there.append(message)
+        await self._journal.barrier()
 
-    def reached(self, history: History) -> None:
+    async def reached(self, history: History) -> None:
         """Write what of the conversation is not written yet.
 
         Args:
@@ -209,7 +212,7 @@ class TurnJournal:
             SessionError: It cannot be written.
         """
         self._gather(history)
-        self._write()
+        await self._write()
 
     def _gather(self, history: History) -> None:
         there = self._there
@@ -219,7 +222,7 @@ class TurnJournal:
             if index == len(there) or there[index] is not message:
                 self._put(index, message)
 
-    def answered(self, message: Message, history: History, *, last: bool) -> None:
+    async def answered(self, message: Message, history: History, *, last: bool) -> None:
         """Write an answer that comes next in the conversation.
 
         Where nobody hears of it before the turn goes on, it is written with what comes next.
@@ -233,85 +236,47 @@ class TurnJournal:
             SessionError: It cannot be written.
         """
         self._put(len(history) - self._start, message)
-        if message.tool_calls or not (last or self._scope.listener is None):
-            self._write()
+        if message.tool_calls or not (last or self._scope.listener is log_warnings):
+            await self._write()
 
-    def tool_answered(self, result: ToolResult) -> None:
+    async def tool_answered(self, result: ToolResult) -> None:
         """Write the result of a call of the last answer.
 
         Raises:
             SessionError: It cannot be written.
         """
-        self._write(ToolAnswered(self._origin.turn_id, result))
+        self._put_down(ToolAnswered(self._origin.turn_id, result))
         self._results.append(result)
+        await self._journal.barrier()
 
-    def end(
+    async def end(
         self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
     ) -> None:
-        """Write that it ended, without waiting for anything.
+        """Record the end of the turn, and sync it to disk if a sync is due.
 
         Args:
-            stop_reason: Why.
+            stop_reason: Why it ended.
             history: The conversation with the turn in it.
             kept: Whether its messages are in the history they were to go into.
             adopted: Messages of children that stand behind them there.
 
         Raises:
-            SessionError: It cannot be written.
+            SessionError: It cannot be recorded.
         """
-        if not self.ended:
-            with self._ending(history, kept=kept, adopted=adopted):
-                self._write(self._event(stop_reason, kept=kept))
-
-    async def end_surely(
-        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
-    ) -> None:
-        """The same; where the journal says that it is time, all of it is on the disk after this."""
-        journal = self._journal
-        if self.ended or not journal.is_due(top=self._origin.parent_call_id is None):
-            self.end(stop_reason, history, kept=kept, adopted=adopted)
-            return
-        from anyio.to_thread import run_sync
-
-        with self._ending(history, kept=kept, adopted=adopted):
-            events = (*self._pending, self._event(stop_reason, kept=kept))
-            await run_sync(journal.settle, *events)
-            self._pending.clear()
-
-    def end_quietly(
-        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
-    ) -> None:
-        """The same as `end`, for a turn that is failing: what cannot be written is only logged."""
+        record, journal = self._record if kept else None, self._journal
         try:
-            self.end(stop_reason, history, kept=kept, adopted=adopted)
-        except SessionError as error:
-            log.warning("%s", error.message)
+            if not self._is_recorded:
+                self._gather(history)
+                event = self._event(stop_reason, kept=kept)
+                if journal.is_due(top=self._origin.parent_call_id is None):
+                    from anyio.to_thread import run_sync
 
-    def dropped(self, stop_reason: str) -> None:
-        """Write that it failed and left nothing; what cannot be written is only logged."""
-        if self.ended:
-            return
-        turn_id, used = self._origin.turn_id, self._used()
-        ended = TurnEnded(turn_id, stop_reason, kept=False, place="dropped", used=used)
-        try:
-            self._journal.record(ended)
-            self.ended = True
-        except SessionError as error:
-            if self._record is not None:
-                # The turn stays open there; were the history not written anew before the next one,
-                # it would be closed behind that when the session is resumed.
-                self._record.lost()
-            log.warning("%s", error.message)
-
-    @contextmanager
-    def _ending(
-        self, history: History, *, kept: bool, adopted: Sequence[Message]
-    ) -> Generator[None]:
-        """Gather all but the end, write it with that within, and take note of what is written."""
-        record = self._record if kept else None
-        try:
-            self._gather(history)
-            yield
+                    await run_sync(journal.settle, *self._pending, event)
+                    self._pending.clear()
+                else:
+                    self._put_down(event)
+                self._is_recorded = True
+            await journal.barrier()
         except BaseException:
             if record is not None:
                 record.lost()
@@ -321,6 +286,34 @@ class TurnJournal:
             record.grown(len(self._there))
             if adopted:
                 record.extended(adopted, history)
+
+    async def end_quietly(
+        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    ) -> None:
+        """Record the end of a turn that is failing; what cannot be recorded is only logged."""
+        if self.ended:
+            return
+        try:
+            await self.end(stop_reason, history, kept=kept, adopted=adopted)
+        except SessionError as error:
+            log.warning("%s", error.message)
+
+    async def dropped(self, stop_reason: str) -> None:
+        """Write that it failed and left nothing; what cannot be written is only logged."""
+        if self.ended:
+            return
+        turn_id, used = self._origin.turn_id, self._used()
+        ended = TurnEnded(turn_id, stop_reason, kept=False, place="dropped", used=used)
+        try:
+            self._journal.record(ended)
+            await self._journal.barrier()
+            self.ended = True
+        except SessionError as error:
+            if self._record is not None:
+                # The turn stays open there; were the history not written anew before the next one,
+                # it would be closed behind that when the session is resumed.
+                self._record.lost()
+            log.warning("%s", error.message)
 
     def _event(self, stop_reason: str, *, kept: bool) -> TurnEnded:
         transcript = self._scope.transcript
@@ -334,8 +327,8 @@ class TurnJournal:
         )
 
     def _used(self) -> tuple[int, ...]:
-        """Give what the turn used, where no turn above it counts that too."""
-        return () if self._origin.parent_call_id is not None else _counts_of(self._spent())
+        """Return what the turn used, where no turn above it counts that too."""
+        return () if self._origin.parent_call_id is not None else _counts_of(self._usages()[1])
 
     def _put(self, index: int, message: Message) -> None:
         if index < len(self._there):
@@ -347,8 +340,13 @@ class TurnJournal:
         pending = [event for event in self._pending if event.index != index]
         self._pending = [*pending, MessageAdded(self._origin.turn_id, index, message)]
 
-    def _write(self, *events: SessionEvent) -> None:
-        """Write what is pending, and events after it; what cannot be written stays pending."""
+    async def _write(self) -> None:
+        """Record what is pending, and wait until it is safe."""
+        self._put_down()
+        await self._journal.barrier()
+
+    def _put_down(self, *events: SessionEvent) -> None:
+        """Record what is pending, and events after it; what cannot be recorded stays pending."""
         if self._pending or events:
             self._journal.record(*self._pending, *events)
             self._pending.clear()

@@ -11,14 +11,16 @@ from fast_agent.agents.budget import Meter, UnapprovedTurn
 from fast_agent.agents.events import fan_out
 from fast_agent.agents.memory import Memory
 from fast_agent.agents.steering import Steering
+from fast_agent.agents.turn_life import TurnLife
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
 
     from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Listener
+    from fast_agent.agents.ids import NewId
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import SteeringMessage
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class LiveAgent(Agent):
-    """An agent that takes its turns one after another; a type writes `take_turn`.
+    """An agent that takes its turns one after another; a type writes `work`.
 
     Args:
         config: What it is made from.
@@ -41,6 +43,7 @@ class LiveAgent(Agent):
         templates: Messages its history starts with.
         remembers: Whether it remembers turns.
         limits: Bounds for it and everything it starts, or None.
+        new_id: Returns turn ids.
         results: How much of a tool result its model is given; None is all.
     """
 
@@ -52,10 +55,12 @@ class LiveAgent(Agent):
         templates: Iterable[Message],
         remembers: bool,
         limits: UsageLimits | None,
+        new_id: NewId,
         results: ResultLimits | None = None,
     ) -> None:
         self._config = config
         self._scope = scope
+        self._new_id = new_id
         self._memory = Memory(templates, remembers=remembers, limits=results)
         self._meters = Meter(config.name), Meter(config.name, limits)
         self._turns = 0
@@ -63,14 +68,11 @@ class LiveAgent(Agent):
         self._closed = False
 
     @abstractmethod
-    async def take_turn(
-        self, message: Message, scope: Scope, output: OutputShape | None
-    ) -> TurnResult:
-        """Run one turn; no other one of this instance runs meanwhile.
+    def work(self, life: TurnLife, output: OutputShape | None) -> Awaitable[None]:
+        """Do the work of a turn, and finish it; no other turn of this instance runs meanwhile.
 
         Args:
-            message: The user's message.
-            scope: Where the turn stands.
+            life: The turn.
             output: The shape the answer must have, or None.
 
         Raises:
@@ -125,7 +127,7 @@ class LiveAgent(Agent):
         elif message.role != "user":
             raise RunError("a turn starts with a user message")
         scope = self._scope if scope is None else scope.within(self._scope)
-        if listener is not None:
+        if listener:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
         if self._config.grant is not None:
             scope = self._bounded(scope, self._config.grant)
@@ -140,8 +142,14 @@ class LiveAgent(Agent):
             with steps.turn(self.name, message, scope.parent_call_id):
                 await steps.enter(self.name)
                 async with memory.lock:
-                    self._check_open()
-                    return await self.take_turn(message, scope, output)
+                    if self._closed:
+                        raise RunError(f"agent `{self.name}` is closed")
+                    life = TurnLife(
+                        self._new_id(), message, memory, scope, self._meters, self._steering
+                    )
+                    async with life:
+                        await self.work(life, output)
+                    return life.result
         finally:
             self._turns -= 1
             if self._steering.waits:
@@ -153,10 +161,6 @@ class LiveAgent(Agent):
             return scope
         meter = UnapprovedTurn(self.name, grant.root)
         return replace(scope, meters=(meter, *scope.meters))
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RunError(f"agent `{self.name}` is closed")
 
     def steer(self, message: Message | str) -> SteeringMessage:
         """Send a message into the turn that is running; see `Agent.steer`."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.ids import NewId
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
-    from fast_agent.agents.turn_setup import TurnResult, TurnSetup
+    from fast_agent.agents.turn_life import TurnLife
+    from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
@@ -30,7 +31,7 @@ class LlmAgent(LiveAgent):
         config: What it is made from.
         setup: What all its turns share.
         templates: Messages its history starts with.
-        new_id: Gives turn ids.
+        new_id: Returns turn ids.
         scope: Where its turns stand unless they are told otherwise.
         read_resource: Reads a resource of one of its servers: (server, uri) to content blocks.
     """
@@ -51,10 +52,10 @@ class LlmAgent(LiveAgent):
             templates=templates,
             remembers=config.use_history is not False,
             limits=setup.params.usage_limits,
+            new_id=new_id,
             results=setup.results,
         )
         self._setup = setup
-        self._new_id = new_id
         self._read_resource = read_resource
 
     @property
@@ -67,30 +68,9 @@ class LlmAgent(LiveAgent):
         """What all its turns share: model, tools, system prompt."""
         return self._setup
 
-    async def take_turn(
-        self, message: Message, scope: Scope, output: OutputShape | None
-    ) -> TurnResult:
-        """Run one turn; see `LiveAgent.take_turn`."""
-        memory = self._memory
-        base, draft = memory.begin()
-        steering = self._steering if scope.steering is None else scope.steering
-        turn = Turn(
-            self._setup,
-            self._new_id(),
-            draft,
-            lambda kept: memory.keep(base, kept),
-            scope,
-            self._meters,
-            output,
-            memory.record,
-            steering,
-        )
-        steering.enter()
-        try:
-            return await turn.run(message)
-        finally:
-            steering.leave()
-            memory.end()
+    def work(self, life: TurnLife, output: OutputShape | None) -> Awaitable[None]:
+        """Ask the model until it answers; see `LiveAgent.work`."""
+        return Turn(self._setup, life, output).run()
 
     async def compact(self, wanted: str = "") -> Compaction:
         """Have its model summarize the conversation, and give the model the summary from now on.

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Protocol
 
+from fast_agent.agents.events import log_warnings
 from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.text.frozen import frozen
 
@@ -36,7 +37,7 @@ class Scope:
 
     Args:
         meters: What to charge besides the turn's and the agent's own.
-        listener: Who hears of events, or None.
+        listener: Notified of the events of turns.
         depth: How many agents stand above this one.
         parent_call_id: The tool call this turn answers, or the turn of the workflow it is a part
             of; None at the top.
@@ -54,7 +55,7 @@ class Scope:
 
     _: KW_ONLY
     meters: tuple[Meter, ...] = ()
-    listener: Listener | None = None
+    listener: Listener = log_warnings
     depth: int = 0
     parent_call_id: str | None = None
     correlation_id: str | None = None

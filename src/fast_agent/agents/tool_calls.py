@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.call_site import CallSite
     from fast_agent.agents.events import Origin
     from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_life import TurnLife
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.tools.tool import Progress, Tool
     from fast_agent.tools.toolbox import ToolTable
@@ -62,11 +63,10 @@ class ToolCalls:
     Args:
         calls: The calls, in order; ids are unique.
         tools: The tools offered, by name.
-        origin: The turn.
+        life: The turn.
         scope: What agents started by a call inherit.
         budget: What to charge.
         site: What agents the calls start see of the conversation, and what they leave in it.
-        record: Writes down a result before anyone sees it, or None.
 
     Attributes:
         site: The same.
@@ -76,8 +76,7 @@ class ToolCalls:
         "_budget",
         "_calls",
         "_exceeded",
-        "_origin",
-        "_record",
+        "_life",
         "_results",
         "_scope",
         "_tools",
@@ -89,19 +88,17 @@ class ToolCalls:
         calls: Sequence[ToolCall],
         tools: ToolTable,
         *,
-        origin: Origin,
+        life: TurnLife,
         scope: Scope,
         budget: Budget,
         site: CallSite,
-        record: Callable[[ToolResult], None] | None = None,
     ) -> None:
         self._calls = calls
         self._tools = tools
-        self._origin = origin
+        self._life = life
         self._scope = scope
         self._budget = budget
         self.site = site
-        self._record = record
         self._results: list[ToolResult | None] = [None] * len(calls)
         self._exceeded: RunError | SessionError | None = None
 
@@ -144,15 +141,12 @@ class ToolCalls:
         else:
             result = await self._attempt(call, tool, index)
         self._results[index] = result
-        if self._record is not None:
-            try:
-                self._record(result)
-            except SessionError as error:
-                self._exceeded = self._exceeded or error
-                return
-        listener = self._scope.listener
-        if listener is not None:
-            listener(ToolFinished(self._origin, call, result))
+        try:
+            await self._life.journal.tool_answered(result)
+        except SessionError as error:
+            self._exceeded = self._exceeded or error
+            return
+        self._life.notify(ToolFinished, call, result)
 
     async def _attempt(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
         try:
@@ -160,9 +154,7 @@ class ToolCalls:
         except LimitError as error:
             self._exceeded = self._exceeded or error
             return error_result(call.id, f"not run: {error.message}")
-        listener = self._scope.listener
-        if listener is not None:
-            listener(ToolStarted(self._origin, call, tool.source, tool.server_name))
+        self._life.notify(ToolStarted, call, tool.source, tool.server_name)
         try:
             result = await self._call(call, tool, index)
         except CancelledError:
@@ -193,11 +185,11 @@ class ToolCalls:
         charges = self._scope.charges
         if charges is None or tool.server_name is None:
             return await tool.call(call, self._context(call, index))
-        with charges.entered(self._origin.agent, self._scope.meters):
+        with charges.entered(self._life.origin.agent, self._scope.meters):
             return await tool.call(call, self._context(call, index))
 
     def _context(self, call: ToolCall, index: int) -> TurnCallContext:
-        origin, cast = self._origin, self._scope.cast
+        origin, cast = self._life.origin, self._scope.cast
         return TurnCallContext(
             agent_name=origin.agent,
             turn_id=origin.turn_id,
@@ -214,14 +206,14 @@ class ToolCalls:
         )
 
     def _progress_of(self, call_id: str) -> Progress:
-        listener = self._scope.listener
-        if listener is None:
+        life = self._life
+        if not life.is_heard:
             return no_progress
 
-        def tell(progress: float, total: float | None, message: str | None) -> None:
-            listener(ToolProgressed(self._origin, call_id, progress, total, message))
+        def notify(progress: float, total: float | None, message: str | None) -> None:
+            life.notify(ToolProgressed, call_id, progress, total, message)
 
-        return tell
+        return notify
 
 
 def _redacted(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:

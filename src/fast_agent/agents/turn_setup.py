@@ -96,8 +96,25 @@ class TurnSetup:
 
 
 @frozen
+class Outcome:
+    """What one run of a workflow returned.
+
+    Args:
+        message: The answer, of role `assistant`.
+        workflow: What was done on the way, as plain JSON; `excerpt` keeps its texts short.
+        structured: The value of a structured answer, or None.
+        stop_reason: Why it ended; None takes the message's own.
+    """
+
+    message: Message
+    workflow: JsonObject
+    structured: object = None
+    stop_reason: str | None = None
+
+
+@frozen
 class TurnResult:
-    """What a turn gave.
+    """What a turn returned.
 
     Args:
         turn_id: The turn.

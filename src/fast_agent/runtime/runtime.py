@@ -16,6 +16,7 @@ from fast_agent.agents.budget import Meter
 from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import Cast
 from fast_agent.agents.child_history import NOTHING_WANTED, ChildHistories
+from fast_agent.agents.events import log_warnings
 from fast_agent.agents.scope import Charges, Scope
 from fast_agent.agents.surroundings import Surroundings, through_steps
 from fast_agent.errors import FastAgentError, RunError
@@ -94,7 +95,7 @@ class Runtime:
     ) -> None:
         around = through_steps(surroundings or Surroundings())
         outer = scope or Scope(
-            listener=around.listener,
+            listener=around.listener or log_warnings,
             journal=around.journal,
             transcript=around.transcript,
             redact=around.redact,
@@ -258,7 +259,7 @@ class Runtime:
         outer = self._outer
         scope = replace(
             outer,
-            listener=outer.listener if listener is None else listener,
+            listener=listener or outer.listener,
             journal=journal,
             transcript=None,
             human=human,

@@ -218,6 +218,6 @@ def _json(call_id: str, value: object) -> ToolResult:
 
 
 def describe_error(error: BaseException) -> str:
-    """Say what an exception says, with its type."""
+    """Return the message of an exception, with its type."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

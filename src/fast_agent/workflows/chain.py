@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fast_agent.agents.turn_setup import Outcome
 from fast_agent.errors import RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Outcome, Workflow
+from fast_agent.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from fast_agent.cards.card import Card

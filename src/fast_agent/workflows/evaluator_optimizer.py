@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
+from fast_agent.agents.turn_setup import Outcome
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.models.model import OutputSchema
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.json_answer import object_in
 from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Outcome, Workflow
+from fast_agent.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fast_agent.agents.turn_setup import Outcome
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
@@ -12,7 +13,7 @@ from fast_agent.text.frozen import frozen
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.settled import together
 from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Outcome, Workflow
+from fast_agent.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,7 @@ class Parallel(Workflow):
             except FastAgentError as error:
                 done = _Branch(name, error.message, failed=True)
             finally:
-                if turn.listener is not None:
+                if turn.life.is_heard:
                     turn.tell("branch", index=index, **done.facts)
             return done
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
+from fast_agent.agents.turn_setup import Outcome
 from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.workflows.blueprint import WorkflowBlueprint
@@ -16,7 +17,7 @@ from fast_agent.workflows.brain import Brain
 from fast_agent.workflows.plan import MOST_TASKS, NextStep, Plan, Step, WholePlan
 from fast_agent.workflows.settled import settled
 from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Outcome, Workflow
+from fast_agent.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

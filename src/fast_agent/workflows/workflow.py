@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING
 from anyio import CancelScope
 
 from fast_agent.agents.cast import cast_of
-from fast_agent.agents.events import TurnFinished, TurnStarted
 from fast_agent.agents.live_agent import LiveAgent
-from fast_agent.agents.turn import NOTES
-from fast_agent.agents.turn_setup import TurnResult
 from fast_agent.cards.fields import default_of
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.messages.message import Message
-from fast_agent.text.frozen import frozen
-from fast_agent.tools.result import describe_error
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
@@ -27,16 +21,15 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.cast import Cast
-    from fast_agent.agents.conversation import Conversation
-    from fast_agent.agents.journal import TurnJournal
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_life import TurnLife
+    from fast_agent.agents.turn_setup import Outcome
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.content import Content
-    from fast_agent.messages.history import History
+    from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Workshop
-    from fast_agent.text.json_value import JsonObject
     from fast_agent.workflows.brain import Brain
 
 log = getLogger(__name__)
@@ -65,23 +58,6 @@ class WorkflowSetup:
     brain: Brain | None = None
 
 
-@frozen
-class Outcome:
-    """What one run of a workflow gave.
-
-    Args:
-        message: The answer, of role `assistant`.
-        workflow: What was done on the way, as plain JSON; `excerpt` keeps its texts short.
-        structured: The value of a structured answer, or None.
-        stop_reason: Why it ended; None takes the message's own.
-    """
-
-    message: Message
-    workflow: JsonObject
-    structured: object = None
-    stop_reason: str | None = None
-
-
 class Workflow(LiveAgent):
     """An agent that has other agents do the work.
 
@@ -105,6 +81,7 @@ class Workflow(LiveAgent):
             templates=setup.templates,
             remembers=remembers,
             limits=setup.limits,
+            new_id=setup.workshop.surroundings.new_turn_id,
         )
         self._setup = setup
         self._members: dict[str, Agent] = {}
@@ -156,128 +133,25 @@ class Workflow(LiveAgent):
             if isinstance(member, Workflow):
                 member.bind(cast)
 
-    async def take_turn(
-        self, message: Message, scope: Scope, output: OutputShape | None
-    ) -> TurnResult:
-        """Run one turn; see `LiveAgent.take_turn`."""
-        memory = self._memory
-        base, draft = memory.begin()
+    async def work(self, life: TurnLife, output: OutputShape | None) -> None:
+        """Have the members do the work of a turn; see `LiveAgent.work`."""
         turn = WorkflowTurn(
             self.config,
             self._setup.workshop,
-            scope,
-            meters=self._meters,
+            life,
             members=self._members,
             bound=self._bound,
-            conversation=draft,
             output=output,
-            steering=self._steering,
         )
-        try:
-            journal = self._journal(turn, scope, len(draft.history))
-            return await self._run(message, turn, base, draft, journal)
-        finally:
-            memory.end()
-
-    def _journal(self, turn: WorkflowTurn, scope: Scope, start: int) -> TurnJournal | None:
-        """Give what writes the turn down, if anything does."""
-        if scope.journal is None:
-            return None
-        from fast_agent.agents.journal import TurnJournal
-
-        return TurnJournal(
-            scope.journal,
-            turn.origin,
-            scope,
-            record=self._memory.record,
-            start=start,
-            spent=lambda: turn.tree.usage,
+        outcome = await self.run(life.message, turn)
+        life.draft.append(life.message)
+        life.draft.append(outcome.message)
+        await life.finish(
+            outcome.message,
+            outcome.stop_reason,
+            structured=outcome.structured,
+            workflow=outcome.workflow,
         )
-
-    async def _run(
-        self,
-        message: Message,
-        turn: WorkflowTurn,
-        base: Conversation,
-        draft: Conversation,
-        journal: TurnJournal | None,
-    ) -> TurnResult:
-        listener = turn.listener
-        if journal is not None:
-            journal.began(message)
-        if listener is not None:
-            listener(TurnStarted(turn.origin, message))
-        try:
-            outcome = await self.run(message, turn)
-        except FastAgentError as error:
-            self._abandon(turn, journal, "error", error.message)
-            raise
-        except Exception as error:  # the boundary of a turn
-            log.exception("a turn of workflow `%s` failed", self.name)
-            self._abandon(turn, journal, "error", describe_error(error))
-            raise RunError(f"agent `{self.name}` failed: {describe_error(error)}") from error
-        except BaseException:
-            note = Message.assistant(NOTES["cancelled"], "cancelled")
-            said, adopted, kept = self._keep(turn, base, draft, (message, note))
-            if journal is not None:
-                journal.end_quietly("cancelled", said, kept=kept, adopted=adopted)
-            self._abandon(turn, journal, "cancelled", None)
-            raise
-        answer = outcome.message
-        said, adopted, kept = self._keep(turn, base, draft, (message, answer))
-        if journal is not None:
-            reason = outcome.stop_reason or answer.stop_reason or "endTurn"
-            try:
-                await journal.end_surely(reason, said, kept=kept, adopted=adopted)
-            except BaseException as error:
-                self._abandon(turn, journal, "error", describe_error(error))
-                raise
-        result = TurnResult(
-            turn.origin.turn_id,
-            answer,
-            outcome.stop_reason or answer.stop_reason or "endTurn",
-            turn.own.usage,
-            turn.tree.usage,
-            (message, answer),
-            outcome.structured,
-            outcome.workflow,
-            tuple(turn.adopted),
-        )
-        if listener is not None:
-            listener(
-                TurnFinished(
-                    turn.origin, result.stop_reason, answer, result.usage, result.tree_usage
-                )
-            )
-        return result
-
-    def _keep(
-        self,
-        turn: WorkflowTurn,
-        base: Conversation,
-        draft: Conversation,
-        messages: tuple[Message, ...],
-    ) -> tuple[History, tuple[Message, ...], bool]:
-        """Hand the conversation over as it stays.
-
-        Returns:
-            The conversation up to this turn, what stands behind it, and whether it is remembered.
-        """
-        turn.write_down(messages)
-        for message in messages:
-            draft.append(message)
-        said = draft.history
-        draft.append_block(turn.adopted)
-        return said, draft.history[len(said) :], self._memory.keep(base, draft)
-
-    def _abandon(
-        self, turn: WorkflowTurn, journal: TurnJournal | None, stop_reason: str, error: str | None
-    ) -> None:
-        if journal is not None:
-            journal.dropped(stop_reason)
-        if turn.listener is not None:
-            own, tree = turn.own.usage, turn.tree.usage
-            turn.listener(TurnFinished(turn.origin, stop_reason, None, own, tree, error))
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
         """Read a resource of one of the card's servers; see `Agent.read_resource`."""

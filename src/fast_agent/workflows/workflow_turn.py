@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import CancelScope
 
-from fast_agent.agents.budget import Meter
 from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import cast_of
 from fast_agent.agents.child_call import call_child
-from fast_agent.agents.events import Origin, Warned, WorkflowAdvanced
+from fast_agent.agents.events import WorkflowAdvanced
 from fast_agent.errors import RunError
-from fast_agent.sessions.cumulative import Entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.child_history import HistoryRoute
-    from fast_agent.agents.conversation import Conversation
-    from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.scope import Scope
-    from fast_agent.agents.steering import Steering
+    from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.history import History
@@ -44,24 +39,18 @@ class WorkflowTurn:
     Args:
         config: The workflow's card.
         workshop: What agents are made with.
-        scope: Where the turn stands.
-        meters: The workflow's own meter, and the one its limits hold for.
+        life: The turn.
         members: The workflow's clones of its members, by name.
         bound: The shared members it holds on to, by name; None where it uses clones.
-        conversation: What the workflow remembers from before this turn.
         output: The shape the answer must have, or None.
-        steering: The messages a user sends into the workflow, for the member that is running.
 
     Attributes:
-        origin: The turn, as events name it.
+        life: The turn.
         history: What the workflow remembers from before this turn.
-        adopted: What members leave in the workflow's conversation, behind this turn.
-        own: What the workflow's own model used in this turn.
-        tree: The same with everything the turn started.
+        output: The shape the answer must have, or None.
     """
 
     __slots__ = (
-        "_agent_meter",
         "_before",
         "_below",
         "_bound",
@@ -69,53 +58,32 @@ class WorkflowTurn:
         "_deepest",
         "_members",
         "_workshop",
-        "adopted",
         "history",
-        "origin",
+        "life",
         "output",
-        "own",
-        "tree",
     )
 
     def __init__(
         self,
         config: AgentConfig,
         workshop: Workshop,
-        scope: Scope,
+        life: TurnLife,
         *,
-        meters: tuple[Meter, Meter],
         members: dict[str, Agent],
         bound: Mapping[str, Agent] | None,
-        conversation: Conversation,
         output: OutputShape | None,
-        steering: Steering | None = None,
     ) -> None:
-        turn_id = workshop.surroundings.new_turn_id()
         self._config = config
         self._workshop = workshop
         self._members = members
         self._bound = bound
         self._deepest = workshop.surroundings.max_depth
-        self._before = conversation.draft()
-        self.history: History = conversation.history
-        self.adopted: list[Message] = []
+        self._before = life.draft.draft()
+        self.life = life
+        self.history: History = life.draft.history
         self.output = output
-        self.origin = Origin(config.name, turn_id, scope.parent_call_id)
-        self.own = Meter(config.name)
-        self.tree = Meter(config.name)
-        self._agent_meter, limited = meters
-        self._below = scope.below(
-            turn_id,
-            (self.tree, limited),
-            depth=1,
-            parent=turn_id,
-            steering=steering if scope.steering is None else scope.steering,
-        )
-
-    @property
-    def listener(self) -> Listener | None:
-        """Who hears of events, or None."""
-        return self._below.listener
+        turn_id = life.origin.turn_id
+        self._below = life.scope_below(depth=1, parent=turn_id, steering=life.steering)
 
     def member(self, name: str) -> Agent:
         """Give a member by its card's name: the shared instance, or the workflow's own clone.
@@ -179,7 +147,7 @@ class WorkflowTurn:
             yield site
         finally:
             await site.land()
-            self.adopted += site.adopted
+            self.life.adopted += site.adopted
 
     async def call(
         self, name: str, message: Message, site: CallSite, index: int, route: HistoryRoute
@@ -211,37 +179,21 @@ class WorkflowTurn:
     ) -> TurnResult:
         """The same for the workflow's own model, whose requests are the workflow's own."""
         below = self._below
-        own = replace(
-            below,
-            meters=(self.own, self._agent_meter, *below.meters),
-            depth=below.depth - 1,
-        )
+        own = replace(below, meters=self.life.meters, depth=below.depth - 1)
         return await agent.generate(message, scope=own, output=output)
 
     def tell(self, kind: str, **facts: JsonValue) -> None:
-        """Tell listeners that a step became visible.
+        """Notify listeners of a step that became visible.
 
         Args:
             kind: A kind of `WorkflowAdvanced`.
             **facts: What there is to know of it, as plain JSON.
         """
-        listener = self._below.listener
-        if listener is not None:
-            listener(WorkflowAdvanced(self.origin, kind, facts))
-
-    def write_down(self, messages: tuple[Message, ...]) -> None:
-        """Write the workflow's own messages into the transcript of the session."""
-        transcript, origin = self._below.transcript, self.origin
-        if transcript is not None:
-            transcript.append(Entry(origin.agent, origin.turn_id, origin.parent_call_id, messages))
+        self.life.notify(WorkflowAdvanced, kind, facts)
 
     def warn(self, text: str) -> None:
-        """Tell a person something that does not stop the turn."""
-        listener = self._below.listener
-        if listener is None:
-            log.warning("agent `%s`: %s", self._config.name, text)
-        else:
-            listener(Warned(self.origin, text))
+        """Report what does not stop the turn."""
+        self.life.warn(text)
 
     def warn_if_early(self, name: str, result: TurnResult) -> None:
         """Warn that a member's answer was cut off, where it was."""

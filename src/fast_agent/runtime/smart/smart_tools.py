@@ -214,10 +214,9 @@ class SmartTools:
                 async with self._opened(args, context) as (runtime, name):
                     agent = runtime.agent(name)
                     number = self._crew.next_number()
-                    if listener is not None:
-                        shown = parent.max_display_instances
-                        started = ChildStarted(context.origin, context.call_id, name, number, shown)
-                        listener(started)
+                    shown = parent.max_display_instances
+                    framed = context.origin, context.call_id, name, number
+                    listener(ChildStarted(*framed, shown))
                     error: str | None = "cancelled"
                     try:
                         answer = await ask(runtime, agent)
@@ -226,11 +225,7 @@ class SmartTools:
                         error = problem.message
                         raise
                     finally:
-                        if listener is not None:
-                            ended = ChildFinished(
-                                context.origin, context.call_id, name, number, error
-                            )
-                            listener(ended)
+                        listener(ChildFinished(*framed, error))
                     return answer
         seconds = parent.child_timeout_sec
         raise ToolError(f"it did not answer within the {seconds:g} s of `child_timeout_sec`")

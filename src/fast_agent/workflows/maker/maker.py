@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from anyio import Lock
 
+from fast_agent.agents.turn_setup import Outcome
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.workflows.blueprint import WorkflowBlueprint
@@ -15,7 +16,7 @@ from fast_agent.workflows.maker.calibration import calibrate, usual_samples
 from fast_agent.workflows.maker.draws import Draws
 from fast_agent.workflows.maker.race import hold_vote
 from fast_agent.workflows.tagged import excerpt
-from fast_agent.workflows.workflow import Outcome, Workflow
+from fast_agent.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
