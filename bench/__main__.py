@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FAMILIES = (
     "startup",
     "loading",
+    "trust",
     "reload",
     "turn",
     "context",

@@ -30,6 +30,10 @@ class Card:
     document: CardDocument | None = field(default=None, repr=False, compare=False)
     sound: bool = True
 
+    def with_config(self, config: AgentConfig) -> Card:
+        """Return a copy that compiles to something else."""
+        return Card(config, self.path, self.document, self.sound)
+
     @property
     def written(self) -> JsonObject | None:
         """The values of its fields as they are written, before `${VARIABLES}` are replaced."""

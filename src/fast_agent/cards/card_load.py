@@ -61,6 +61,13 @@ class FileLoad:
     skipped: Skipped | None = None
     unread: tuple[str, ...] = ()
 
+    def with_cards(self, cards: Iterable[Card]) -> FileLoad:
+        """Return a copy with other cards."""
+        new = tuple(cards)
+        return FileLoad(
+            self.candidate, self.signature, new, self.diagnostics, self.skipped, self.unread
+        )
+
     @property
     def only_cards(self) -> bool:
         """Whether it gave cards, and nothing is to be said of it besides."""

@@ -29,6 +29,10 @@ class CardGrant(Protocol):
         """Return where a file that is about to be read ends."""
         ...
 
+    def check_end(self, path: str, real: str) -> None:
+        """Check a file that is about to be read, given its path without links."""
+        ...
+
     def check_write(self, path: Path) -> Path:
         """Return where a file that is about to be written ends."""
         ...

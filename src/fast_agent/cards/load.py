@@ -193,6 +193,7 @@ class _Gathering:
         self._grant = grant
         self._fetch = fetch
         self._seen: set[str] = set()
+        self._ends: dict[str, tuple[str, frozenset[str]]] = {}
         self.found: list[_Found] = []
         self.directories: list[_Directory] = []
 
@@ -252,6 +253,8 @@ class _Gathering:
             reason = os_reason(error)
             self._report(rules.UNREADABLE_FILE, f"the directory cannot be read: {reason}", shown)
             return
+        if self._grant is not None:
+            self._ends[path] = os.path.realpath(path), _plain_files(path)
         first = len(self.found)
         for candidate in candidates:
             self._read(candidate)
@@ -268,7 +271,7 @@ class _Gathering:
         origin = Origin(stem(name), source=Path(path), grant=self._grant)
         source = problem = signature = None
         if self._grant is not None:
-            problem = _leaves_the_set(candidate, self._grant)
+            problem = _leaves_the_set(candidate, self._end_of(path), self._grant)
             if problem is not None:
                 self.found.append(_Found(name, origin, candidate, None, problem, None))
                 return
@@ -284,6 +287,12 @@ class _Gathering:
                 signature = signature_at(path)
                 source, problem = _read_again(candidate)
         self.found.append(_Found(name, origin, candidate, source, problem, signature))
+
+    def _end_of(self, path: str) -> str:
+        """Return where a path ends; a directory of a thousand cards is looked up once."""
+        folder, _, name = path.rpartition(os.sep)
+        real, plain = self._ends.get(folder, ("", ()))
+        return f"{real}{os.sep}{name}" if name in plain else os.path.realpath(path)
 
     def _refuse(self, shown: str, message: str, hint: str) -> None:
         self._report(rules.NOT_A_CARD_FILE, message, shown, hint)
@@ -348,10 +357,19 @@ def _read_again(candidate: Candidate) -> tuple[Source | None, Diagnostic | None]
         return None, _source_problem(error, candidate)
 
 
-def _leaves_the_set(candidate: Candidate, grant: CardGrant) -> Diagnostic | None:
+def _plain_files(folder: str) -> frozenset[str]:
+    """Name the entries of a directory that are files and no links."""
+    try:
+        with os.scandir(folder) as entries:
+            return frozenset(one.name for one in entries if one.is_file(follow_symlinks=False))
+    except OSError:
+        return frozenset()
+
+
+def _leaves_the_set(candidate: Candidate, end: str, grant: CardGrant) -> Diagnostic | None:
     """Judge a file of a found set by where it ends, before it is opened."""
     try:
-        grant.check_read(Path(candidate.path))
+        grant.check_end(candidate.path, end)
     except TrustError:
         message = f"passed over: it leads out of `{grant.root}`, through a link or by its name"
         return Diagnostic(rules.SKIPPED_FILE, message, candidate.shown, severity="warning")

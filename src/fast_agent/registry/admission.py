@@ -106,7 +106,7 @@ class Admission:
         self.hides_home = bool(strange)
         self.expected.layers = {} if options.without_found else strange
         if not options.passive and not options.without_found:
-            self.decisions.decide_now(may_ask=self.decisions.may_ask)
+            self.decisions.decide_now(may_ask=self.decisions.may_ask, keep=True)
         return {
             layer.path: self._part(layer, root) for root, own in strange.items() for layer in own
         }
@@ -332,19 +332,21 @@ class Admission:
 
         closed, eased = self.decisions.closed_of(grant.root), self.decisions.eased_of(grant.root)
         opened = file
-        if not any(Holder("card", card.config.name) in closed for card in file.cards):
+        if not closed or not any(Holder("card", one.config.name) in closed for one in file.cards):
             opened = with_variables(file, self._environ, multi_card=root.multi_card)
         cards: list[Card] = []
         for card in opened.cards:
-            self.decisions.taken.update(dict.fromkeys(taken_tools(card)))
-            config = with_free_tools(replace(card.config, grant=grant))
-            bounds = eased.get(Holder("card", config.name))
+            config = card.config.with_grant(grant)
+            if config.function_tools:
+                self.decisions.taken.update(dict.fromkeys(taken_tools(card)))
+                config = with_free_tools(config)
+            bounds = eased.get(Holder("card", config.name)) if eased else None
             if bounds:
                 from fast_agent.trust.easing import without_easing
 
                 config = without_easing(config, bounds)
-            cards.append(replace(card, config=config))
-        admitted = replace(opened, cards=tuple(cards))
+            cards.append(card.with_config(config))
+        admitted = opened.with_cards(cards)
         self._files[path] = (file, grant, admitted)
         return admitted
 
@@ -354,14 +356,14 @@ class Admission:
         given = self.expected.given_names()
         for key, load in loads.items():
             grant = self.expected.roots[key].grant
-            for card in load.cards:
-                if grant is not None and card.config.name in given:
-                    continue
-                own = self._own_reason(card, grant)
+            if grant is None:
+                continue
+            for card in self._closed_cards(load, grant.root):
+                own = None if card.config.name in given else self._own_reason(card, grant)
                 if own is not None:
                     left_out[card.config.name] = own
         cards = [card for load in loads.values() for card in load.cards]
-        waiting = True
+        waiting = bool(left_out or self.decisions.servers or self.decisions.settings)
         while waiting:
             waiting = False
             for card in cards:
@@ -375,6 +377,13 @@ class Admission:
                     )
                     waiting = True
         return left_out
+
+    def _closed_cards(self, load: CardLoad, root: Path) -> Iterable[Card]:
+        """Return the cards of a set of which something is not allowed."""
+        if self._gate.is_strange(self.decisions.sets[root]):
+            return load.cards
+        closed = {one.name for one in self.decisions.closed_of(root) if one.kind == "card"}
+        return [one for one in load.cards if one.config.name in closed] if closed else ()
 
     def _own_reason(self, card: Card, grant: object) -> LeftOut | None:
         config = card.config
@@ -425,6 +434,8 @@ class Admission:
     def _filtered(self, load: CardLoad, root: CardRoot) -> CardLoad:
         given = self.expected.given_names()
         strange = root.grant is not None
+        if not self.decisions.agents and not (strange and given):
+            return load
         files: list[FileLoad] = []
         for file in load.files:
             kept = [

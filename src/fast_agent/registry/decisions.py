@@ -309,12 +309,17 @@ class Decisions:
         """Return what a decision stands on, but for the files of the sets."""
         return self._gate.stand, (tuple(self._person().agents), self._expected.shared)
 
-    def decide_now(self, *, may_ask: bool) -> None:
-        """Decide about all sets; `may_ask` says whether the person may be asked."""
+    def decide_now(self, *, may_ask: bool, keep: bool = False) -> None:
+        """Decide about all sets.
+
+        Args:
+            may_ask: Whether the person may be asked.
+            keep: Whether the next decision may take what this one finds; see `Expected.describe`.
+        """
         if not self._expected.paths():
             return
         with self._lock:
-            self._decide_sets(may_ask=may_ask)
+            self._decide_sets(may_ask=may_ask, keep=keep)
             self._group()
             self._skills_of = None
             self._decision += 1
@@ -323,9 +328,9 @@ class Decisions:
             for line in self._lines():
                 self.tell(line)
 
-    def _decide_sets(self, *, may_ask: bool) -> None:
+    def _decide_sets(self, *, may_ask: bool, keep: bool) -> None:
         for path in self._expected.paths():
-            found = self._expected.describe(path)
+            found = self._expected.describe(path, keep=keep)
             needed = [effect for effect in found.effects if self._expected.needs(effect)]
             self.sets[path] = found
             self._refusals.clear()

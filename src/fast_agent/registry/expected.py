@@ -66,6 +66,7 @@ class Expected:
         self._tools: frozenset[str] = frozenset()
         self._receiver: str | None = None
         self._servers: frozenset[str] = frozenset()
+        self._described: dict[Path, tuple[Surveyed, FoundSet]] = {}
 
     def add(
         self,
@@ -162,13 +163,15 @@ class Expected:
         given = {card.config.source for card in self.given_cards()}
         taken = self.given_names()
         for root in self.roots.values():
-            if root.grant is not None and root.grant.root == path:
-                yield from (
-                    card
-                    for card in root.load.cards
-                    if card.config.name not in taken
-                    and (card.config.source is None or card.config.source not in given)
-                )
+            if root.grant is None or root.grant.root != path:
+                continue
+            if not given and not taken:
+                yield from root.load.cards
+                continue
+            for card in root.load.cards:
+                source = card.config.source
+                if card.config.name not in taken and (source is None or source not in given):
+                    yield card
 
     def given_names(self) -> frozenset[str]:
         """Return the names of the agents a person gave."""
@@ -180,11 +183,23 @@ class Expected:
             if root.grant is None:
                 yield from root.load.cards
 
-    def describe(self, root: Path) -> FoundSet:
-        """Work out what the set of a root would do, from the texts that were read."""
+    def describe(self, root: Path, *, keep: bool = False) -> FoundSet:
+        """Work out what the set of a root would do, from the texts that were read.
+
+        Args:
+            root: The root.
+            keep: Whether the next call may take what this one finds, where nothing else is expected
+                by then: the cards are decided about right after the configuration beside them. What
+                is run or read is checked again when it is.
+        """
         from fast_agent.trust.survey import survey
 
-        return survey(self.surveyed(root))
+        parts = self.surveyed(root)
+        known = self._described.pop(root, None)
+        found = known[1] if known is not None and known[0] == parts else survey(parts)
+        if keep:
+            self._described[root] = parts, found
+        return found
 
     def surveyed(self, root: Path) -> Surveyed:
         """Gather what the set of a root brings."""
@@ -212,8 +227,10 @@ class Expected:
         """Return what the person gave, with the agents and the options of this run."""
         given = self._person()
         cards = {card.config.name: card.config for card in self.given_cards()}
-        receiver = self._receiver or self._usual_receiver(given)
         options = self.reaching
+        receiver = self._receiver
+        if receiver is None and (options or self._tools):
+            receiver = self._usual_receiver(given)
         return replace(
             given,
             agents={**cards, **given.agents},

@@ -7,13 +7,14 @@ import logging
 import os
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.errors import ConfigError
-from fast_agent.trust.effect import ANY_COMMAND, EFFECT_KINDS, Effect, Holder, HolderKind
+from fast_agent.trust.effect import ANY_COMMAND, EFFECT_KINDS, Effect, Holder, HolderKind, no_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -34,6 +35,7 @@ TEXTS: Final = "approved"
 MAX_TEXT: Final = 256 << 10
 """Maximum size of a file whose approved text is kept, in bytes."""
 
+_HOLDER_KINDS: Final = frozenset(get_args(HolderKind))
 _MAX_FILE: Final = 16 << 20
 _WAIT: Final = 10.0
 _PROSE_KINDS: Final = frozenset({"use", "write"})
@@ -41,7 +43,7 @@ _PROSE_KINDS: Final = frozenset({"use", "write"})
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Approval:
     """What a person answered for one root.
 
@@ -49,7 +51,7 @@ class Approval:
         root: The real path of the root.
         answer: Whether it was a yes.
         digest: Of the set as it was.
-        effects: What it did then.
+        written: What it did then, as it is kept: most approvals are only compared with.
         files: Digests of its files then, by path relative to the root.
         prose: Whether later changes of text that add no effect are approved too.
         on: The day of the answer.
@@ -60,12 +62,21 @@ class Approval:
     root: str
     answer: Answer
     digest: str
-    effects: tuple[Effect, ...]
+    written: tuple[JsonObject, ...] = field(hash=False)
     files: Mapping[str, str] = field(hash=False)
     prose: bool
     on: date
     machine: str
     user: int
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        """What it did then; nothing where that is damaged."""
+        try:
+            return tuple(map(_read_effect, self.written))
+        except ValueError:
+            log.warning("the approval of `%s` is damaged; nothing of it counts", self.root)
+            return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +124,7 @@ class Approvals:
         self._user = _this_user() if user is None else user
         self._readable = readable
         self._known: tuple[Signature | None, tuple[Approval, ...]] | None = None
+        self._compared: dict[Path, tuple[FoundSet, Approval, Standing]] = {}
 
     def standing(self, found: FoundSet) -> Standing:
         """Compare a set with what was approved for its root, or for the repository it belongs to.
@@ -132,7 +144,11 @@ class Approvals:
         if own.answer == "declined":
             same = own.digest == found.digest and set(own.effects) == set(found.effects)
             return Standing("declined" if same else "new", added=found.effects)
-        return _compare(found, own)
+        compared = self._compared.get(found.root)
+        if compared is None or compared[0] is not found or compared[1] is not own:
+            compared = found, own, _compare(found, own)
+            self._compared[found.root] = compared
+        return compared[2]
 
     def approve(self, found: FoundSet, *, prose: bool = False) -> None:
         """Keep a yes to a set as it was looked at.
@@ -218,7 +234,7 @@ class Approvals:
             root=str(found.root),
             answer=answer,
             digest=found.digest,
-            effects=found.effects,
+            written=tuple(map(_written_effect, found.effects)),
             files=found.files,
             prose=prose,
             on=date.today(),  # noqa: DTZ011 - the person's own day
@@ -351,10 +367,14 @@ def _this_user() -> int:
 
 
 def _compare(found: FoundSet, approval: Approval) -> Standing:
-    before = frozenset(approval.effects)
     now = frozenset(found.effects)
-    can_act = frozenset(one for one in found.effects if one.refusal is None)
-    if found.digest == approval.digest and now == before:
+    closed = any(one.refusal is not None for one in found.effects)
+    can_act = frozenset(one for one in now if one.refusal is None) if closed else now
+    same_files = found.digest == approval.digest
+    if same_files and tuple(map(_written_effect, found.effects)) == approval.written:
+        return Standing("approved", can_act, since=approval.on)
+    before = frozenset(approval.effects)
+    if same_files and now == before:
         return Standing("approved", can_act, since=approval.on)
     rewritten = _rewritten(found, approval)
     allowed = frozenset(one for one in can_act & before if one.path not in rewritten)
@@ -412,7 +432,7 @@ def _written_approval(approval: Approval) -> JsonObject:
         "user": approval.user,
         "digest": approval.digest,
         "prose": approval.prose,
-        "effects": [_written_effect(effect) for effect in approval.effects],
+        "effects": list(approval.written),
         "files": dict(approval.files),
     }
 
@@ -452,7 +472,7 @@ def _read_approval(value: object) -> Approval:
         root=_text(facts, "root"),
         answer=cast("Answer", answer),
         digest=_text(facts, "digest"),
-        effects=tuple(map(_read_effect, cast("list[object]", effects))),
+        written=tuple(map(_object, cast("list[object]", effects))),
         files=_digests(facts.get("files")),
         prose=facts.get("prose") is True,
         on=date.fromisoformat(on),
@@ -466,7 +486,7 @@ def _read_effect(value: object) -> Effect:
     holder = facts.get("holder")
     kind = facts.get("kind")
     pair = cast("list[object]", holder) if isinstance(holder, list) else []
-    if kind not in EFFECT_KINDS or len(pair) != 2 or pair[0] not in get_args(HolderKind):
+    if kind not in EFFECT_KINDS or len(pair) != 2 or pair[0] not in _HOLDER_KINDS:
         raise ValueError("not an effect")
     line = facts.get("line")
     terms = facts.get("terms", [])
@@ -476,9 +496,13 @@ def _read_effect(value: object) -> Effect:
         holder=Holder(cast("HolderKind", pair[0]), str(pair[1])),
         path=_text(facts, "path"),
         line=line if isinstance(line, int) else None,
-        files=_digests(facts.get("files", {})),
+        files=_digests(facts["files"]) if "files" in facts else no_files(),
         terms=tuple(map(str, cast("list[object]", terms))) if isinstance(terms, list) else (),
     )
+
+
+def _object(value: object) -> JsonObject:
+    return cast("JsonObject", _mapping(value))
 
 
 def _mapping(value: object) -> Mapping[str, object]:

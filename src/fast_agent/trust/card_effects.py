@@ -18,7 +18,7 @@ from fast_agent.text.json_value import as_list, as_object
 from fast_agent.trust.address import address_of, shown_address
 from fast_agent.trust.digest import ABSENT, source_digest
 from fast_agent.trust.effect import ANY_COMMAND, ANY_FILE, ANY_PAGE, Holder
-from fast_agent.trust.free_models import destination
+from fast_agent.trust.free_models import destination, only_talks
 from fast_agent.trust.function_path import find_function_file, parse_function_path
 from fast_agent.trust.site import CODE_IN_VARIABLE, TARGET_IN_VARIABLE, TOO_MANY, Site
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fast_agent.trust.site import Keys
 
     Work: TypeAlias = Callable[["CardEffects", str, JsonValue], Iterator[Effect]]
+
+_TALKING: Final = frozenset({"type", "model"})
 
 FIXED: Final = frozenset(
     {"type", "name", "default", "tool_only"}
@@ -63,11 +65,11 @@ class CardEffects:
         self.config = config
         self.context = context
         self.values: Mapping[str, JsonValue] = card.written or {}
-        self.directory = context.given.cwd if source is None else source.parent
+        self.directory = context.given.cwd if source is None else context.folder(source)
         self.site = Site(
             context,
             Holder("card", config.name),
-            _name_of(card) if source is None else context.root.name(source),
+            _name_of(card) if source is None else context.root.file_name(str(source)),
             self.directory,
             partial(_line, card),
         )
@@ -193,7 +195,7 @@ def card_effects(card: Card, context: Context) -> tuple[Effect, ...]:
     document = card.document
     plain = (
         document is not None
-        and _WORK.keys().isdisjoint(values)
+        and (values.keys().isdisjoint(_WORK) or _only_talks(card, values, context))
         and "${" not in document.yaml.text
         and (document.body is None or "{{" not in document.body)
         and not given.shared
@@ -203,6 +205,17 @@ def card_effects(card: Card, context: Context) -> tuple[Effect, ...]:
     )
     # Most cards have no field that could act: this test is what a thousand of them cost.
     return () if plain else tuple(CardEffects(card, context).all())
+
+
+def _only_talks(card: Card, values: Mapping[str, JsonValue], context: Context) -> bool:
+    """Return whether a card has no field that could act but a model that only talks."""
+    model = values.get("model", "")
+    return (
+        isinstance(model, str)
+        and card.config.type != "smart"
+        and values.keys() & _WORK.keys() <= _TALKING
+        and (not model or only_talks(model, context))
+    )
 
 
 def has_tools(config: AgentConfig, context: Context) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -115,7 +116,9 @@ class Context:
         skill_folders: The directories of skills its configuration names, absolute.
         own_folders: Directories of the person that may lie inside the root, such as the home.
         parsed: The model specs taken apart so far.
+        talking: Whether each of these only talks, so far.
         folders: The digests of directories of Python files found so far.
+        parents: The directories of cards, by their path.
         digests: The digests of other files found so far.
     """
 
@@ -132,6 +135,8 @@ class Context:
     parsed: dict[str, ParsedModel | None] = field(
         default_factory=dict[str, "ParsedModel | None"], repr=False, compare=False
     )
+    talking: dict[str, bool] = field(default_factory=dict[str, bool], repr=False, compare=False)
+    parents: dict[str, Path] = field(default_factory=dict[str, Path], repr=False, compare=False)
     folders: dict[Path, Mapping[str, str] | None] = field(
         default_factory=dict[Path, "Mapping[str, str] | None"], repr=False, compare=False
     )
@@ -153,6 +158,13 @@ class Context:
             except ModelError:
                 self.parsed[text] = None
         return self.parsed[text]
+
+    def folder(self, file: Path) -> Path:
+        """Return the directory of a card: one object for all the cards in it."""
+        text = str(file).rpartition(os.sep)[0]
+        if text not in self.parents:
+            self.parents[text] = file.parent
+        return self.parents[text]
 
     def code(self, folder: Path) -> Mapping[str, str] | None:
         """Return the digests of the Python files of a directory, computed once."""

@@ -39,9 +39,12 @@ HolderKind: TypeAlias = Literal["card", "server", "setting", "skill", "guide", "
 """What is left out where an effect is not allowed."""
 
 
+_NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 def no_files() -> Mapping[str, str]:
     """Return the digests of an effect without files."""
-    return MappingProxyType({})
+    return _NO_FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,10 @@ class Effect:
     refusal: str | None = field(default=None, compare=False)
     keys: tuple[str | int, ...] = field(default=(), compare=False)
     instead: object = field(default=None, compare=False)
+
+    def __hash__(self) -> int:
+        """Return a hash of what differs most: approvals compare thousands."""
+        return hash((self.kind, self.subject, self.path))
 
     @property
     def place(self) -> str:

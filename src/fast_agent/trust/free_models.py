@@ -33,6 +33,42 @@ def has_key(provider: str, given: Given) -> bool:
     return not facts.key_required and given_address(provider, given) is not None
 
 
+def host_without_key(provider: str, given: Given) -> str | None:
+    """Return the host of a provider that needs no key, where the person has none for it.
+
+    Args:
+        provider: A provider of the table, an offline model, or `local`.
+        given: What the person gave.
+
+    Returns:
+        The host; None for every other model, which is free to talk to.
+    """
+    facts = PROVIDERS.get(provider)
+    if facts is None or facts.key_required or not facts.hosts or has_key(provider, given):
+        return None
+    return facts.hosts[0]
+
+
+def only_talks(text: str, context: Context) -> bool:
+    """Return whether a model spec names no file and no host that has to be approved.
+
+    Args:
+        text: The spec, as written.
+        context: What its set is looked at with, which remembers the answer.
+    """
+    known = context.talking.get(text)
+    if known is None:
+        parsed = context.model(text)
+        known = (
+            parsed is not None
+            and parsed.options.path is None
+            and parsed.options.file is None
+            and host_without_key(parsed.provider, context.given) is None
+        )
+        context.talking[text] = known
+    return known
+
+
 def given_address(provider: str, given: Given) -> str | None:
     """Return the address of a provider that the person chose; None for the provider's own."""
     section = given.settings.provider(provider)

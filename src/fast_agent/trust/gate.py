@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from operator import is_
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import CONFIG_NAMES
 from fast_agent.trust.origin import home_fault
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from fast_agent.trust.policy import Policy
     from fast_agent.trust.question import Asker, Reply
     from fast_agent.trust.server_tools import ServerTools
+
+_NOTHING: Final[frozenset[Effect]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,7 @@ class Gate:
         self._policy: Policy | None = None
         self._once: set[str] = set()
         self._asked: set[Path] = set()
+        self._allowed: dict[Path, tuple[tuple[object, ...], frozenset[Effect]]] = {}
 
     @cached_property
     def approvals(self) -> Approvals:
@@ -173,17 +177,23 @@ class Gate:
     def allowed(self, found: FoundSet) -> frozenset[Effect]:
         """Return the effects of a set that are allowed at this moment."""
         policy = self._policy_for(found)
-        if found.digest in self._once or found.digest in policy.digests:
-            standing: frozenset[Effect] = frozenset(found.effects)
-        else:
-            standing = self.approvals.standing(found).allowed
-            standing |= self._covered.get(found.digest, frozenset())
-        return frozenset(
+        whole = found.digest in self._once or found.digest in policy.digests
+        standing = None if whole else self.approvals.standing(found)
+        covered = self._covered.get(found.digest, _NOTHING)
+        # A set of a thousand cards is asked about several times between two changes of approvals.
+        basis = (found, policy, standing, covered)
+        known = self._allowed.get(found.root)
+        if known is not None and all(map(is_, known[0], basis)):
+            return known[1]
+        approved = frozenset(found.effects) if standing is None else standing.allowed | covered
+        allowed = frozenset(
             one
             for one in found.effects
             if not self._is_closed(one)
-            and (one in standing or policy.allows(one) or self._is_only_replayed(one))
+            and (one in approved or policy.allows(one) or self._is_only_replayed(one))
         )
+        self._allowed[found.root] = basis, allowed
+        return allowed
 
     def _is_only_replayed(self, effect: Effect) -> bool:
         """Return whether the run takes from its recording what an effect would bring about."""

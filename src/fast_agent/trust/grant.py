@@ -58,6 +58,11 @@ class Grant:
         default_factory=lambda: _NO_VARIABLES, repr=False, compare=False
     )
 
+    def __post_init__(self) -> None:
+        """Take all below the root as inside, where nothing else is said."""
+        if self.place is None:
+            object.__setattr__(self, "place", Root(self.root))
+
     @property
     def is_approved(self) -> bool:
         """Whether a person approved the set as it is; else its turns are bounded."""
@@ -86,9 +91,22 @@ class Grant:
         Raises:
             TrustError: It ends outside the root or in a secret, and nobody allowed that.
         """
-        real = Path(os.path.realpath(path))
-        if self.everything or self._inside.is_free_end(real) or self._may_read(real):
-            return real
+        real = os.path.realpath(path)
+        self.check_end(str(path), real)
+        return Path(real)
+
+    def check_end(self, path: str, real: str) -> None:
+        """Check a file that is about to be read, given where it ends.
+
+        Args:
+            path: The file, as it is named.
+            real: Its path without links.
+
+        Raises:
+            TrustError: It ends outside the root or in a secret, and nobody allowed that.
+        """
+        if self.everything or self._inside.is_free_end(real) or self._may_read(Path(real)):
+            return
         raise TrustError(
             f"`{path}` may not be read: the project that names it was not allowed to",
             hint=f"name a file below `{self.root}`, or read the project and `fast-agent trust` it",
@@ -101,7 +119,7 @@ class Grant:
             TrustError: It ends outside the root, or in what is hidden there.
         """
         real = Path(os.path.realpath(path))
-        if self._inside.is_free_end(real) or self._may_write(real):
+        if self._inside.is_free_end(str(real)) or self._may_write(real):
             return real
         raise TrustError(
             f"`{path}` may not be written: it is outside the project that names it",

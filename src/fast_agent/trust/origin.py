@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,7 @@ _SECRET_NAMES: Final = (
     "*.keystore",
     "credentials*",
 )
+_SECRET_NAME: Final = re.compile("|".join(map(translate, _SECRET_NAMES)))
 _SECRET_PLACES: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".azure"})
 _SOURCE_SUFFIXES: Final = frozenset(
     {".py", ".js", ".jsx", ".ts", ".tsx", ".go", ".rs", ".java", ".kt", ".c", ".h", ".cpp", ".cs",
@@ -65,8 +67,12 @@ class Root:
             own: The files of the set.
         """
         real = Path(os.path.realpath(path))
-        keys = (key_of(file) for file in own)
-        return cls(real, is_wide(real, environ), frozenset(key for key in keys if key is not None))
+        wide = is_wide(real, environ)
+        # What is plainly inside is free anyway: a look at the disk for each card of a thousand.
+        start = str(real)
+        special = [file for file in own if wide or not _is_plainly_inside(str(file), start)]
+        keys = map(key_of, special)
+        return cls(real, wide, frozenset(key for key in keys if key is not None))
 
     def holds(self, path: Path) -> bool:
         """Return whether a path ends inside the root, hidden or not.
@@ -74,12 +80,12 @@ class Root:
         Args:
             path: Absolute; it need not exist, and links in it are followed.
         """
-        return self._holds_end(end_of(path))
+        return self._holds_end(os.path.realpath(path))
 
-    def _holds_end(self, real: Path) -> bool:
+    def _holds_end(self, real: str) -> bool:
         if self.is_wide:
             return key_of(real) in self.own
-        return real.is_relative_to(self.path) or self._holds_by_key(real)
+        return _below(real, str(self.path)) is not None or self._above(real) is not None
 
     def is_free(self, path: Path) -> bool:
         """Return whether a file may be read without approval.
@@ -89,17 +95,20 @@ class Root:
         Args:
             path: Absolute; links in it are followed.
         """
-        return self.is_free_end(end_of(path))
+        return self.is_free_end(os.path.realpath(path))
 
-    def is_free_end(self, real: Path) -> bool:
+    def is_free_end(self, real: str) -> bool:
         """Return whether a file may be read without approval, given where its path ends.
 
         Args:
             real: Absolute and without links, so that the disk is not asked about them again.
         """
+        below = None if self.is_wide else _below(real, str(self.path))
+        if below is not None and not looks_secret(below):
+            return True
         if self.own and key_of(real) in self.own:
             return True
-        return self._holds_end(real) and not looks_secret(PurePath(self._name_of_end(real)))
+        return below is None and self._holds_end(real) and not looks_secret(self._name_of_end(real))
 
     def name(self, path: Path) -> str:
         """Return how approvals name a path: relative to the root inside it, else absolute.
@@ -107,27 +116,30 @@ class Root:
         Args:
             path: Absolute; links in it are followed.
         """
-        return self._name_of_end(end_of(path))
+        return self._name_of_end(os.path.realpath(path))
 
-    def _name_of_end(self, real: Path) -> str:
-        if real.is_relative_to(self.path):
-            return real.relative_to(self.path).as_posix()
-        if not self.is_wide and self._holds_by_key(real):
-            return self._relative_by_key(real)
-        return str(real)
+    def file_name(self, path: str) -> str:
+        """Return how approvals name a file of the set: as it was found, links in it not followed.
 
-    def _holds_by_key(self, real: Path) -> bool:
-        """Return whether a directory above a path is the root in another spelling.
+        Args:
+            path: Absolute.
+        """
+        below = _below(path, str(self.path))
+        return self.name(Path(path)) if below is None else below
+
+    def _name_of_end(self, real: str) -> str:
+        below = _below(real, str(self.path))
+        if below is None and not self.is_wide:
+            above = self._above(real)
+            below = None if above is None else _below(real, str(above))
+        return real if below is None else below or "."
+
+    def _above(self, text: str) -> Path | None:
+        """Return the directory above a path that is the root in another spelling; None without one.
 
         File systems may ignore case or Unicode's composition, which `realpath` leaves as written.
         """
-        return self._at(real) is not None
-
-    def _relative_by_key(self, real: Path) -> str:
-        above = self._at(real)
-        return str(real) if above is None else real.relative_to(above).as_posix()
-
-    def _at(self, real: Path) -> Path | None:
+        real = Path(text)
         if real.anchor != self.path.anchor:
             return None
         # Only a path as deep as the root can go through it; spelling alone cannot differ in depth.
@@ -139,6 +151,22 @@ class Root:
             return None
         key = key_of(self.path)
         return above if key is not None and key_of(above) == key else None
+
+
+def _below(path: str, folder: str) -> str | None:
+    """Return a path relative to a directory by spelling alone; None where it is not below it."""
+    if path == folder:
+        return ""
+    start = folder if folder.endswith(os.sep) else folder + os.sep
+    if not path.startswith(start):
+        return None
+    below = path[len(start) :]
+    return below if os.sep == "/" else below.replace(os.sep, "/")
+
+
+def _is_plainly_inside(path: str, root: str) -> bool:
+    below = _below(path, root)
+    return below is not None and not looks_secret(below)
 
 
 def root_of(path: Path) -> Path:
@@ -205,13 +233,15 @@ def is_wide(real: Path, environ: Mapping[str, str]) -> bool:
     return any(Path(os.path.realpath(one)) == real for one in (*shared, *downloads))
 
 
-def looks_secret(place: PurePath) -> bool:
+def looks_secret(place: str) -> bool:
     """Return whether a path below a root is hidden, or named as secrets are.
 
     Args:
-        place: The path relative to the root. `.fast-agent`, `.claude` and `.agents` are not hidden.
+        place: The path relative to the root, with `/`. `.fast-agent`, `.claude` and `.agents` are
+            not hidden.
     """
-    return any(map(_is_secret_name, place.parts))
+    folder, _, name = place.rpartition("/")
+    return _is_secret_name(name) or (folder != "" and _is_secret_folder(folder))
 
 
 def names_secret(place: PurePath) -> bool:
@@ -227,15 +257,19 @@ def names_secret(place: PurePath) -> bool:
         return name not in {".env.example", ".env.sample", ".env.template"}
     if place.suffix.lower() in _SOURCE_SUFFIXES:
         return False
-    return any(fnmatchcase(name, one) for one in _SECRET_NAMES)
+    return _SECRET_NAME.match(name) is not None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
+def _is_secret_folder(place: str) -> bool:
+    return any(map(_is_secret_name, place.split("/")))
+
+
 def _is_secret_name(part: str) -> bool:
     name = _folded(part)
-    if name.startswith(".") and name not in OWN_FOLDERS:
+    if name.startswith(".") and name != "." and name not in OWN_FOLDERS:
         return True
-    return any(fnmatchcase(name, one) for one in _SECRET_NAMES)
+    return _SECRET_NAME.match(name) is not None
 
 
 def end_of(path: Path) -> Path:
@@ -282,7 +316,7 @@ def ownership_of(files: Iterable[str], root: Path | str, *, user: int | None = N
     """
     if os.name != "posix":
         return Ownership()
-    me = os.geteuid() if user is None else user
+    trusted = {0, os.geteuid() if user is None else user}
     owner: int | None = None
     open_path: str | None = None
     for path in _with_folders(files, str(root)):
@@ -290,7 +324,7 @@ def ownership_of(files: Iterable[str], root: Path | str, *, user: int | None = N
             found = os.stat(path)  # noqa: PTH116 - fast
         except OSError:
             continue
-        if found.st_uid not in (me, 0) and owner is None:
+        if found.st_uid not in trusted and owner is None:
             owner = found.st_uid
         if found.st_mode & stat.S_IWOTH and open_path is None:
             open_path = path
@@ -367,11 +401,11 @@ def _with_folders(files: Iterable[str], root: str) -> Iterable[str]:
     yield root
     for file in files:
         yield file
-        folder = os.path.dirname(file)  # noqa: PTH120 - fast
+        folder = file.rpartition(os.sep)[0]
         while folder not in seen and folder.startswith(root):
             seen.add(folder)
             yield folder
-            folder = os.path.dirname(folder)  # noqa: PTH120 - fast
+            folder = folder.rpartition(os.sep)[0]
 
 
 def _user_name(user: int) -> str:

@@ -58,7 +58,8 @@ class Policy:
 
     def denies(self, effect: Effect) -> bool:
         """Return whether an effect is denied, whoever approved it."""
-        return any(_denies(one, effect) for one in (self.machine, self.home))
+        # Rules speak of terms.
+        return bool(effect.terms) and any(_denies(one, effect) for one in (self.machine, self.home))
 
     def allows(self, effect: Effect) -> bool:
         """Return whether an effect needs no question: `--trust`, or an entry that fits.

@@ -15,8 +15,8 @@ from fast_agent.text.environment import has_variable, variables_in, with_default
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.trust.address import address_of
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
-from fast_agent.trust.effect import MODEL_FILE, Effect
-from fast_agent.trust.free_models import has_key
+from fast_agent.trust.effect import MODEL_FILE, Effect, no_files
+from fast_agent.trust.free_models import host_without_key
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.programs import Program, command_line, examine_program
 
@@ -94,7 +94,7 @@ class Site:
             self.holder,
             self.path,
             self.line_of(keys, near),
-            MappingProxyType({}) if files is None else MappingProxyType(dict(files)),
+            MappingProxyType(dict(files)) if files else no_files(),
             terms,
             notes,
             refusal,
@@ -251,7 +251,7 @@ class Site:
         name = root.name(file)
         if not root.holds(file) and not (root.is_wide and self._is_beside(file)):
             refusal = OUTSIDE
-        elif looks_secret(PurePath(name)):
+        elif looks_secret(name):
             refusal = HIDDEN
         return self.effect("write", name, keys, near=text, files=files, refusal=refusal)
 
@@ -271,7 +271,7 @@ class Site:
             return None
         if folder:
             inside = not root.is_wide and root.holds(place)
-            if inside and not looks_secret(PurePath(root.name(place))):
+            if inside and not looks_secret(root.name(place)):
                 return None
             return self.effect(kind, root.name(place), keys, near=text)
         if root.is_free(place):
@@ -300,11 +300,9 @@ class Site:
             yield self.model_file(options.path, keys, directory, near=text)
         if options.file is not None:
             yield from self._at(directory).reads(options.file, keys)
-        provider = PROVIDERS.get(parsed.provider)
-        if provider is None or provider.key_required or not provider.hosts:
-            return
-        if not has_key(provider.name, self.context.given):
-            yield self.connect(address_of(f"https://{provider.hosts[0]}"), keys, near=text)
+        host = host_without_key(parsed.provider, self.context.given)
+        if host is not None:
+            yield self.connect(address_of(f"https://{host}"), keys, near=text)
 
     def _unread_model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:
         """Look at the query of a spec that cannot be read before its variables have values."""

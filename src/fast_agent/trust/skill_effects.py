@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,13 +40,11 @@ class Offer:
 
     Args:
         agent: Its name.
-        folder: The directory, which holds skills or is one.
         is_given: Whether the person gave the agent, and it has tools.
         power: What it has that a skill can steer, such as a shell; empty where it has nothing.
     """
 
     agent: str
-    folder: Path
     is_given: bool
     power: str
 
@@ -63,25 +62,31 @@ class FoundSkills:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._usual = tuple(_usual_folders(context))
-        offers: dict[Path, list[Offer]] = {}
-        for folder in self._usual:
-            offers[end_of(folder)] = []
-        ends: dict[Path, Path] = {}
-        for offer in _offers(context, self._usual):
-            # A thousand agents are offered the same few directories.
-            if offer.folder not in ends:
-                ends[offer.folder] = end_of(offer.folder)
-            offers.setdefault(ends[offer.folder], []).append(offer)
+        self._usual_ends = frozenset(map(end_of, self._usual))
+        named: dict[Path, list[Offer]] = {}
+        for offer, folder in _named_offers(context):
+            named.setdefault(end_of(folder), []).append(offer)
+        self._named = named
         self._listed: dict[Path, tuple[Path, ...]] = {}
-        self._offers = {one: own for one, own in offers.items() if self._is_of_set(one)}
+        folders = dict.fromkeys((*map(end_of, self._usual), *named))
+        self._folders = tuple(filter(self._is_of_set, folders))
+
+    @cached_property
+    def _usual_offers(self) -> tuple[Offer, ...]:
+        """The agents that get the skills of the usual directories: most of all there are."""
+        return tuple(_usual_offers(self._context))
+
+    def _offers(self, folder: Path) -> tuple[Offer, ...]:
+        usual = self._usual_offers if folder in self._usual_ends else ()
+        return (*usual, *self._named.get(folder, ()))
 
     def effects(self) -> Iterator[Effect]:
         """Yield the effects of all skills, and of the directories they are in."""
         for folder in self._usual:
             yield from self._link(folder)
-        for folder, own in self._offers.items():
+        for folder in self._folders:
             for skill in self._skills(folder):
-                yield from self._one(skill, own)
+                yield from self._one(skill, self._offers(folder))
 
     def files(self, effects: Iterable[Effect]) -> Iterator[str]:
         """Yield the files that decide whose the skills are, as absolute paths.
@@ -89,7 +94,7 @@ class FoundSkills:
         Args:
             effects: The effects of the set.
         """
-        for folder in self._offers:
+        for folder in self._folders:
             yield from (str(skill / SKILL_FILE) for skill in self._skills(folder))
         for effect in effects:
             if effect.holder.kind == "skill":
@@ -97,7 +102,7 @@ class FoundSkills:
 
     def any(self) -> bool:
         """Return whether there is a skill."""
-        return any(self._skills(folder) for folder in self._offers)
+        return any(self._skills(folder) for folder in self._folders)
 
     def holds(self, skill: Path) -> bool:
         """Return whether a skill belongs to the set.
@@ -105,7 +110,7 @@ class FoundSkills:
         Args:
             skill: The directory of the skill, without links.
         """
-        return any(skill.is_relative_to(folder) for folder in self._offers)
+        return any(skill.is_relative_to(folder) for folder in self._folders)
 
     def place_of(self, skill: Path) -> str:
         """Return the `SKILL.md` of a skill as approvals name it.
@@ -129,9 +134,9 @@ class FoundSkills:
         ]
         own = [
             offer
-            for folder, offers in self._offers.items()
+            for folder in self._folders
             if skill.is_relative_to(folder)
-            for offer in offers
+            for offer in self._offers(folder)
         ]
         return (*links, *(self._one(skill, own) if self._is_inside(skill) else ()))
 
@@ -204,7 +209,7 @@ def _secrets_in(skill: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not is_never_served(name))
         for name in sorted(names):
             file = Path(place, name)
-            if looks_secret(file.relative_to(skill)) and not is_never_served(name):
+            if looks_secret(file.relative_to(skill).as_posix()) and not is_never_served(name):
                 yield file
 
 
@@ -217,19 +222,32 @@ def _first_line(keys: Keys, near: str) -> int:
     return 1  # the whole skill acts
 
 
-def _offers(context: Context, usual: Iterable[Path]) -> Iterator[Offer]:
-    """Yield which directory of skills each agent is offered; `usual` are those of most."""
+def _usual_offers(context: Context) -> Iterator[Offer]:
+    """Yield the agents that name no skills of their own."""
     given = context.given
     everyone = _power(given.shared)
     for card in context.cards.values():
-        power = everyone or _power_of(card)
-        for folder in _folders_of_card(card, context, usual):
-            yield Offer(card.config.name, folder, is_given=False, power=power)
+        if (card.written or {}).get("skills") is None:
+            yield Offer(card.config.name, is_given=False, power=everyone or _power_of(card))
     for config in given.agents.values():
-        power = everyone or _of(shell=config.shell, writes=config.files == "write")
-        for folder in usual if config.skills is None else ():  # else the person named them
-            acts = has_tools(config, context)
-            yield Offer(config.name, folder, is_given=acts, power=power)
+        if config.skills is None:  # else the person named them
+            power = everyone or _of(shell=config.shell, writes=config.files == "write")
+            yield Offer(config.name, is_given=has_tools(config, context), power=power)
+
+
+def _named_offers(context: Context) -> Iterator[tuple[Offer, Path]]:
+    """Yield the cards that name directories of skills, with each of these."""
+    everyone = _power(context.given.shared)
+    for card in context.cards.values():
+        written = (card.written or {}).get("skills")
+        if written is None:
+            continue
+        offer = Offer(card.config.name, is_given=False, power=everyone or _power_of(card))
+        directory = card.config.directory or context.given.cwd
+        for name in names_in(written):
+            place = None if has_variable(name) else placed(name, directory)
+            if place is not None:
+                yield offer, place
 
 
 def _power(shared: tuple[str, ...]) -> str:
@@ -244,18 +262,6 @@ def _power_of(card: Card) -> str:
 
 def _of(*, shell: bool, writes: bool) -> str:
     return "has a shell" if shell else "writes files" if writes else ""
-
-
-def _folders_of_card(card: Card, context: Context, usual: Iterable[Path]) -> Iterator[Path]:
-    values: Mapping[str, JsonValue] = card.written or {}
-    if values.get("skills") is None:
-        yield from usual
-        return
-    directory = card.config.directory or context.given.cwd
-    for name in names_in(values["skills"]):
-        place = None if has_variable(name) else placed(name, directory)
-        if place is not None:
-            yield place
 
 
 def _usual_folders(context: Context) -> Iterator[Path]:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from fast_agent.trust.site import Keys, Site
 
 
+_SECRETS: Final = tuple(os.sep + name for name in SECRETS_NAMES)
+
 REMOTE: Final = "a card from a web address may do no more than connect and send"
 
 
@@ -93,15 +95,11 @@ def survey(parts: Surveyed) -> FoundSet:
     whose = ownership_of((*texts, *skills.files(effects)), str(context.root.path))
     kept: dict[str, str] = {}
     files: dict[str, str] = {}
-    root = str(context.root.path) + os.sep
+    name_of = context.root.file_name
     for path, text in texts.items():
-        # Most files are named below the root already, which spares a look at the disk for each.
-        if path.startswith(root):
-            name = path[len(root) :]
-        else:
-            name = path if "://" in path else context.root.name(Path(path))
+        name = path if "://" in path else name_of(path)
         files[name] = text_digest(text)
-        if os.path.basename(path) not in SECRETS_NAMES:  # noqa: PTH119 - fast
+        if not path.endswith(_SECRETS):
             kept[name] = text
     return FoundSet(
         context.root.path,
@@ -165,8 +163,7 @@ def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
 
 
 def _context(parts: Surveyed, texts: Mapping[str, str]) -> Context:
-    files = (path for path in texts if "://" not in path)
-    own = (Path(path) for path in files if os.path.basename(path) not in SECRETS_NAMES)  # noqa: PTH119
+    own = (one for one in texts if "://" not in one and not one.endswith(_SECRETS))
     return Context(
         root=Root.of(parts.root, parts.given.environ, own),
         given=parts.given,
