@@ -232,7 +232,7 @@ def test_help_and_completion_come_from_the_table(project: Path) -> None:
             assert f"/{name}" in rows, name
             assert command.summary.split("`")[0][:16].strip() in rows, name
         terminal.send("/sessio")
-        terminal.wait_for_screen("  /session  list, begin")
+        terminal.wait_for_screen("  /session  list, start")
 
 
 @pytest.mark.spec("T-H1.2", "T-B5.2")
