@@ -76,6 +76,12 @@ def test_references_to_models_are_aliases(place: Place) -> None:
     assert settings.warnings == ()
 
 
+def test_a_section_both_programs_have(place: Place) -> None:
+    place.write("tui: {completion_menu_reserved_lines: 9}\n")
+    (note,) = place.load().warnings
+    assert (note.code, "`tui.completion_menu_reserved_lines`" in note.message) == ("FA312", True)
+
+
 def test_values_that_moved(place: Place) -> None:
     place.write(
         "llm_retries: 3\ncompaction: {auto: true, threshold: 0.7}\n"

@@ -119,6 +119,9 @@ _COMPACTION: Final[Mapping[str, str]] = {
     "strategy": "the agent's own model, or `agent`, writes the summary",
     "prompt": "name an `agent` that writes the summary as you like it",
 }
+_TERMINAL: Final[Mapping[str, str]] = {
+    "completion_menu_reserved_lines": "how the other program draws its menus",
+}
 _SKILLS: Final[Mapping[str, str]] = {
     "marketplace_url": "where the other program looks for skills to install",
     "marketplace_urls": "where the other program looks for skills to install",
@@ -181,6 +184,9 @@ class _Translation:
         self._compaction()
         self._move(values, "llm_retries", (), "request_params", "retries")
         self._shell()
+        terminal = values.get("tui")
+        if isinstance(terminal, dict):
+            self._drop(terminal, ("tui",), _TERMINAL, UNUSED_SETTING)
         skills = values.get("skills")
         if isinstance(skills, dict):
             self._drop(skills, ("skills",), _SKILLS, UNUSED_SETTING)
