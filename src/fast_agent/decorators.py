@@ -13,6 +13,7 @@ from typing import (
     Any,
     Literal,
     Protocol,
+    TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
@@ -157,6 +158,12 @@ def _tool(
     return give if function is None else give(function)
 
 
+ServersOfCard: TypeAlias = (
+    "Sequence[str | Mapping[str, Any]] | Mapping[str, str | Mapping[str, Any]]"
+)
+"""MCP servers an agent brings, by name or in a list."""
+
+
 def agent(
     self: CardReceiver,
     name: str = "default",
@@ -167,6 +174,7 @@ def agent(
     tool_only: bool | None = None,
     agents: Sequence[str] | None = None,
     servers: Sequence[str] | None = None,
+    mcp_connect: ServersOfCard | None = None,
     tools: Mapping[str, Sequence[str]] | None = None,
     resources: Mapping[str, Sequence[str]] | None = None,
     prompts: Mapping[str, Sequence[str]] | None = None,
@@ -207,6 +215,8 @@ def agent(
         tool_only: Whether it is offered to other agents only.
         agents: Agents it may call as tools.
         servers: MCP servers of the configuration it uses.
+        mcp_connect: MCP servers it brings: URLs and command lines, or mappings with `target`,
+            `headers` and `env`; by name, or in a list.
         tools: Tool names or patterns it may call, by server; other servers offer all.
         resources: The same for resources.
         prompts: The same for prompts.
@@ -508,6 +518,7 @@ class AgentFields(TypedDict, total=False):
     tool_only: bool
     agents: Sequence[str]
     servers: Sequence[str]
+    mcp_connect: ServersOfCard
     tools: Mapping[str, Sequence[str]]
     resources: Mapping[str, Sequence[str]]
     prompts: Mapping[str, Sequence[str]]

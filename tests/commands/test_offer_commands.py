@@ -32,6 +32,23 @@ async def test_what_a_server_offers_is_listed(world: DeskWorld) -> None:
         assert "(template)" in resources
 
 
+@pytest.mark.spec("MCPS-4")
+async def test_servers_are_connected_and_disconnected(world: DeskWorld) -> None:
+    line = f"{sys.executable} {SERVER} stdio"
+    server = from_command_line(line, directory=world.directory, taken=[])
+    world.write("ann", default="true", servers=f"[{server.name}]")
+    async with world.sat(servers=(server,)) as shell:
+        name = server.name
+        assert await shell(f"/mcp disconnect {name}") == f"there was no connection to `{name}`"
+        assert await shell(f"/mcp connect {name}") == f"connected to `{name}`"
+        assert await shell("/mcp show") == f"- `{name}`: connected"
+        assert "disconnected" in await shell(f"/mcp disconnect {name}")
+        assert await shell("/mcp") == f"- `{name}`: unused"
+        assert f"- `{name}__add` ({name})" in await shell("/tools")
+        assert await shell("/mcp") == f"- `{name}`: connected"
+        assert "there is no MCP server `nobody`" in await shell.refused("/mcp connect nobody")
+
+
 @pytest.mark.spec("CMD-16")
 async def test_a_server_that_cannot_be_started_is_told(world: DeskWorld) -> None:
     server = from_command_line("/bin/false", directory=world.directory, taken=[])

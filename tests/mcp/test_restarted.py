@@ -168,3 +168,21 @@ async def test_a_filter_that_matches_nothing_is_warned_of(
     said = "`cuont` under `tools` of the card matches none of its 1 tools; did you mean `count`?"
     assert caplog.text.count(said) == 1
     assert "`c*`" not in caplog.text
+
+
+@pytest.mark.spec("MCPS-5")
+@pytest.mark.anyio
+@pytest.mark.parametrize("server", [(404, "Session not found")], indirect=True)
+@pytest.mark.parametrize("form", ["list", "names", "mapping"])
+async def test_an_agent_made_in_python_brings_servers(
+    server: Server, tmp_path: Path, form: str
+) -> None:
+    fast = FastAgent("test", cwd=tmp_path, environ={"FAST_AGENT_HOME": str(tmp_path / "home")})
+    forms: dict[str, Any] = {
+        "list": [{"target": server.url, "name": "r", "headers": {"X-Who": "ann"}}],
+        "names": {"r": server.url},
+        "mapping": {"r": {"target": server.url}},
+    }
+    fast.agent("ann", model="passthrough", mcp_connect=forms[form], default=True)
+    async with fast.run() as app:
+        assert await app("***CALL_TOOL r__count {}") == "call 1 in s1"

@@ -38,6 +38,20 @@ async def _mcp(arguments: Arguments, desk: Desk) -> CommandResult:
     return _list(lines, "there are no MCP servers")
 
 
+async def _connect(arguments: Arguments, desk: Desk) -> CommandResult:
+    name = arguments.word(0) or ""
+    await desk.app.runtime.connect_server(name)
+    return CommandResult(text=f"connected to `{name}`")
+
+
+async def _disconnect(arguments: Arguments, desk: Desk) -> CommandResult:
+    name = arguments.word(0) or ""
+    ended = await desk.app.runtime.disconnect_server(name)
+    if not ended:
+        return CommandResult(text=f"there was no connection to `{name}`")
+    return CommandResult(text=f"disconnected from `{name}`; the next use connects again")
+
+
 async def _prompts(arguments: Arguments, desk: Desk) -> CommandResult:
     server, name, rest = (arguments.word(place) for place in range(3))
     servers = desk.app.runtime.server_prompts(desk.agent)
@@ -164,7 +178,27 @@ OFFER_COMMANDS = (
         summary="list the tools of the current agent",
         act=_tools,
     ),
-    Command(name="mcp", busy="now", summary="show the state of the MCP servers", act=_mcp),
+    Command(
+        name="mcp",
+        busy="now",
+        summary="show the state of the MCP servers, connect to one, or disconnect",
+        actions=(
+            Command(name="show", busy="now", summary="show the state of the MCP servers", act=_mcp),
+            Command(
+                name="connect",
+                busy="now",
+                summary="connect to a server, also where that failed",
+                act=_connect,
+                words=(Word("SERVER", "server", required=True),),
+            ),
+            Command(
+                name="disconnect",
+                summary="end the connection to a server until it is used again",
+                act=_disconnect,
+                words=(Word("SERVER", "server", required=True),),
+            ),
+        ),
+    ),
     Command(
         name="prompts",
         summary="list the prompts of its MCP servers, or fill in one with KEY=VALUE and send it",

@@ -134,6 +134,31 @@ class Connection:
             seconds = self.spec.connect_timeout_seconds
             return await self._shown("the connection", seconds, self._start)
 
+    async def connect(self) -> None:
+        """Open the session now, also where the last attempt failed a moment ago.
+
+        Raises:
+            ToolError: There is no session to be had; says why and what to do.
+        """
+        self._failure = None
+        self._losses.clear()
+        await self.open()
+
+    async def disconnect(self) -> bool:
+        """End the session; the next need opens another one.
+
+        Returns:
+            Whether there was one.
+        """
+        async with self._opening:
+            session, self._session = self._session, None
+            self._failure = None
+            if session is None:
+                return False
+            session.end()
+            await session.done.wait()
+            return True
+
     async def _bury(self, session: LiveSession) -> None:
         await session.done.wait()
         self._session = None

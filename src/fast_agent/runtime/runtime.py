@@ -19,7 +19,7 @@ from fast_agent.agents.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.scope import Charges, Scope
 from fast_agent.agents.surroundings import Surroundings, through_steps
-from fast_agent.errors import FastAgentError, RunError
+from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.models.selection import select_model
 from fast_agent.runtime.belongings import Belongings
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
+    from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.offers import ServerPrompts, ServerResources
     from fast_agent.mcp.pool import ServerReport
     from fast_agent.messages.message import Message
@@ -560,6 +561,39 @@ class Runtime:
 
         pool, allowed = self._pool, ServerFilter.of(self._edition.card(name).config)
         return tuple([pool.prompts(one, allowed) for one in self._edition.blueprint(name).servers])
+
+    async def connect_server(self, name: str) -> None:
+        """Connect to a server now, also where the last attempt failed.
+
+        Args:
+            name: The server.
+
+        Raises:
+            ToolError: There is no such server, or it cannot be connected to.
+        """
+        await self._connection(name).connect()
+
+    async def disconnect_server(self, name: str) -> bool:
+        """End the connection to a server; the next need connects again.
+
+        Args:
+            name: The server.
+
+        Returns:
+            Whether there was a connection.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        return await self._connection(name).disconnect()
+
+    def _connection(self, name: str) -> Connection:
+        if self._pool is None:
+            raise ToolError(
+                f"there is no MCP server `{name}`",
+                hint="declare it under `mcp.servers` in the configuration",
+            )
+        return self._pool.connection(name)
 
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Say how every server stands."""
