@@ -36,6 +36,7 @@ class ResourceRoots(NamedTuple):
         embed_catalog: Whether that tool's description names the skills.
         configured: The guide that a configuration names, where `guide` is None.
         judge: Decides which skills may be used; None lets all through.
+        guide_is_found: Whether no person named the guide.
     """
 
     skills: tuple[str, ...] = ()
@@ -47,6 +48,7 @@ class ResourceRoots(NamedTuple):
     embed_catalog: bool = True
     configured: GuideConfig | None = None
     judge: SkillJudge | None = None
+    guide_is_found: bool = False
 
     @property
     def empty(self) -> bool:
@@ -66,6 +68,7 @@ class ResourceRoots(NamedTuple):
         return self._replace(
             skills=tuple(folder for folder in folders if os.path.isdir(folder)),  # noqa: PTH112
             guide=directory if configured is None and _has_guide(directory) else None,
+            guide_is_found=True,
             configured=configured,
             internal=True,
         )
@@ -119,11 +122,13 @@ class ResourceRoots(NamedTuple):
     def _guide_provider(self, limits: Limits) -> GuideProvider | None:
         config = self.configured
         if self.guide is not None:
+            from dataclasses import replace
             from pathlib import Path
 
             from fast_agent.resources.guide.file import load_guide
 
             config = load_guide(Path(self.guide))
+            config = replace(config, is_found=self.guide_is_found)
         if config is None:
             return None
         from fast_agent.resources.guide.provider import GuideProvider

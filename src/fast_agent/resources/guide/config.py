@@ -92,12 +92,14 @@ class GuideConfig:
         shown: What messages to the operator call it.
         categories: By name, sorted.
         collections: By name, sorted; every member exists and there are no rings.
+        is_found: Whether no person named it: it then serves no file named as secrets are.
     """
 
     docroot: str
     shown: str
     categories: Mapping[str, Category]
     collections: Mapping[str, Collection]
+    is_found: bool = False
 
 
 def guide_config(

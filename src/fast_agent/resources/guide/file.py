@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.guide import GUIDE, CategorySettings, GuideSettings
 from fast_agent.config.home import GUIDE_FILE, is_never_served
-from fast_agent.config.layer import Place, read_layer
+from fast_agent.config.layer import FileLayer, Place, read_layer
 from fast_agent.config.reading import Reader, built
 from fast_agent.diagnostics.rules import WRONG_DOCROOT
 from fast_agent.resources.guide.config import guide_config, refusal
@@ -74,9 +75,14 @@ def configured_guide(settings: Settings) -> GuideConfig | None:
         hint = "name the directory that the documents are below"
         raise refusal([place_of().problem(WRONG_DOCROOT, message, hint)])
     root = _root(guide.docroot, place_of("docroot"))
+    found = any(
+        isinstance(one, FileLayer) and one.root is not None and one.has(("guide",))
+        for one in settings.layers
+    )
     if not guide.categories and not guide.collections:
-        return load_guide(guide.docroot)
-    return guide_config(guide, root, str(guide.docroot), place_of)
+        return replace(load_guide(guide.docroot), is_found=found)
+    config = guide_config(guide, root, str(guide.docroot), place_of)
+    return replace(config, is_found=found)
 
 
 def _of_file(file: Path, shown: str, inside: str | None) -> GuideConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from fast_agent.config.home import is_never_served
@@ -20,6 +20,7 @@ from fast_agent.resources.guide.index import Document, GuideIndex, Shelf, folder
 from fast_agent.resources.problem import InvalidUri, TooLarge
 from fast_agent.text.safe_file import RefusedFileError
 from fast_agent.text.suggestion import closest
+from fast_agent.trust.origin import names_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
@@ -131,6 +132,11 @@ class _Building:
                 break
             name = composed(path[len(prefix) :])
             if category.patterns and not any(one.matches(name) for one in category.patterns):
+                continue
+            if self._config.is_found and names_secret(PurePath(path)):
+                self._note(
+                    path, "is named as files with secrets are, and no person named the guide"
+                )
                 continue
             document = Document(category.name, name, path, stamp)
             if len(name) > _SURE_LENGTH and not _has_uri(document):
