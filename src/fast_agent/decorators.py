@@ -180,7 +180,7 @@ def agent(
     prompts: Mapping[str, Sequence[str]] | None = None,
     skills: Sequence[str] | None = None,
     resource_tools: bool | None = None,
-    model: str | None = None,
+    model: str | Sequence[str] | None = None,
     use_history: bool | None = None,
     trim_tool_history: bool | None = None,
     compaction: bool | Mapping[str, Any] | None = None,
@@ -222,7 +222,8 @@ def agent(
         prompts: The same for prompts.
         skills: Skill directories; an empty list means none.
         resource_tools: Whether it gets the tools that list and read resources.
-        model: Its model, such as `anthropic.claude-sonnet-5`.
+        model: Its model, such as `anthropic.claude-sonnet-5`; of a list, the next answers where
+            one fails.
         use_history: Whether it remembers earlier turns.
         trim_tool_history: Whether its model is given only the last tool call of each earlier turn.
         compaction: When its conversation is summarized to fit the context window, such as
@@ -524,7 +525,7 @@ class AgentFields(TypedDict, total=False):
     prompts: Mapping[str, Sequence[str]]
     skills: Sequence[str]
     resource_tools: bool
-    model: str
+    model: str | Sequence[str]
     use_history: bool
     trim_tool_history: bool
     compaction: bool | Mapping[str, Any]
@@ -566,7 +567,7 @@ class SeededFields(MemberFields, total=False):
 class PlannerFields(SeededFields, total=False):
     """The fields an `iterative_planner` shares with other types."""
 
-    model: str
+    model: str | Sequence[str]
     request_params: RequestParams | Mapping[str, Any]
     api_key: str
     history_source: HistorySource
@@ -589,7 +590,7 @@ class RouterFields(SeededFields, total=False):
     tools: Mapping[str, Sequence[str]]
     resources: Mapping[str, Sequence[str]]
     prompts: Mapping[str, Sequence[str]]
-    model: str
+    model: str | Sequence[str]
     use_history: bool
     request_params: RequestParams | Mapping[str, Any]
     human_input: bool

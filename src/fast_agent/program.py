@@ -92,7 +92,7 @@ class Program:
         options = TrustOptions(asker=ask_at_terminal) if trust is None else trust
         self.gate = Gate(home, self._cwd, self._environ, options)
         self.admission = Admission(
-            self.gate, self._environ, self._cwd, self._provider_of, self._given
+            self.gate, self._environ, self._cwd, self._providers_of, self._given
         )
         self._read: dict[str, CardRoot] = {}
         self._reconsidering = Lock()
@@ -387,17 +387,18 @@ class Program:
         top = Path(home.anchor)
         return load_settings(cwd=top, environ=self._environ, home=home, config_path=named)
 
-    def _provider_of(self, config: AgentConfig) -> str | None:
-        """Return the provider of the model an agent asks; None where that is not known."""
+    def _providers_of(self, config: AgentConfig) -> frozenset[str]:
+        """Return the providers of the models an agent may ask; none where they are not known."""
         from fast_agent.models.selection import select_model
-        from fast_agent.models.spec import parse_model_spec
+        from fast_agent.models.spec import parse_models
 
         settings = self.settings
         chosen = select_model(config, settings, self._environ, cwd=self._cwd, flag=self._model)
         try:
-            return parse_model_spec(chosen.text, settings.model_aliases).provider
+            specs = parse_models(chosen.text, settings.model_aliases, settings.endpoints)
         except ModelError:
-            return None
+            return frozenset()
+        return frozenset(spec.provider for spec in specs)
 
     def reload(self) -> Reload:
         """Read again the cards that changed since they were loaded, all or none of them.

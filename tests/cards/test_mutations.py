@@ -174,7 +174,7 @@ def wrong_types(original: Original, rng: random.Random) -> Iterator[Mutation]:
         if field is None or not plain or original.lines[at].endswith(("|", ">")) or key == "type":
             continue
         values = wrong.get(type(field.kind), ["[a, b]", "{a: b}", "3.5"])
-        if key in {"skills", "tool_hooks", "k"}:
+        if key in {"skills", "tool_hooks", "k", "model"}:
             values = ["{a: {b: c}}", "true"]
         yield changed("wrong type", original, at, f"{key}: {rng.choice(values)}")
 

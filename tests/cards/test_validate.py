@@ -289,7 +289,7 @@ def test_history_in_the_body() -> None:
         ("child_timeout_sec: '1.5'", "FA102", "'1.5'", "1.5"),
         ("child_timeout_sec: false", "FA102", "false", None),
         ("model: 3", "FA102", "3", '"3"'),
-        ("model: [a]", "FA102", "[a]", None),
+        ("model: {a: b}", "FA102", "{a: b}", None),
         ("servers: time", "FA102", "time", "[time]"),
         ("servers: time, git", "FA102", "time, git", "[time, git]"),
         ("servers: {time: a}", "FA102", "{time: a}", None),

@@ -114,7 +114,7 @@ def test_a_variable_for_the_configuration(run: Run, monkeypatch: pytest.MonkeyPa
         ("openai.gpt-5?reasonin=low", "FA503", "reasoning"),
         ("openai.gpt-5?reasoning=lots", "FA504", "low"),
         ("openai.gpt-5", "FA506", "`OPENAI_API_KEY`, or `openai.api_key`"),
-        ("generic.qwen3", "FA507", "GENERIC_BASE_URL"),
+        ("generic.", "FA502", "`generic.` and the model's name"),
         ("slow?seconds=-1", "FA504", "0"),
         ("scripted?file=nope.yaml", "FA509", ""),
         ("playback?file=nope.json", "FA509", "nope.json"),

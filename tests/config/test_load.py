@@ -142,7 +142,7 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(
 @pytest.mark.parametrize(
     ("text", "code", "pointed", "told"),
     [
-        ("default_model: 3", "FA304", "3", "must be a text, not an integer"),
+        ("default_model: 3", "FA304", "3", "must be a text or a list, not an integer"),
         ('shell: {timeout_seconds: "5"}', "FA304", '"5"', "must be a number above 0, not a text"),
         ("shell: {timeout_seconds: 0}", "FA305", "0", "must be a number above 0"),
         ("local: {threads: 1.5}", "FA304", "1.5", "must be an integer from 1, not a number"),

@@ -60,7 +60,7 @@ mcp:
         ),
         ("fastagent.config.yaml", f"openai: {{api_key: {SECRET}"),
         ("fastagent.config.yaml", f"url: https://user:{SECRET}@example.org/"),
-        ("fastagent.secrets.yaml", f"default_model: [{SECRET}]"),
+        ("fastagent.secrets.yaml", f"default_model: {{{SECRET}: 1}}"),
         ("fastagent.secrets.yaml", f"nope: {SECRET}"),
         ("fastagent.secrets.yaml", f"nope: {{{SECRET}"),
     ],

@@ -622,9 +622,42 @@ def _provider(name: str) -> None:
         near = "CANARY_KEY to" if value == KEY else f"`{name}.api_key` to"
         return _config(acts, near, name, "api_key", value=value, model=f"{name}.{model}")
 
+    @makes(f"config.{name}.headers:send")
+    def _(spot: Spot) -> Trap:
+        value = spot.random.choice((KEY, "sk-of-another"))
+        near = "CANARY_KEY to" if value == KEY else "header `X-Trap` to"
+        return _config(acts, near, name, "headers", "X-Trap", value=value,
+                       model=f"{name}.{model}")  # fmt: skip
+
 
 for _name in PROVIDERS:
     _provider(_name)
+
+
+def _endpoint(spot: Spot, near: str, more: Mapping[str, JsonValue], *keys: str) -> Trap:
+    name = f"lab{spot.number}"
+    value = {"base_url": f"{spot.url}/v1", **more}
+    trap = _config("connect", near, "endpoints", name, value=value, model=f"{name}.m")
+    return replace(trap, at=(*trap.at, *keys))
+
+
+@makes("config.endpoints.base_url:connect", "config.endpoints.base_url:send")
+def _(spot: Spot) -> Trap:
+    return _endpoint(spot, f":{spot.port} (this machine)", {}, "base_url")
+
+
+@makes("config.endpoints.api_key:send")
+def _(spot: Spot) -> Trap:
+    value = spot.random.choice((KEY, "sk-of-another"))
+    near = "CANARY_KEY to" if value == KEY else ".api_key` to"
+    return _endpoint(spot, near, {"api_key": value}, "api_key")
+
+
+@makes("config.endpoints.headers:send")
+def _(spot: Spot) -> Trap:
+    value = spot.random.choice((KEY, "sk-of-another"))
+    near = "CANARY_KEY to" if value == KEY else "header `X-Trap` to"
+    return _endpoint(spot, near, {"headers": {"X-Trap": value}}, "headers", "X-Trap")
 
 
 @makes("config.local.path:run")

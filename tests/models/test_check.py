@@ -10,8 +10,10 @@ from fast_agent.cards.card import Card
 from fast_agent.config.load import load_settings
 from fast_agent.config.settings import NO_SETTINGS, LocalSettings, ProviderSettings, Settings
 from fast_agent.models import access
+from fast_agent.models.access import endpoint_of
 from fast_agent.models.check import check_aliases, check_model, check_selection, model_probe
 from fast_agent.models.selection import Selection
+from fast_agent.models.spec import parse_model_spec
 
 KEYS = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 
@@ -60,12 +62,18 @@ def test_a_key_may_come_from_the_card_the_configuration_or_the_environment() -> 
     assert spec(gemini, NO_SETTINGS, {"GEMINI_API_KEY": "old"}).api_key == "old"
 
 
-def test_generic_needs_an_address_but_no_key() -> None:
-    (problem,) = check_model("generic.qwen3", NO_SETTINGS, {})
+def test_a_missing_address_is_named() -> None:
+    (problem,) = check_model("azure.gpt-5", NO_SETTINGS, {"AZURE_OPENAI_API_KEY": "k"})
     assert problem.code == "FA507"
-    assert "`GENERIC_BASE_URL`" in (problem.hint or "")
-    assert "`generic.base_url`" in (problem.hint or "")
-    assert codes("generic.qwen3", GENERIC_BASE_URL="http://localhost:1/v1") == []
+    assert "`AZURE_OPENAI_ENDPOINT`" in (problem.hint or "")
+    assert "`azure.base_url`" in (problem.hint or "")
+
+
+@pytest.mark.spec("MODEL-18")
+def test_generic_has_the_local_address_and_needs_no_key() -> None:
+    assert codes("generic.qwen3") == []
+    endpoint = endpoint_of(parse_model_spec("generic.qwen3"), NO_SETTINGS, {})
+    assert (endpoint.base_url, endpoint.api_key) == ("http://localhost:11434/v1", None)
 
 
 @pytest.mark.parametrize(

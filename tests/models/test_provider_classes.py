@@ -21,6 +21,8 @@ def test_every_provider_has_its_classes() -> None:
         ("openrouter", "qwen/qwen3"),
         ("deepseek", "deepseek-chat"),
         ("azure", "gpt-5"),
+        ("hf", "Qwen/Qwen3"),
+        ("vertex", "gemini-3"),
     ],
 )
 def test_an_address_of_one_s_own_is_used(provider: str, model: str) -> None:
@@ -32,9 +34,16 @@ def test_an_address_of_one_s_own_is_used(provider: str, model: str) -> None:
 
 def test_a_missing_address_is_named() -> None:
     with pytest.raises(ModelError, match="no address for") as caught:
-        connect(Endpoint(provider="generic", model="x"))
-    assert "`GENERIC_BASE_URL`" in (caught.value.hint or "")
-    assert "`generic.base_url`" in (caught.value.hint or "")
+        connect(Endpoint(provider="azure", model="x", api_key="k"))
+    assert "`AZURE_OPENAI_ENDPOINT`" in (caught.value.hint or "")
+    assert "`azure.base_url`" in (caught.value.hint or "")
+
+
+def test_vertex_without_a_project_does_not_ask_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    with pytest.raises(ModelError, match="no project and no API key") as caught:
+        connect(Endpoint(provider="vertex", model="gemini-3"))
+    assert "`GOOGLE_CLOUD_PROJECT`" in (caught.value.hint or "")
 
 
 def test_a_name_the_provider_refuses_is_an_error() -> None:

@@ -168,6 +168,8 @@ class Turn:
             self._budget.give_up()
             raise
         self._budget.settle(response.usage)
+        for note in response.notes:
+            life.warn(note)
         life.keeps_failure = True
         draft, used = life.draft, response.usage.total_tokens
         draft.use = use = ContextUse(used, setup.window or response.window)

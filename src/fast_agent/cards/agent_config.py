@@ -101,7 +101,7 @@ class AgentConfig:
     tool_only: bool = False
     schema_version: int = 1
 
-    model: str | None = None
+    model: str | tuple[str, ...] | None = None
     use_history: bool | None = None
     trim_tool_history: bool = False
     compaction: Compaction | bool | None = None
@@ -179,6 +179,11 @@ class AgentConfig:
             put(new, value)
         _set_grant(new, grant)
         return new
+
+    @property
+    def model_text(self) -> str | None:
+        """The model as a text: a spec, or several with commas between; None where none is set."""
+        return ", ".join(self.model) if isinstance(self.model, tuple) else self.model
 
     @property
     def directory(self) -> Path | None:

@@ -108,7 +108,11 @@ def explain_mapping(kind: Kind, value: object, path: Path, findings: Findings) -
 
 def explain_union(kind: AnyOf, value: object, path: Path, findings: Findings) -> Invalid:
     """Report a value that is of none of several kinds."""
-    return _wrong_type(expected(kind), value, path, findings)
+    meant = hint = None
+    if kind.kinds == (Text(), ListOf(Text())) and isinstance(value, int | float):
+        meant = f'"{findings.written(path)}"'
+        hint = f"write `{meant}`"
+    return _wrong_type(expected(kind), value, path, findings, hint, meant)
 
 
 def explain_unknown_key(

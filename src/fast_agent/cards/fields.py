@@ -139,9 +139,10 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "model",
-        Text(),
+        AnyOf((Text(), _NAMES)),
         _WITH_MODEL,
-        "the model, as `provider.name`, an alias or `local`",
+        "the model, as `provider.name`, an alias or `local`; of a list, the next answers where one"
+        " fails",
         effects=("run", "read"),
     ),
     Field(

@@ -17,6 +17,7 @@ from fast_agent.config.settings import (
     Protocol,
     ProviderSettings,
     RootSettings,
+    ServiceTier,
     SessionSettings,
     ShellSettings,
     SkillsSettings,
@@ -182,6 +183,17 @@ SERVER: Final = Record(
 SERVERS: Final = MapOf(SERVER)
 """MCP servers by name."""
 
+_HEADERS = Entry("headers", _SECRETS, "HTTP headers sent with each request", effects=("send",))
+_ORGANIZATION = Entry(
+    "organization", Text(), "organization that requests are billed to", effects=()
+)
+_SERVICE_TIER = Entry(
+    "service_tier",
+    OneOf(get_args(ServiceTier)),
+    "how requests are served and billed",
+    effects=(),
+)
+
 _PROVIDERS = tuple(
     Entry(
         provider.name,
@@ -199,6 +211,9 @@ _PROVIDERS = tuple(
                     f"address; `{provider.base_url_variable}` is used without it",
                     effects=("connect", "send"),
                 ),
+                _HEADERS,
+                *((_ORGANIZATION,) if provider.name == "openai" else ()),
+                _SERVICE_TIER,
             ),
             build=ProviderSettings,
         ),
@@ -208,9 +223,25 @@ _PROVIDERS = tuple(
     for provider in PROVIDERS.values()
 )
 
+ENDPOINT: Final = Record(
+    entries=(
+        Entry("base_url", Text(), "its address", effects=("connect", "send"), required=True),
+        Entry("api_key", SecretText(), "its API key", effects=("send",)),
+        _HEADERS,
+        _SERVICE_TIER,
+    ),
+    build=ProviderSettings,
+)
+"""One endpoint that speaks the OpenAI protocol."""
+
 SETTINGS: Final = Record(
     entries=(
-        Entry("default_model", Text(), "model of cards that name none", effects=("run", "read")),
+        Entry(
+            "default_model",
+            AnyOf((Text(), ListOf(Text()))),
+            "model of cards that name none; of a list, the next answers where one fails",
+            effects=("run", "read"),
+        ),
         Entry(
             "request_params", REQUEST_PARAMS, "request parameters under those of cards", effects=()
         ),
@@ -264,6 +295,12 @@ SETTINGS: Final = Record(
             effects=(),
         ),
         *_PROVIDERS,
+        Entry(
+            "endpoints",
+            MapOf(ENDPOINT),
+            "endpoints that speak the OpenAI protocol, by name: `NAME.MODEL` asks one",
+            effects=(),
+        ),
         Entry(
             "local",
             Record(

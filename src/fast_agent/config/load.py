@@ -276,6 +276,9 @@ def _settings(
         if entry.name in tree
     }
     values["mcp"] = McpSettings(servers=servers)
+    model = values.get("default_model")
+    if isinstance(model, tuple):
+        values["default_model"] = ", ".join(cast("tuple[str, ...]", model))
     # A policy is read from where it counts, never from what was merged here.
     values.pop("trust", None)
     providers = {name: values.pop(name) for name in PROVIDERS if name in values}

@@ -66,3 +66,12 @@ QUERY_KEYS: Final[Mapping[str, Mapping[str, QueryKey]]] = {
     },
 }
 """The keys each provider and offline model takes."""
+
+
+def split_models(text: str) -> tuple[str, ...]:
+    """Return the specs of a text that names a model and those that answer where it fails.
+
+    Args:
+        text: Specs with commas between; a comma in a value is written as `%2C`.
+    """
+    return tuple(one.strip() for one in text.split(","))

@@ -52,6 +52,9 @@ class Provider:
         return f"{self.name}.api_key"
 
 
+_LOCAL_ADDRESS: Final = "http://localhost:11434/v1"
+"""Where Ollama listens, and most who run models on their own machine."""
+
 _ALL = (
     Provider(
         name="anthropic",
@@ -86,8 +89,9 @@ _ALL = (
         label="any OpenAI-compatible endpoint",
         key_variables=("GENERIC_API_KEY",),
         base_url_variable="GENERIC_BASE_URL",
+        hosts=("localhost", "127.0.0.1"),
         key_required=False,
-        base_url_required=True,
+        default_base_url=_LOCAL_ADDRESS,
     ),
     Provider(
         name="ollama",
@@ -96,7 +100,7 @@ _ALL = (
         base_url_variable="OLLAMA_BASE_URL",
         hosts=("localhost", "127.0.0.1"),
         key_required=False,
-        default_base_url="http://localhost:11434/v1",
+        default_base_url=_LOCAL_ADDRESS,
     ),
     Provider(
         name="openrouter",
@@ -149,6 +153,24 @@ _ALL = (
         default_model="grok",
         modules=("pydantic_ai", "xai_sdk"),
         requirement="pydantic-ai-slim[xai]",
+    ),
+    Provider(
+        name="hf",
+        label="Hugging Face",
+        key_variables=("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
+        base_url_variable="HF_BASE_URL",
+        hosts=("router.huggingface.co",),
+        default_base_url="https://router.huggingface.co/v1",
+    ),
+    Provider(
+        name="vertex",
+        label="Google Vertex AI",
+        key_variables=("VERTEX_API_KEY",),
+        base_url_variable="VERTEX_BASE_URL",
+        hosts=("*.googleapis.com",),
+        key_required=False,
+        modules=("pydantic_ai", "google.genai"),
+        requirement="fast-agent[google]",
     ),
     Provider(
         name="bedrock",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 Protocol: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 
+ServiceTier: TypeAlias = Literal["auto", "default", "flex", "priority"]
+
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -137,10 +139,16 @@ class ProviderSettings:
     Args:
         api_key: Its key, or None; never shown.
         base_url: Its address, or None for the provider's own.
+        headers: HTTP headers sent with each request.
+        organization: The organization requests are billed to, or None for that of the key.
+        service_tier: How requests are served and billed, or None for the provider's choice.
     """
 
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=_empty, repr=False)
+    organization: str | None = None
+    service_tier: ServiceTier | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +240,7 @@ class Settings:
         model_facts: What is known of models, over what the price list says.
         mcp: MCP servers.
         providers: Settings of every known provider, by its name.
+        endpoints: Endpoints that speak the OpenAI protocol, by the name specs begin with.
         local: Local models.
         shell: The shell tool.
         sessions: Conversations that are kept.
@@ -248,6 +257,7 @@ class Settings:
     model_facts: Mapping[str, StatedFacts] = field(default_factory=_empty)
     mcp: McpSettings = McpSettings()
     providers: Mapping[str, ProviderSettings] = field(default_factory=_empty)
+    endpoints: Mapping[str, ProviderSettings] = field(default_factory=_empty)
     local: LocalSettings = LocalSettings()
     shell: ShellSettings = ShellSettings()
     sessions: SessionSettings = SessionSettings()

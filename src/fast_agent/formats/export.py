@@ -190,17 +190,21 @@ class _Export:
 
     def _model(self) -> None:
         config, target = self._config, self._target
-        if config.model is None:
+        models = (config.model,) if isinstance(config.model, str) else config.model or ()
+        model = next(iter(models), None)
+        if model is None:
             return
         self._done.add("model")
+        if len(models) > 1:
+            self._lost("model", f"only the first of `{config.model_text}` is named there")
         try:
-            spec = parse_model_spec(config.model)
+            spec = parse_model_spec(model)
         except ModelError:
-            self._lost("model", f"the model `{config.model}` is not known here")
+            self._lost("model", f"the model `{model}` is not known here")
             return
         name = self._model_name(spec)
         if name is None:
-            self._lost("model", f"the model `{config.model}` cannot be named there")
+            self._lost("model", f"the model `{model}` cannot be named there")
             return
         self._values["model"] = name
         effort = _EFFORT.get(target)

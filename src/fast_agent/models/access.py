@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.grant import CardGrant
-    from fast_agent.config.settings import Settings
+    from fast_agent.config.settings import ProviderSettings, Settings
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.models.spec import ModelSpec
 
@@ -42,12 +42,32 @@ def endpoint_of(
         api_key: The key of the card, before both; or None.
     """
     facts = PROVIDERS[spec.provider]
+    if spec.endpoint is not None:
+        named = settings.endpoints[spec.endpoint]
+        return _endpoint(spec, named, api_key or named.api_key, named.base_url)
     section = settings.provider(spec.provider)
     key = api_key or section.api_key
     if key is None:
         key = next((environ[name] for name in facts.key_variables if environ.get(name)), None)
     address = section.base_url or environ.get(facts.base_url_variable) or facts.default_base_url
-    return Endpoint(provider=spec.provider, model=spec.name, api_key=key, base_url=address)
+    return _endpoint(spec, section, key, address)
+
+
+def _endpoint(
+    spec: ModelSpec, section: ProviderSettings, api_key: str | None, address: str | None
+) -> Endpoint:
+    headers = dict(section.headers)
+    if section.organization is not None:
+        headers["OpenAI-Organization"] = section.organization
+    return Endpoint(
+        provider=spec.provider,
+        name=spec.endpoint or spec.provider,
+        model=spec.name,
+        api_key=api_key,
+        base_url=address,
+        headers=headers,
+        service_tier=section.service_tier,
+    )
 
 
 def endpoint_problems(endpoint: Endpoint) -> list[Diagnostic]:

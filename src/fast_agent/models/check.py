@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import FastAgentError, ModelError, TrustError
 from fast_agent.models.selection import select_model
-from fast_agent.models.spec import LOCAL, parse_model_spec
+from fast_agent.models.spec import LOCAL, parse_model_spec, parse_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,9 +49,28 @@ def check_model(
         file it names have their own.
     """
     try:
-        spec = parse_model_spec(text, settings.model_aliases)
+        specs = parse_models(text, settings.model_aliases, settings.endpoints)
     except ModelError as error:
         return error.diagnostics
+    found: list[tuple[Diagnostic, ...]] = []
+    for spec in specs:
+        own = api_key if spec.is_reached_as(specs[0]) else None
+        problems = _problems(spec, settings, environ, own, directory, agent, ready)
+        if not problems and ready:
+            return ()  # one that can answer is enough
+        found.append(problems)
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
+
+
+def _problems(
+    spec: ModelSpec,
+    settings: Settings,
+    environ: Mapping[str, str],
+    api_key: str | None,
+    directory: Path | None,
+    agent: str | None,
+    ready: bool,
+) -> tuple[Diagnostic, ...]:
     if spec.is_cloud:
         from fast_agent.models.access import endpoint_of, endpoint_problems
 
@@ -116,7 +136,7 @@ def check_aliases(settings: Settings) -> tuple[Diagnostic, ...]:
     problems: list[Diagnostic] = []
     for name, text in settings.model_aliases.items():
         try:
-            parse_model_spec(name, settings.model_aliases)
+            parse_model_spec(name, settings.model_aliases, settings.endpoints)
         except ModelError as error:
             place = settings.place_of("model_aliases", name)
             prefix = f"the alias `{name}` stands for `{text}`: "
@@ -178,8 +198,8 @@ def model_probe(
         from fast_agent.models.access import check_model_files
 
         try:
-            spec = parse_model_spec(selection.text, settings.model_aliases)
-            check_model_files(spec, selection.directory, card.config.grant)
+            for spec in parse_models(selection.text, settings.model_aliases, settings.endpoints):
+                check_model_files(spec, selection.directory, card.config.grant)
         except ModelError:
             pass  # told below
         except TrustError as error:

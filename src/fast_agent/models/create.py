@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from fast_agent.models.spec import LOCAL, parse_model_spec
+from fast_agent.models.spec import LOCAL, parse_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ class ModelFactory:
         self._settings = settings
         self._environ = environ
         self._books: dict[tuple[Path, int | None], ScriptBook] = {}
-        self._specs: dict[str, ModelSpec] = {}
+        self._specs: dict[str, tuple[ModelSpec, ...]] = {}
 
     def create(
         self,
@@ -65,7 +65,7 @@ class ModelFactory:
         """Make a model. Nothing is connected or loaded before its first request.
 
         Args:
-            text: The spec.
+            text: The spec; several with commas between, where the next answers if one fails.
             agent: The agent it is for.
             api_key: The key of the card, before all others; or None.
             directory: Where relative files of the spec start; None forbids it to name files.
@@ -74,9 +74,41 @@ class ModelFactory:
         Raises:
             ModelError: The spec is wrong, or a file it needs is missing or wrong.
         """
-        spec = self._specs.get(text)
-        if spec is None:
-            spec = self._specs[text] = parse_model_spec(text, self._settings.model_aliases)
+        specs = self._specs.get(text)
+        if specs is None:
+            specs = self._specs[text] = parse_models(
+                text, self._settings.model_aliases, self._settings.endpoints
+            )
+        first = specs[0]
+        if len(specs) == 1:
+            return self._one(first, agent, api_key, directory, new_call_id)
+        from fast_agent.models.fallback import FallbackModel
+
+        # The card's key is for the provider it was written for, which is that of the first model.
+        return FallbackModel(
+            tuple(
+                self._one(
+                    spec,
+                    agent,
+                    api_key if spec.is_reached_as(first) else None,
+                    directory,
+                    new_call_id,
+                    others=spec is not specs[-1],
+                )
+                for spec in specs
+            )
+        )
+
+    def _one(
+        self,
+        spec: ModelSpec,
+        agent: str,
+        api_key: str | None,
+        directory: Path | None,
+        new_call_id: Callable[[], str] | None,
+        *,
+        others: bool = False,
+    ) -> Model:
         match spec.provider:
             case "passthrough":
                 from fast_agent.models.offline import PassthroughModel
@@ -99,7 +131,7 @@ class ModelFactory:
             case _ if spec.provider == LOCAL:
                 return self._local(spec, directory)
             case _:
-                return self._cloud(spec, api_key)
+                return self._cloud(spec, api_key, others)
 
     def finish(self) -> None:
         """See that the scripts in use were used up.
@@ -110,16 +142,17 @@ class ModelFactory:
         for book in self._books.values():
             book.finish()
 
-    def _cloud(self, spec: ModelSpec, api_key: str | None) -> Model:
+    def _cloud(self, spec: ModelSpec, api_key: str | None, others: bool) -> Model:
         from fast_agent.models.access import endpoint_of
         from fast_agent.models.facts import stated_facts
-        from fast_agent.models.provider import ProviderModel
+        from fast_agent.models.provider import FEW_RETRIES, ProviderModel
 
         return ProviderModel(
             endpoint_of(spec, self._settings, self._environ, api_key),
             name=spec.text,
             effort=spec.effort,
             params=spec.params,
+            retry=FEW_RETRIES if others else None,
             stated=stated_facts(spec, self._settings),
         )
 

@@ -69,11 +69,13 @@ class ModelResponse:
         message: The answer.
         usage: What the request used.
         window: Tokens the model's context window holds; None where that is not known.
+        notes: What a user is to know of how it came about, such as a setting that was left out.
     """
 
     message: Message
     usage: Usage = ONE_REQUEST
     window: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 @frozen

@@ -60,7 +60,7 @@ class ProviderModel:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._endpoint = endpoint
-        self._name = name or f"{endpoint.provider}.{endpoint.model}"
+        self._name = name or endpoint.spec
         self._effort: Effort | None = effort
         self._params = params
         self._stated = stated
@@ -146,11 +146,11 @@ class ProviderModel:
             await self._sleep(wait)
 
     def _shown(self, cause: BaseException | None) -> BaseException | None:
-        """Keep the cause for a traceback, unless the key stands in it."""
-        key = self._endpoint.api_key
+        """Keep the cause for a traceback, unless a secret stands in it."""
+        secrets = self._endpoint.secrets
         chain = cause
-        while chain is not None and key:
-            if key in str(chain):
+        while chain is not None and secrets:
+            if any(secret in str(chain) for secret in secrets):
                 return None
             chain = chain.__cause__ or chain.__context__
         return cause
@@ -254,6 +254,9 @@ class RetryPolicy:
         backoff = min(self.first_wait * 2 ** (attempt - 1), self.longest_wait)
         return backoff * (0.75 + jitter / 4)
 
+
+FEW_RETRIES = RetryPolicy(attempts=2, attempts_to_connect=2, total_wait=5.0)
+"""For a model that another one stands in for."""
 
 NO_RETRIES = RetryPolicy(attempts=1)
 """Send every request once."""

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model as LibraryModel
 
+    from fast_agent.config.providers import Provider
+    from fast_agent.config.settings import ServiceTier
+
+
+_SHORTEST_SECRET: Final = 8
+"""Fewest characters of a header that may be a secret."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
@@ -27,15 +34,32 @@ class Endpoint:
 
     Args:
         provider: A name of `PROVIDERS`.
+        name: What specs begin with: `provider`, or the name of an endpoint of the configuration.
         model: The model's name at the provider.
         api_key: The key; None where the provider needs none. Never shown.
         base_url: The address; None for the provider's own.
+        headers: HTTP headers sent with each request. Never shown.
+        service_tier: How requests are served and billed; None leaves it to the provider.
     """
 
     provider: str
+    name: str = ""
     model: str
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    service_tier: ServiceTier | None = None
+
+    @property
+    def spec(self) -> str:
+        """The model as a spec names it, without an effort."""
+        return f"{self.name or self.provider}.{self.model}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key and the values of the headers, which must not appear anywhere."""
+        long = (text for text in self.headers.values() if len(text) >= _SHORTEST_SECRET)
+        return (*((self.api_key,) if self.api_key else ()), *long)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,15 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
         "groq": Adapter("models.groq:GroqModel", "providers.groq:GroqProvider"),
         "mistral": Adapter("models.mistral:MistralModel", "providers.mistral:MistralProvider"),
         "xai": Adapter("models.xai:XaiModel", "providers.xai:XaiProvider", address="api_host"),
+        "hf": Adapter(
+            _OPENAI_CHAT,
+            "providers.openai_compatible:OpenAICompatibleProvider",
+            named=True,
+            strict_end=True,
+        ),
+        "vertex": Adapter(
+            "models.google:GoogleModel", "providers.google_cloud:GoogleCloudProvider"
+        ),
         "bedrock": Adapter(
             "models.bedrock:BedrockConverseModel", "providers.bedrock:BedrockProvider"
         ),
@@ -121,6 +154,8 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
             f"no API key for {facts.label}",
             hint=f"set `{facts.key_variables[0]}`, or `{facts.api_key_setting}` in the secrets",
         )
+    if endpoint.provider == "vertex" and not endpoint.api_key:
+        _check_project(facts)
     if facts.base_url_required and not endpoint.base_url:
         raise ModelError(
             f"no address for {facts.label}",
@@ -150,13 +185,25 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
         ) from error
 
 
+def _check_project(facts: Provider) -> None:
+    """Check that a project is named, before the SDK asks the network for one."""
+    import os
+
+    if not os.environ.get("GOOGLE_CLOUD_PROJECT"):
+        raise ModelError(
+            f"no project and no API key for {facts.label}",
+            hint="set `GOOGLE_CLOUD_PROJECT` and `GOOGLE_APPLICATION_CREDENTIALS`, or "
+            f"`{facts.key_variables[0]}`",
+        )
+
+
 def _load(path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(import_module(f"pydantic_ai.{module}"), name)
 
 
 def _names(adapter: Adapter, endpoint: Endpoint) -> tuple[str, ...]:
-    return (endpoint.provider,) if adapter.named else ()
+    return (endpoint.name or endpoint.provider,) if adapter.named else ()
 
 
 def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:

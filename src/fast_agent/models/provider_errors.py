@@ -110,19 +110,17 @@ def _passing(error: lib.ModelAPIError, message: str) -> Failure:
 
 def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failure:
     """A failure that sending again does not cure."""
-    facts = PROVIDERS[endpoint.provider]
     match error:
         case lib.ModelAuthenticationError():
             return Failure(
                 f"{_provider(endpoint)} refused the API key{_status(error)}",
-                f"check `{facts.key_variables[0]}` or `{facts.api_key_setting}`, "
-                f"and that it may use `{endpoint.model}`",
+                f"check {_key_places(endpoint)}, and that it may use `{endpoint.model}`",
             )
         case lib.ModelNotFoundError():
             near = error.suggested_model_id if isinstance(error, lib.ModelHTTPError) else None
             hint = did_you_mean(near, "check the name of the model")
             if endpoint.base_url:
-                hint += f"; check `{facts.name}.base_url` too"
+                hint += f"; check `{_section(endpoint)}.base_url` too"
             return Failure(f"{_provider(endpoint)} has no model `{endpoint.model}`{detail}", hint)
         case lib.ModelContextWindowExceededError():
             return Failure(
@@ -172,7 +170,21 @@ def _status(error: lib.ModelAPIError) -> str:
 
 def _provider(endpoint: Endpoint) -> str:
     facts = PROVIDERS[endpoint.provider]
-    return f"the endpoint{_address(endpoint)}" if facts.base_url_required else facts.label
+    is_named = endpoint.provider == "generic" or facts.base_url_required
+    return f"the endpoint{_address(endpoint)}" if is_named else facts.label
+
+
+def _key_places(endpoint: Endpoint) -> str:
+    setting = f"`{_section(endpoint)}.api_key`"
+    if endpoint.name not in {"", endpoint.provider}:
+        return setting
+    return f"`{PROVIDERS[endpoint.provider].key_variables[0]}` or {setting}"
+
+
+def _section(endpoint: Endpoint) -> str:
+    """Return the section of the configuration that describes an endpoint."""
+    is_own = endpoint.name in {"", endpoint.provider}
+    return endpoint.provider if is_own else f"endpoints.{endpoint.name}"
 
 
 def _address(endpoint: Endpoint) -> str:
@@ -185,7 +197,7 @@ def _address(endpoint: Endpoint) -> str:
 
 
 def _who(endpoint: Endpoint) -> str:
-    return f"`{endpoint.provider}.{endpoint.model}`"
+    return f"`{endpoint.spec}`"
 
 
 def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
@@ -202,7 +214,7 @@ def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
 
 def _safe(text: str, endpoint: Endpoint) -> str:
     """Make a line of a text from outside, without the key."""
-    if endpoint.api_key:
-        text = text.replace(endpoint.api_key, "***")
+    for secret in endpoint.secrets:
+        text = text.replace(secret, "***")
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}…"

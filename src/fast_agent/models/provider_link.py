@@ -84,7 +84,7 @@ class ProviderLink:
         if not self._entered:
             self._entered = True
             await self._open.enter_async_context(self._model)
-        asked = library_request(self._model, self._endpoint.provider, request, params, effort)
+        asked = library_request(self._model, self._endpoint, request, params, effort)
         messages = self._outbox.convert(request.messages)
         if not messages:
             raise ModelError("there is no message to answer", hint="send one that is not empty")
@@ -127,7 +127,7 @@ class ProviderLink:
                 splitter.end()
             response = stream.get()
         if response.finish_reason is None:
-            who = f"`{self._endpoint.provider}.{self._endpoint.model}`"
+            who = f"`{self._endpoint.spec}`"
             raise AttemptError(
                 Failure(f"the answer of {who} broke off before its end", "try again", passing=True)
             )
@@ -135,7 +135,7 @@ class ProviderLink:
 
     def _answer(self, response: lib.ModelResponse, asked: LibraryRequest) -> ModelResponse:
         if response.finish_reason == "error":
-            who = f"`{self._endpoint.provider}.{self._endpoint.model}`"
+            who = f"`{self._endpoint.spec}`"
             raise AttemptError(Failure(f"{who} ended its answer with an error", "try again"))
         message = message_of(response, self._endpoint.provider, asked.output_tool)
         if asked.form is not None and not message.tool_calls:
@@ -225,7 +225,7 @@ class LibraryRequest:
 
 def library_request(
     model: LibraryModel[Any],
-    provider: str,
+    endpoint: Endpoint,
     request: ModelRequest,
     params: RequestParams,
     effort: Effort | None,
@@ -236,6 +236,7 @@ def library_request(
         ModelError: The provider cannot do what a parameter asks, and leaving it out would change
             what the request promises. A preference it does not know, such as a seed, is left out.
     """
+    provider = endpoint.provider
     strict = None if provider in _STRICT else False
     tools = [_tool(tool, strict) for tool in request.tools]
     shape = request.output_schema
@@ -255,6 +256,11 @@ def library_request(
         instruction_parts=[InstructionPart(content=request.system)] if request.system else [],
     )
     settings = _settings(model, provider, params, has_tools=bool(tools))
+    if endpoint.headers:
+        _need("headers", provider, model.unsupported_settings, "extra_headers")
+        settings["extra_headers"] = dict(endpoint.headers)
+    if endpoint.service_tier is not None:
+        _put(settings, "service_tier", endpoint.service_tier, model.unsupported_settings)
     if effort is not None:
         settings["thinking"] = False if effort == "none" else effort
     if tools or len(request.messages) > 1:
@@ -342,9 +348,10 @@ def _put(settings: ModelSettings, name: str, value: object, ignored: frozenset[s
         cast("dict[str, object]", settings)[name] = value
 
 
-def _need(name: str, provider: str, ignored: frozenset[str]) -> None:
-    if name in ignored:
+def _need(name: str, provider: str, ignored: frozenset[str], setting: str | None = None) -> None:
+    if (setting or name) in ignored:
+        place = "`request_params`" if setting is None else "the configuration"
         raise ModelError(
             f"`{provider}` does not take `{name}`",
-            hint=f"leave `{name}` out of `request_params`, or use another provider",
+            hint=f"leave `{name}` out of {place}, or use another provider",
         )

@@ -29,7 +29,8 @@ class Selection:
     """A chosen model.
 
     Args:
-        text: The spec, as it was written.
+        text: The spec, as it was written; several with commas between, where others answer if the
+            first fails.
         source: Who chose it.
         directory: Where relative files in the spec start; None forbids it to name files.
         notice: One line people are to be told, or None.
@@ -66,10 +67,10 @@ def select_model(
     """
     if flag:
         return Selection(flag, "flag", cwd)
-    if config is not None and config.model:
+    if config is not None and config.model_text:
         # A card from the network must not read files of this machine.
         own = None if config.remote is not None else config.directory or cwd
-        return Selection(config.model, "card", own)
+        return Selection(config.model_text, "card", own)
     if settings.default_model:
         return Selection(settings.default_model, "configuration", cwd)
     named = environ.get(MODEL_VARIABLE, "").strip()

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypedDict, cast
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.model_query import split_models
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import MALFORMED_MODEL, MODEL_ALIAS_LOOP, UNKNOWN_MODEL
@@ -17,7 +18,7 @@ from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, Level, read_query
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.models.spec_query import Effort, ModelOptions
@@ -29,6 +30,9 @@ OFFLINE: Final = ("passthrough", "playback", "slow", "scripted")
 LOCAL: Final = "local"
 """The provider name of models that run in this process."""
 
+GENERIC: Final = "generic"
+"""The provider name of models at endpoints that speak the OpenAI protocol."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
@@ -36,8 +40,9 @@ class ModelSpec:
 
     Args:
         given: The text it was read from; an alias is not replaced in it.
-        provider: A name of `PROVIDERS`, of `OFFLINE`, or `local`.
+        provider: A name of `PROVIDERS`, of `OFFLINE`, or `local`; `generic` for an endpoint.
         name: The model's name at the provider; empty for an offline or the default local model.
+        endpoint: A name of `endpoints` of the configuration, or None.
         effort: Reasoning effort, or None for the model's own.
         options: What the model is made with.
         params: Request parameters from the query; those of a request go over them.
@@ -46,6 +51,7 @@ class ModelSpec:
     given: str
     provider: str
     name: str = ""
+    endpoint: str | None = None
     effort: Effort | None = None
     options: ModelOptions = NO_OPTIONS
     params: RequestParams = NO_PARAMS
@@ -53,7 +59,12 @@ class ModelSpec:
     @property
     def text(self) -> str:
         """The spec without aliases and query, such as `anthropic.claude-sonnet-5.high`."""
-        return ".".join(part for part in (self.provider, self.name, self.effort) if part)
+        first = self.endpoint or self.provider
+        return ".".join(part for part in (first, self.name, self.effort) if part)
+
+    def is_reached_as(self, other: ModelSpec) -> bool:
+        """Return whether another model is reached at the same place, with the same key."""
+        return (self.provider, self.endpoint) == (other.provider, other.endpoint)
 
     @property
     def is_cloud(self) -> bool:
@@ -61,12 +72,15 @@ class ModelSpec:
         return self.provider in PROVIDERS
 
 
-def parse_model_spec(text: str, user_aliases: Mapping[str, str] | None = None) -> ModelSpec:
+def parse_model_spec(
+    text: str, user_aliases: Mapping[str, str] | None = None, endpoints: Collection[str] = ()
+) -> ModelSpec:
     """Take a model spec apart.
 
     Args:
         text: Such as `sonnet`, `o3-mini.high`, `openai.gpt-5?reasoning=low`, `slow?seconds=0.2`.
         user_aliases: `model_aliases` of the configuration, over those of the program.
+        endpoints: The names of `endpoints` of the configuration.
 
     Returns:
         The spec, every part checked.
@@ -76,7 +90,10 @@ def parse_model_spec(text: str, user_aliases: Mapping[str, str] | None = None) -
     """
     aliases = model_aliases(user_aliases or {})
     head, levels = _expand(text.strip(), aliases)
-    provider, name = _split(head, text, aliases)
+    endpoint, name = _of_endpoint(head, endpoints)
+    provider = GENERIC
+    if endpoint is None:
+        provider, name = _split(head, text, aliases, endpoints)
     query = read_query(levels, provider, text)
     if query.problems:
         first = query.problems[0]
@@ -87,10 +104,37 @@ def parse_model_spec(text: str, user_aliases: Mapping[str, str] | None = None) -
         given=text,
         provider=provider,
         name=name,
+        endpoint=endpoint,
         effort=query.effort,
         options=query.options,
         params=query.params,
     )
+
+
+def parse_models(
+    text: str, user_aliases: Mapping[str, str] | None = None, endpoints: Collection[str] = ()
+) -> tuple[ModelSpec, ...]:
+    """Take apart the specs of a model and of those that answer where it fails.
+
+    Args:
+        text: One spec, or several with commas between, such as `sonnet, gpt`.
+        user_aliases: As for `parse_model_spec`.
+        endpoints: As for `parse_model_spec`.
+
+    Raises:
+        ModelError: One of them cannot be taken apart; `diagnostics` holds every problem of all.
+    """
+    specs: list[ModelSpec] = []
+    problems: list[Diagnostic] = []
+    for one in split_models(text):
+        try:
+            specs.append(parse_model_spec(one, user_aliases, endpoints))
+        except ModelError as error:
+            problems.extend(error.diagnostics)
+    if problems:
+        first = problems[0]
+        raise ModelError(first.message, hint=first.hint, diagnostics=tuple(problems))
+    return tuple(specs)
 
 
 def _expand(text: str, aliases: Mapping[str, str]) -> tuple[str, list[Level]]:
@@ -121,10 +165,27 @@ def _cut_effort(head: str) -> tuple[str, Effort | None]:
     return head, None
 
 
-def _split(body: str, text: str, aliases: Mapping[str, str]) -> tuple[str, str]:
+def _of_endpoint(body: str, endpoints: Collection[str]) -> tuple[str | None, str]:
+    """Split what names a model at an endpoint of the configuration."""
+    for mark in (".", "/"):
+        first, found, name = body.partition(mark)
+        if found and name and first in endpoints and "," not in body:
+            return first, name
+    return None, ""
+
+
+def _split(
+    body: str, text: str, aliases: Mapping[str, str], endpoints: Collection[str]
+) -> tuple[str, str]:
     """Split what is neither alias, effort nor query into provider and name."""
     if not body:
         _refuse(MALFORMED_MODEL, "the model is empty", _offer())
+    if "," in body:
+        _refuse(
+            MALFORMED_MODEL,
+            f"`{text}` stands for several models",
+            "let an alias name one model, and list several where a card or `--model` names it",
+        )
     first, dot, name = body.partition(".")
     if first in OFFLINE and not dot:
         return first, ""
@@ -142,13 +203,15 @@ def _split(body: str, text: str, aliases: Mapping[str, str]) -> tuple[str, str]:
     provider = built_in_names().provider_of(body)
     if provider is not None:
         return provider, body
-    return _unknown(body, text, aliases)
+    return _unknown(body, text, aliases, endpoints)
 
 
-def _unknown(body: str, text: str, aliases: Mapping[str, str]) -> NoReturn:
+def _unknown(
+    body: str, text: str, aliases: Mapping[str, str], endpoints: Collection[str]
+) -> NoReturn:
     """Refuse a body nothing fits, with the best suggestion there is."""
     first, dot, rest = body.partition(".")
-    prefixes = (*PROVIDERS, LOCAL)
+    prefixes = (*endpoints, *PROVIDERS, LOCAL)
     for prefix in prefixes:
         if body.startswith(f"{prefix}:"):
             right = f"{prefix}.{body[len(prefix) + 1 :]}"

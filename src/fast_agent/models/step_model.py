@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.errors import RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
-from fast_agent.models.spec import parse_model_spec
+from fast_agent.models.spec import parse_models
 from fast_agent.models.usage import Usage
 from fast_agent.steps.steps import Codec, Step, here
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.config.settings import Settings
     from fast_agent.models.create import Models
     from fast_agent.models.model import Delta, DeltaSink, Model, ModelRequest, ToolSpec
     from fast_agent.steps.parts import Parts
@@ -29,13 +30,13 @@ class StepModels:
 
     Args:
         models: Makes the models themselves.
-        aliases: `model_aliases` of the configuration, where no model is asked, as in a replay;
-            None where models are.
+        settings: The configuration, whose aliases and endpoints specs may name, where no model is
+            asked, as in a replay; None where models are.
     """
 
-    def __init__(self, models: Models, aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(self, models: Models, settings: Settings | None = None) -> None:
         self._models = models
-        self._aliases = aliases
+        self._settings = settings
 
     def create(
         self,
@@ -51,8 +52,10 @@ class StepModels:
         Raises:
             ModelError: As `ModelFactory.create`.
         """
-        if self._aliases is not None:
-            return StepModel(UnaskedModel(parse_model_spec(text, self._aliases).text), agent)
+        settings = self._settings
+        if settings is not None:
+            specs = parse_models(text, settings.model_aliases, settings.endpoints)
+            return StepModel(UnaskedModel(", ".join(spec.text for spec in specs)), agent)
         model = self._models.create(
             text, agent=agent, api_key=api_key, directory=directory, new_call_id=new_call_id
         )

@@ -14,6 +14,7 @@ from fast_agent.cards.load_set import default_card
 from fast_agent.cards.references import referred_names
 from fast_agent.config.layer import without
 from fast_agent.config.load import FoundPart
+from fast_agent.config.model_query import split_models
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import CHANGED_CODE, REACHED_CODE, UNTRUSTED_CODE
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
 
-    ProviderOf = Callable[[AgentConfig], str | None]
+    ProvidersOf = Callable[[AgentConfig], frozenset[str]]
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +51,8 @@ class Admission:
     Args:
         gate: Decides about one set.
         environ: The environment.
-        provider_of: Returns the provider of the model an agent asks; asked once the configuration
-            is known.
+        providers_of: Returns the providers of the models an agent may ask; asked once the
+            configuration is known.
         given: Returns what the person gave, but for agents and options.
     """
 
@@ -60,13 +61,13 @@ class Admission:
         gate: Gate,
         environ: Mapping[str, str],
         workspace: Path,
-        provider_of: ProviderOf,
+        providers_of: ProvidersOf,
         given: Callable[[], Given],
     ) -> None:
         self._gate = gate
         self._environ = environ
         self._workspace = workspace
-        self._provider_of = provider_of
+        self._providers_of = providers_of
         self._person = given
         self.expected = Expected(gate, workspace, given)
         """What the run is about to load."""
@@ -417,17 +418,21 @@ class Admission:
             return settings["shell"]
         if "model" not in FIELDS_OF[config.type]:
             return None
-        text = self.expected.model or config.model
+        text = self.expected.model or config.model_text
         if text is None and "default_model" in settings:
             return settings["default_model"]
         layers = tuple(chain.from_iterable(self.expected.layers.values()))
         if "model_aliases" in settings and names_found_alias(text or "", layers, self._person()):
             return settings["model_aliases"]
-        provider = self._provider_of(config)
-        asks_one = provider in PROVIDERS
+        for one in split_models(text or ""):
+            closed = settings.get(f"endpoints.{one.partition('.')[0].partition('/')[0]}")
+            if closed is not None:
+                return closed
+        providers = self._providers_of(config)
+        asks_one = not providers.isdisjoint(PROVIDERS)
         for path, one in settings.items():
             section = path.partition(".")[0]
-            if section == provider or (asks_one and section == "request_params"):
+            if section in providers or (asks_one and section == "request_params"):
                 return one
         return None
 

@@ -117,7 +117,7 @@ class Belongings:
     def _new_models(self) -> Models:
         models: Models = ModelFactory(self._settings, self._around.environ)
         replays = self._around.steps.replays
-        return StepModels(models, self._settings.model_aliases if replays else None)
+        return StepModels(models, self._settings if replays else None)
 
     def _specs(self) -> tuple[ServerSpec, ...]:
         from fast_agent.mcp.server import from_settings

@@ -294,11 +294,13 @@ class LlmBlueprint:
             return None
         from fast_agent.models.access import endpoint_of
         from fast_agent.models.facts import facts_of, stated_facts
-        from fast_agent.models.spec import parse_model_spec
+        from fast_agent.models.spec import parse_models
 
-        spec = parse_model_spec(self._model.text, settings.model_aliases)
-        stated = stated_facts(spec, settings)
-        if bounds_money and spec.is_cloud and stated.input_cost is None:
+        specs = parse_models(self._model.text, settings.model_aliases, settings.endpoints)
+        for spec in specs:
+            stated = stated_facts(spec, settings)
+            if not bounds_money or not spec.is_cloud or stated.input_cost is not None:
+                continue
             endpoint = endpoint_of(spec, settings, self._workshop.surroundings.environ)
             if not facts_of(endpoint, stated).is_priced:
                 raise RunError(
@@ -307,7 +309,8 @@ class LlmBlueprint:
                     hint=f"state it: `model_facts: {{{spec.text}: {{input_cost: …, output_cost:"
                     " …}}`, in US dollars for a million tokens",
                 )
-        return stated.context_window
+        # Of several models, each answer brings the window of the one that gave it.
+        return stated_facts(specs[0], settings).context_window if len(specs) == 1 else None
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)

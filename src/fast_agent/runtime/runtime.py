@@ -448,10 +448,11 @@ class Runtime:
         )
         if config.grant is not None and selection.source == "card":
             from fast_agent.models.access import check_model_files
-            from fast_agent.models.spec import parse_model_spec
+            from fast_agent.models.spec import parse_models
 
-            spec = parse_model_spec(selection.text, self._settings.model_aliases)
-            check_model_files(spec, selection.directory, config.grant)
+            settings = self._settings
+            for spec in parse_models(selection.text, settings.model_aliases, settings.endpoints):
+                check_model_files(spec, selection.directory, config.grant)
         if selection.source not in {"environment", "key", "fallback"}:
             return selection
         # The machine chose it, not the card: a replay asks the same model.

@@ -18,7 +18,7 @@ from fast_agent.text.json_value import as_list, as_object
 from fast_agent.trust.address import address_of, shown_address
 from fast_agent.trust.digest import ABSENT, source_digest
 from fast_agent.trust.effect import ANY_COMMAND, ANY_FILE, ANY_PAGE, Holder
-from fast_agent.trust.free_models import destination, only_talks
+from fast_agent.trust.free_models import destination, model_of, only_talks
 from fast_agent.trust.function_path import find_function_file, parse_function_path
 from fast_agent.trust.site import CODE_IN_VARIABLE, TARGET_IN_VARIABLE, TOO_MANY, Site
 
@@ -134,8 +134,7 @@ class CardEffects:
 
     def model(self) -> str | None:
         """Return its model as written; None where it names none."""
-        model = self.values.get("model")
-        return model if isinstance(model, str) else None
+        return model_of(self.values)
 
     def _variables(self) -> Iterator[Effect]:
         """Yield the variables in fields whose own work does not say where they go."""
@@ -245,8 +244,8 @@ def _type(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
 
 
 def _model(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:
-    if isinstance(value, str):
-        yield from card.site.model(value, (name,), card.directory)
+    for keys, text in texts_in(value, (name,)):
+        yield from card.site.model(text, keys, card.directory)
 
 
 def _human_input(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:

@@ -10,10 +10,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config import bounds
+from fast_agent.config.model_query import split_models
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.text.environment import has_variable, variables_in
 from fast_agent.text.json_value import as_list, as_object
-from fast_agent.trust.address import address_of
+from fast_agent.trust.address import Address, address_of
 from fast_agent.trust.card_effects import is_weaker, request_params, texts_in
 from fast_agent.trust.effect import Holder
 from fast_agent.trust.free_models import destination, is_own_address
@@ -39,6 +40,7 @@ DEFAULT_BOUNDS: Final[Mapping[tuple[str, str], float]] = {
 _SERVER_BOUNDS: Final[Mapping[str, float]] = {
     "call_timeout_seconds": bounds.CALL_TIMEOUT_SECONDS,
 }
+_OF_PROVIDER: Final = frozenset({"base_url", "api_key", "headers"})
 _PROGRAM_KEYS: Final = ("command", "args", "env", "cwd")
 
 
@@ -80,6 +82,10 @@ def names_found_alias(text: str, layers: Sequence[FileLayer], given: Given) -> b
     """
     found = model_aliases(layers)
     aliases = {**given.settings.model_aliases, **found}
+    return any(_leads_to(one, found, aliases) for one in split_models(text))
+
+
+def _leads_to(text: str, found: Mapping[str, str], aliases: Mapping[str, str]) -> bool:
     seen: set[str] = set()
     while True:
         head = text.partition("?")[0].strip()
@@ -93,13 +99,17 @@ def names_found_alias(text: str, layers: Sequence[FileLayer], given: Given) -> b
 
 
 def base_urls(layers: Sequence[FileLayer]) -> dict[str, str]:
-    """Return the addresses of providers in a set's configuration, as written."""
+    """Return the addresses of providers and endpoints in a set's configuration, as written."""
     urls: dict[str, str] = {}
     for layer in layers:
         for name in PROVIDERS:
             url = as_object(as_object(layer.document.value).get(name)).get("base_url")
             if isinstance(url, str):
                 urls[name] = url
+        for name, section in as_object(as_object(layer.document.value).get("endpoints")).items():
+            url = as_object(section).get("base_url")
+            if isinstance(url, str):
+                urls[f"endpoints.{name}"] = url
     return urls
 
 
@@ -108,7 +118,8 @@ def default_model(layers: Sequence[FileLayer]) -> str | None:
     found = None
     for layer in layers:
         model = as_object(layer.document.value).get("default_model")
-        found = model if isinstance(model, str) else found
+        names = [one for one in as_list(model) if isinstance(one, str)]
+        found = model if isinstance(model, str) else ", ".join(names) or found
     return found
 
 
@@ -125,6 +136,9 @@ class _Layer:
         for section, value in self._value.items():
             if section in PROVIDERS:
                 yield from self._provider(section, as_object(value))
+            elif section == "endpoints":
+                for name, inner in as_object(value).items():
+                    yield from self._endpoint(name, as_object(inner))
             elif section == "mcp":
                 for key, inner in as_object(value).items():
                     if key != "servers":
@@ -155,8 +169,29 @@ class _Layer:
                 yield from site.sends(key, keys, to=shown, host=host)
             else:
                 yield site.effect("send", f"`{name}.api_key` to {shown}", keys)
-        rest = {one: value for one, value in section.items() if one not in {"base_url", "api_key"}}
+        if "headers" in section:
+            site = self.site(f"{name}.headers")
+            yield from site.headers(section["headers"], (name, "headers"), Address("", shown, ""))
+        rest = {one: value for one, value in section.items() if one not in _OF_PROVIDER}
         yield from self._variables(name, rest, (name,))
+
+    def _endpoint(self, name: str, section: Mapping[str, JsonValue]) -> Iterator[Effect]:
+        site, keys = self.site(f"endpoints.{name}"), ("endpoints", name)
+        url, key = section.get("base_url"), section.get("api_key")
+        address = address_of(url if isinstance(url, str) else "")
+        if isinstance(url, str):
+            yield from site.connection(url, (*keys, "base_url"))
+            yield site.effect("send", f"prompts to {address}", (*keys, "base_url"))
+        if isinstance(key, str):
+            inner, to = (*keys, "api_key"), str(address)
+            if variables_in(key):
+                yield from site.sends(key, inner, to=to, host=address.host)
+            else:
+                yield site.effect("send", f"`endpoints.{name}.api_key` to {to}", inner)
+        yield from site.headers(section.get("headers"), (*keys, "headers"), address)
+        rest = {one: value for one, value in section.items() if one not in _OF_PROVIDER}
+        for at, text in texts_in(rest, keys):
+            yield from site.sends(text, at, to=str(address), host=address.host)
 
     def _bounds(self, section: str, value: Mapping[str, JsonValue]) -> Iterator[Effect]:
         own = getattr(self._context.given.settings, section, None)
@@ -174,9 +209,8 @@ class _Layer:
 
     def default_model(self, section: str, value: JsonValue) -> Iterator[Effect]:
         """Yield what the default model does; its files are looked for where the program works."""
-        if isinstance(value, str):
-            cwd = self._context.given.cwd
-            yield from self.site(section).model(value, (section,), cwd)
+        for keys, text in texts_in(value, (section,)):
+            yield from self.site(section).model(text, keys, self._context.given.cwd)
 
     def model_aliases(self, section: str, value: JsonValue) -> Iterator[Effect]:
         """Yield what each alias does: its files are looked for beside the cards that use it."""

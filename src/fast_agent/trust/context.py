@@ -8,13 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from fast_agent.config.model_query import split_models
 from fast_agent.config.settings import NO_SETTINGS
 from fast_agent.errors import ModelError
 from fast_agent.text.environment import with_defaults
 from fast_agent.trust.digest import code_digests, file_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
@@ -61,13 +62,19 @@ class ParsedModel(Protocol):
         ...
 
     @property
+    def endpoint(self) -> str | None:
+        """A name of `endpoints` of the configuration, or None."""
+        ...
+
+    @property
     def options(self) -> ModelOptions:
         """What the model is made with."""
         ...
 
 
-ParseModel: TypeAlias = "Callable[[str, Mapping[str, str]], ParsedModel]"
-"""Takes a model spec apart, given the aliases of the configuration; raises `ModelError`."""
+ParseModel: TypeAlias = "Callable[[str, Mapping[str, str], Collection[str]], ParsedModel]"
+"""Takes a model spec apart, given the aliases and endpoints of the configuration; raises
+`ModelError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +117,8 @@ class Context:
         cards: The cards of the set by name.
         servers: The names of the servers of its configuration.
         aliases: The model aliases of its configuration, as written.
-        base_urls: The addresses of providers in its configuration, as written.
+        base_urls: The addresses of providers in its configuration, as written; those of its
+            endpoints are at `endpoints.NAME`.
         default_model: The model its configuration names for cards without one, as written.
         tool_cards: Those of the cards that are offered to the receiver as tools.
         skill_folders: The directories of skills its configuration names, absolute.
@@ -144,6 +152,10 @@ class Context:
         default_factory=dict[Path, "str | None"], repr=False, compare=False
     )
 
+    def models(self, text: str) -> tuple[ParsedModel | None, ...]:
+        """Take a model apart and those that answer where it fails, each as `model` does."""
+        return tuple([self.model(one) for one in split_models(text)])
+
     def model(self, text: str) -> ParsedModel | None:
         """Take a model spec apart, as it is where no variable with a default is set.
 
@@ -154,7 +166,8 @@ class Context:
             aliases = {**self.given.settings.model_aliases, **self.aliases}
             plain = {name: with_defaults(spec) for name, spec in aliases.items()}
             try:
-                self.parsed[text] = self.given.parse_model(with_defaults(text), plain)
+                endpoints = [*self.given.settings.endpoints, *self.endpoints]
+                self.parsed[text] = self.given.parse_model(with_defaults(text), plain, endpoints)
             except ModelError:
                 self.parsed[text] = None
         return self.parsed[text]
@@ -165,6 +178,14 @@ class Context:
         if text not in self.parents:
             self.parents[text] = file.parent
         return self.parents[text]
+
+    @property
+    def endpoints(self) -> frozenset[str]:
+        """The names of the endpoints of its configuration."""
+        mark = "endpoints."
+        return frozenset(
+            name.removeprefix(mark) for name in self.base_urls if name.startswith(mark)
+        )
 
     def code(self, folder: Path) -> Mapping[str, str] | None:
         """Return the digests of the Python files of a directory, computed once."""

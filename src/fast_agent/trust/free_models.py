@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.config.providers import PROVIDERS, is_own_host
+from fast_agent.text.json_value import as_list
 from fast_agent.trust.address import address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from fast_agent.cards.card import Card
-    from fast_agent.trust.context import Context, Given
+    from fast_agent.text.json_value import JsonValue
+    from fast_agent.trust.context import Context, Given, ParsedModel
 
 _AMAZON = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN")
 
@@ -86,19 +88,49 @@ def destination(context: Context, model: str | None) -> tuple[str, str]:
         Words for people, and the host; the host is empty where it is not known, or is none.
     """
     text = model or context.default_model or context.given.default_model
-    parsed = context.model(text)
+    places = dict.fromkeys(_destination(one, context) for one in context.models(text))
+    if len(places) == 1:
+        return next(iter(places))
+    return ", ".join(dict.fromkeys(shown for shown, _ in places)), ""
+
+
+def _destination(parsed: ParsedModel | None, context: Context) -> tuple[str, str]:
     if parsed is None:
         return "the model", ""
     if parsed.provider not in PROVIDERS:
         return f"the model `{parsed.provider}`", ""
-    found = context.base_urls.get(parsed.provider)
-    address = found or given_address(parsed.provider, context.given)
+    if parsed.endpoint is None:
+        found = context.base_urls.get(parsed.provider)
+        address = found or given_address(parsed.provider, context.given)
+    else:
+        found = context.base_urls.get(f"endpoints.{parsed.endpoint}")
+        address = found or context.given.settings.endpoints[parsed.endpoint].base_url
     if address is not None:
         place = address_of(address)
         return str(place), place.host if place.scheme else ""
     hosts = PROVIDERS[parsed.provider].hosts
     host = hosts[0] if hosts and "*" not in hosts[0] else ""
     return (f"https://{host}", host) if host else (PROVIDERS[parsed.provider].label, "")
+
+
+def model_of(values: Mapping[str, JsonValue]) -> str | None:
+    """Return the model of a card as written, several with commas between; None where it has none.
+
+    Args:
+        values: The card, as written.
+    """
+    model = values.get("model")
+    names = [one for one in as_list(model) if isinstance(one, str)]
+    return model if isinstance(model, str) else ", ".join(names) or None
+
+
+def _is_keyed(parsed: ParsedModel | None, context: Context) -> bool:
+    """Return whether the person's key goes with requests to a model."""
+    if parsed is None or parsed.provider not in PROVIDERS:
+        return False
+    if parsed.endpoint is None:
+        return has_key(parsed.provider, context.given)
+    return parsed.endpoint in context.given.settings.endpoints
 
 
 def is_own_address(provider: str, url: str) -> bool:
@@ -122,13 +154,9 @@ def talking(cards: Iterable[Card], context: Context) -> dict[str, str]:
         if "model" not in FIELDS_OF[card.config.type]:
             continue
         values = card.written or {}
-        written = values.get("model")
-        text = written if isinstance(written, str) else None
-        text = text or context.default_model or context.given.default_model
+        text = model_of(values) or context.default_model or context.given.default_model
         if text not in keyed:
-            parsed = context.model(text)
-            cloud = parsed is not None and parsed.provider in PROVIDERS
-            keyed[text] = cloud and parsed is not None and has_key(parsed.provider, context.given)
+            keyed[text] = any(_is_keyed(one, context) for one in context.models(text))
         if keyed[text] and "api_key" not in values:
             models[card.config.name] = text
     return models

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from fast_agent.config.model_query import QUERY_KEYS
+from fast_agent.config.model_query import QUERY_KEYS, split_models
 from fast_agent.config.providers import PROVIDERS, is_own_host
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.redaction import is_secret_name, is_secret_value
@@ -287,10 +287,14 @@ class Site:
         """Yield what a model spec does: files it names, a provider without a key of the person.
 
         Args:
-            text: The spec, as written.
+            text: The spec, as written; or several with commas between.
             keys: The value it stands in.
             directory: Where relative files of it start, absolute.
         """
+        for one in split_models(text):
+            yield from self._one_model(one, keys, directory)
+
+    def _one_model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:
         parsed = self.context.model(text)
         if parsed is None:
             yield from self._unread_model(text, keys, directory)
@@ -301,7 +305,7 @@ class Site:
         if options.file is not None:
             yield from self._at(directory).reads(options.file, keys)
         host = host_without_key(parsed.provider, self.context.given)
-        if host is not None:
+        if host is not None and parsed.endpoint is None:
             yield self.connect(address_of(f"https://{host}"), keys, near=text)
 
     def _unread_model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:

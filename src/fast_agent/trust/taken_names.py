@@ -50,6 +50,7 @@ BUILT_IN_TOOLS: Final = frozenset(
 
 _SERVERS: Final = ("mcp", "servers")
 _ALIASES: Final = ("model_aliases",)
+_ENDPOINTS: Final = ("endpoints",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,11 @@ class TakenNames:
         for name in _names(layer, _SERVERS):
             if name in given:
                 yield (*_SERVERS, name), self._line(layer, "server", name, (*_SERVERS, name))
+        endpoints = {name for one in self.layers for name in _names(one, _ENDPOINTS)}
+        for name in _names(layer, _ENDPOINTS):
+            if name in endpoints or name in PROVIDERS or self._is_model(name):
+                keys = (*_ENDPOINTS, name)
+                yield keys, self._line(layer, "endpoint", name, keys)
         aliases = {name for one in self.layers for name in _names(one, _ALIASES)}
         for name in _names(layer, _ALIASES):
             if name in aliases or name in PROVIDERS or self._is_model(name):
@@ -87,7 +93,7 @@ class TakenNames:
 
     def _is_model(self, name: str) -> bool:
         try:
-            self.parse_model(name, {})
+            self.parse_model(name, {}, ())
         except ModelError:
             return False
         return True

@@ -225,11 +225,12 @@ def _open_desk(
 
 def _warm_model(desk: Desk) -> None:
     from fast_agent.models.provider import warm
-    from fast_agent.models.spec import parse_model_spec
+    from fast_agent.models.spec import parse_models
 
+    settings = desk.program.settings
     with suppress(FastAgentError, KeyError):
         model = desk.app.runtime.model_of(desk.agent).text
-        warm(parse_model_spec(model, desk.program.settings.model_aliases).provider)
+        warm(parse_models(model, settings.model_aliases, settings.endpoints)[0].provider)
 
 
 async def _new_session(store: SessionStore, directory: Path) -> Session:

@@ -274,8 +274,8 @@ def _named_files(config: AgentConfig, aliases: Mapping[str, str]) -> Iterator[tu
     for placeholder in parse_template(config.instruction or "").placeholders:
         if placeholder.name in {"file", "file_silent"}:
             yield "instruction", placeholder.argument
-    if config.model is not None:
-        yield from _files_of_model(config.model, aliases)
+    if config.model_text is not None:
+        yield from _files_of_model(config.model_text, aliases)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -291,15 +291,17 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _files_of_model(model: str, aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    from fast_agent.config.model_query import split_models
     from fast_agent.models.spec import parse_model_spec
 
-    try:
-        options = parse_model_spec(model, aliases).options
-    except ModelError:  # the check of models reports it
-        return
-    for name in (options.file, options.path):
-        if name is not None:
-            yield "model", name
+    for text in split_models(model):
+        try:
+            options = parse_model_spec(text, aliases).options
+        except ModelError:  # the check of models reports it
+            continue
+        for name in (options.file, options.path):
+            if name is not None:
+                yield "model", name
 
 
 def _problem(card: Card, rule: Rule, field: str, message: str) -> Diagnostic:
