@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import fast_agent.decorators as decorators
 from fast_agent.agents.card_inputs import card_inputs
 from fast_agent.cards.load_set import check_set
+from fast_agent.cards.placeholder import PROJECT_FILES
 from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, user_home, working_directory
 from fast_agent.config.load import load_settings
@@ -539,6 +540,7 @@ class Program:
             redact=self.redact,
             authorizations=self.authorizations,
             skills=self.admission.skills,
+            reads_project=partial(self._reads_project, any_tools=bool(shared)),
             deps=as_dependencies(deps),
         )
         if params is not None:
@@ -711,11 +713,35 @@ class Program:
                     return self.agent_origin(card.config.name)
         return None
 
+    def _reads_project(self, config: AgentConfig, *, any_tools: bool) -> bool:
+        """Return whether an agent may have the instructions of the project it works in.
+
+        They are found text: harmless to an agent without tools, part of what was decided for a card
+        of the project, and for any other agent as good as the project is its person's own.
+        """
+        acts = any_tools or config.type == "smart" or any(
+            getattr(config, name)
+            for name in (
+                "servers", "mcp_connect", "function_tools", "shell", "files", "fetch", "agents",
+            )
+        )  # fmt: skip
+        if config.grant is not None or not acts or self.gate.owns(self._cwd):
+            return True
+        there = [name for name in PROJECT_FILES if (self._cwd / name).exists()]
+        if there:
+            self.admission.decisions.tell(
+                f"`{there[0]}` is left out of agent `{config.name}`, which has tools:"
+                " `fast-agent trust --own` counts this directory as yours"
+            )
+        return False
+
     def probes(self) -> tuple[Probe, ...]:
         """Give the checks of single cards by the rooms above the cards; none runs a card's code.
 
         Without a configuration that can be read, models go unchecked: their names may be aliases.
         """
+        if self._model is not None:  # it takes the place of every card's model
+            return self._plain_probes()
         try:
             settings = self.settings
         except ConfigError:

@@ -327,8 +327,33 @@ def test_all_reasons_are_given_and_nothing_is_written(tmp_path: Path) -> None:
 def test_a_dump_stays_in_its_directory(tmp_path: Path, name: str) -> None:
     with pytest.raises(CardError) as raised:
         dump_set(load_set(agent(name)), tmp_path / "out")
-    assert rules.DUMP_OUTSIDE in codes(raised)
+    assert {rules.DUMP_OUTSIDE, rules.DUMP_VALUE} & set(codes(raised))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spec("DUMP-4")
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("a:b*c?", "a%3Ab%2Ac%3F"),
+        ("ends. ", "ends%2E%20"),
+        ("con", "%63on"),
+        ("console", "console"),
+        ("AUX.x", "%41UX.x"),
+        ("100%", "100%"),
+    ],
+)
+def test_names_that_some_file_system_cannot_hold(tmp_path: Path, name: str, stem: str) -> None:
+    (file,) = dump_set(load_set(agent(name)), tmp_path)
+    assert file.name == f"{stem}.md"
+    (card,) = load_cards([file]).cards
+    assert card.config.name == name
+
+
+def test_a_long_name_is_cut(tmp_path: Path) -> None:
+    (file,) = dump_set(load_set(agent("é" * 200)), tmp_path)
+    assert len(file.name.encode()) < 255
+    assert load_cards([file]).cards[0].config.name == "é" * 200
 
 
 @pytest.mark.parametrize("name", ["fast-agent", "fastagent.config", "x.secrets"])

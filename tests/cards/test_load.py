@@ -288,7 +288,7 @@ def test_a_file_reached_twice_is_loaded_once(cards: Path) -> None:
 
 @pytest.mark.spec("CARDS-2")
 def test_problems_of_all_files_at_once(cards: Path) -> None:
-    write(cards, {"a.md": "---\nmodel: 3\n---\nHi\n", "b.md": "---\n", "c.yaml": "name: c\n"})
+    write(cards, {"a.md": "---\nmodel: 3\n---\nHi\n", "b.md": "---\n", "c.yaml": "type: agent\n"})
     found = load(cards, ".", "nothing.md")
     assert [code for _, code in codes(found)] == ["FA102", "FA112", "FA105", "FA131"]
     assert found.failed

@@ -124,12 +124,14 @@ def test_warnings_do_not_fail(run: Run, write_card: WriteCard) -> None:
 
 
 @pytest.mark.spec("FILE-7", "FILE-8", "CHECK-2")
-def test_what_is_passed_over_is_in_the_facts_only(run: Run, write_card: WriteCard) -> None:
+@pytest.mark.spec("RULE-2")
+def test_what_is_passed_over_is_a_note(run: Run, write_card: WriteCard) -> None:
     write_card("ann.md")
     Path("README.md").write_text("# Read me")
     Path("docs.yaml").write_text("pages: []")
     done = run("check", ".")
-    assert (done.code, done.err) == (0, "no problems\n")
+    assert (done.code, done.err.count("info[FA136]")) == (0, 2)
+    assert done.err.endswith("2 notes\n")
     infos = run("check", ".", "--format", "json").json["diagnostics"]
     assert [(one["code"], one["severity"]) for one in infos] == [("FA136", "info")] * 2
 
@@ -183,10 +185,10 @@ class TestSets:
     ) -> None:
         write_card("cards/ann.md", "messages: nope.md", "agents: [nobody]", "servers: [any]",
                    "function_tools: [nope.py:f]")  # fmt: skip
-        Path("cards/fastagent.config.yaml").write_text("mpc: {}\n")
+        Path("fastagent.config.yaml").write_text("mpc: {}\n")
         done = run("check", "cards")
         assert sorted(done.codes) == ["FA201", "FA303", "FA401", "FA602"]
-        assert "  --> cards/fastagent.config.yaml:1:1\n1 | mpc: {}\n  | ^^^\n" in done.err
+        assert "  --> fastagent.config.yaml:1:1\n1 | mpc: {}\n  | ^^^\n" in done.err
 
 
 @pytest.mark.spec("CARDS-1")
@@ -194,7 +196,6 @@ class TestSets:
     "fields",
     [
         ("nmae: x",),
-        ("model: sonet",),
         ("servers: [nope]",),
         ("agents: [nobody]",),
         ("messages: nope.md",),
@@ -212,6 +213,72 @@ def test_check_and_go_refuse_the_same(
     assert checked.code == gone.code == 1
     assert gone.out == ""
     assert checked.err == gone.err
+
+
+@pytest.mark.spec("RULE-1")
+def test_check_and_go_read_one_configuration(run: Run, write_card: WriteCard) -> None:
+    write_card("sub/ann.md", "servers: [here]")
+    Path("sub/fastagent.config.yaml").write_text("mcp: {servers: {here: {command: x}}}\n")
+    for command in (("check", "sub"), ("go", "--card", "sub", "-m", "hi")):
+        assert run(*command).codes == ["FA206"], command
+    Path("sub/fastagent.config.yaml").rename("mine.yaml")
+    assert run("check", "-c", "mine.yaml", "sub").codes == []
+    assert run("graph", "-c", "mine.yaml", "sub").code == 0
+
+
+@pytest.mark.spec("RULE-2")
+def test_neighbours_that_are_no_cards_are_passed_over(run: Run, write_card: WriteCard) -> None:
+    write_card("cards/ann.md")
+    for name, text in {
+        "README.md": "---\ntitle: x\nlayout: y\n---\n# Hi\n",
+        "docker-compose.yml": "name: x\nservices: {}\n",
+        "environment.yml": "name: x\ndependencies: []\n",
+    }.items():
+        Path("cards", name).write_text(text)
+    checked = run("check", "cards")
+    assert (checked.code, checked.err.count("info[FA136]")) == (0, 3)
+    assert "`title` is not a field of cards" in checked.err
+    gone = run("go", "--card", "cards", "--model", "passthrough", "-m", "hi")
+    assert (gone.code, gone.out, gone.err) == (0, "hi\n", "")
+    write_card("cards/bob.md", "modle: sonnet")
+    assert "FA101" in run("check", "cards").codes
+
+
+@pytest.mark.spec("RULE-3")
+def test_the_default_is_who_uses_others(run: Run, write_card: WriteCard) -> None:
+    write_card("cards/alone.md")
+    write_card("cards/lead.md", "agents: [worker]")
+    write_card("cards/worker.md")
+    checked = run("check", "cards")
+    assert checked.err.startswith("info[FA215]")
+    assert "`lead` is the default agent, not `alone`: it uses others, and none uses it" in (
+        checked.err
+    )
+    write_card("cards/lead.md", "agents: [worker]", "default: true")
+    assert "FA215" not in run("check", "cards").err
+
+
+@pytest.mark.spec("RULE-4")
+def test_the_model_of_the_command_line_lifts_that_of_the_card(
+    run: Run, write_card: WriteCard
+) -> None:
+    write_card("ann.md", "model: sonet")
+    assert run("check", "ann.md").codes == ["FA501"]
+    gone = run("go", "--card", "ann.md", "--model", "passthrough", "-m", "hi")
+    assert (gone.code, gone.out) == (0, "hi\n")
+    assert run("go", "--card", "ann.md", "--model", "pasthrough", "-m", "hi").codes == ["FA501"]
+
+
+@pytest.mark.spec("RULE-5")
+def test_without_arguments_there_is_help(run: Run) -> None:
+    done = run()
+    assert (done.code, done.out.startswith("Usage: fast-agent")) == (0, True)
+    assert "hint: there are `ann`" in _unknown_agent(run)
+
+
+def _unknown_agent(run: Run) -> str:
+    Path("ann.md").write_text("---\ntype: agent\n---\nhi\n")
+    return run("go", "--card", "ann.md", "--agent", "nope", "-m", "hi").err
 
 
 def test_a_card_that_cannot_be_read_is_not_called_unknown(run: Run, write_card: WriteCard) -> None:

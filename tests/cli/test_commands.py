@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from fast_agent import __version__
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
 from fast_agent.cli.command_table import COMMANDS
+from fast_agent.cli.new import SETS
 from fast_agent.diagnostics.rulebook import rules
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def test_new_writes_cards_that_are_right_and_run(run: Run) -> None:
     assert done.code == 0
     assert sorted(path.name for path in Path("cards").iterdir()) == [
         "assistant.md",
+        "card.schema.json",
         "summarizer.md",
         "tools.py",
     ]
@@ -109,6 +111,64 @@ def test_new_writes_cards_that_are_right_and_run(run: Run) -> None:
     assert (checked.code, checked.err) == (0, "no problems\n")
     call = '***CALL_TOOL word_count {"text": "a b c"}'
     assert run("go", "--card", "cards", "--model", "passthrough", "-m", call).out == "3\n"
+
+
+@pytest.mark.spec("NEW-1")
+@pytest.mark.parametrize("name", [*SETS])
+def test_each_starter_set_is_right_and_runs(run: Run, name: str) -> None:
+    done = run("new", "mine", "--set", name)
+    assert done.code == 0
+    assert ("wants a model" in done.out) == (SETS[name].wants is not None)
+    checked = run("check", "mine")
+    assert (checked.code, checked.err) == (0, "no problems\n")
+    for card in Path("mine").glob("*.md"):
+        assert card.read_text().split("\n")[1] == (
+            "# yaml-language-server: $schema=card.schema.json"
+        )
+    if name in {"assistant", "researcher", "extractor"}:
+        gone = run("go", "--card", "mine", "--model", "passthrough", "-m", "hi")
+        assert (gone.code, gone.out) == (0, "hi\n")
+    assert run("fmt", "mine", "--check").code == 0
+    listed = run("new", "--list").out
+    assert f"{name:<12}{SETS[name].about}\n" in listed
+
+
+@pytest.mark.spec("NEW-2")
+def test_new_offers_agents_of_other_tools(run: Run) -> None:
+    Path(".claude/agents").mkdir(parents=True)
+    assert "fast-agent import .claude/agents" in run("new").out
+
+
+@pytest.mark.spec("FMT-17")
+def test_fmt_orders_fields_and_keeps_the_rest(run: Run) -> None:
+    card = Path("a.md")
+    card.write_bytes(
+        b"---\r\n# for all\r\n\r\n# the model\r\nmodel: sonnet   \r\nname: a\r\n"
+        b"# who\r\ntype: agent\r\nskills:\r\n  - b\r\n---\r\nHi  \r\n\r\nyou\r\n\r\n"
+    )
+    assert run("fmt", "a.md", "--check").code == 1
+    done = run("fmt", "a.md")
+    assert (done.code, done.out) == (0, "formatted a.md\n")
+    assert card.read_text() == (
+        "---\n# for all\n\n# who\ntype: agent\nname: a\n# the model\nmodel: sonnet\n"
+        "skills:\n  - b\n---\nHi  \n\nyou\n"
+    )
+    assert run("fmt", "a.md").out == ""
+    Path("b.yaml").write_text("instruction: |\n  # no comment\n\n  x\nmodel: sonnet\ntype: agent\n")
+    run("fmt", "b.yaml")
+    assert Path("b.yaml").read_text() == (
+        "type: agent\nmodel: sonnet\ninstruction: |\n  # no comment\n\n  x\n"
+    )
+    Path("c.md").write_text("---\ntype: agent\ntype: agent\n---\nx\n")
+    broken = run("fmt", "c.md")
+    assert (broken.code, "stays as it is" in broken.err) == (1, True)
+    assert run("fmt", "nowhere.md").codes == ["FA131"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(run: Run, shell: str) -> None:
+    done = run("completion", shell)
+    assert (done.code, "_FAST_AGENT_COMPLETE" in done.out) == (0, True)
 
 
 def test_new_leaves_what_is_there(run: Run) -> None:

@@ -358,3 +358,19 @@ def test_a_replay_asks_only_for_what_a_replay_does(
     write_card(f"{CARDS}/ann.md", PLAIN, "shell: true", "function_tools: [tools.py:one]")
     (project / CARDS / "tools.py").write_text("def one() -> int:\n    return 1\n")
     assert run(*call, "--replay", kept).code == 3
+
+
+@pytest.mark.spec("FMT-19")
+def test_the_instructions_of_a_found_project(run: Run, project: Path, home: Path) -> None:
+    (project / "AGENTS.md").write_text("Use tabs.\n")
+    line = "`AGENTS.md` is left out of agent `{}`, which has tools"
+    home.joinpath("agent-cards").mkdir()
+    for name, field in (("talker", ""), ("reader", "files: read\n")):
+        card = home / f"{name}.md"
+        card.write_text(f"---\ntype: agent\n{field}---\n{{{{projectInstructions}}}}\n")
+        done = run("go", "--card", str(card), "--model", "passthrough", "-m", "hi")
+        assert (done.code, done.out) == (0, "hi\n")
+        assert (line.format(name) in done.err) == bool(field)
+    assert run("trust", "--own").code == 0
+    done = run("go", "--card", str(home / "reader.md"), "--model", "passthrough", "-m", "hi")
+    assert (done.out, done.err) == ("hi\n", "")

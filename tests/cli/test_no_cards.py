@@ -52,7 +52,7 @@ REASONS: list[tuple[Callable[[Path], None], list[str]]] = [
     (deeper, ["a directory below, with a file that looks like a card", "--> set/agents"]),
     (headed, ["its frontmatter begins on line 3, and must begin on line 1", "--> set/ann.md"]),
     (suffixes, [f"`.txt` is not a suffix of cards; they end in {', '.join(CARD_SUFFIXES)}"]),
-    (fields, ["no frontmatter", "none of `type`, `name` and `instruction` is in it"]),
+    (fields, ["no frontmatter", "neither `type` nor `instruction` is in it"]),
 ]
 COMMANDS = [
     ("go", "--card", "set", "--model", "passthrough", "--message", "hello"),

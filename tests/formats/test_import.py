@@ -183,6 +183,16 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert card.read_text() == plan.cards[0].text
 
 
+@pytest.mark.spec("FMT-18")
+@pytest.mark.parametrize(("omits", "has"), [("", True), ("omitClaudeMd: true\n", False)])
+def test_the_instructions_of_the_project(tmp_path: Path, omits: str, has: bool) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/CLAUDE.md").write_text("Use tabs.\n")
+    plan = agent(tmp_path, f"---\nname: one\ndescription: d\ntools: Read\n{omits}---\nx\n")
+    assert plan.cards[0].text.endswith("x\n\n{{projectInstructions}}\n") == has
+    assert unaccounted(plan.files[0].file) == []
+
+
 def test_nothing_to_import(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project/README.md").write_text("# Hello\n")

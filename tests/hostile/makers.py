@@ -791,6 +791,12 @@ def _(spot: Spot) -> Trap:
     return _test("write", file, "cases", None, "--record", recording=file)
 
 
+@makes("case.cases.data:read")
+def _(spot: Spot) -> Trap:
+    del spot
+    return _test("answer", ".hidden.jsonl", "cases", None, data=".hidden.jsonl", live=True)
+
+
 @makes("case.cases.network:ease")
 def _(spot: Spot) -> Trap:
     del spot

@@ -30,9 +30,11 @@ DOORS: dict[str, set[str]] = {
     "cards/fix.py": {"write"},
     "cards/validate.py": {"interpolate"},
     "cli/found.py": {"write"},
+    "cli/fmt.py": {"write"},
     "cli/new.py": {"write"},
     "cli/resources.py": {"write"},
     "cli/session.py": {"write"},
+    "cli/test.py": {"write"},  # the page that --html names
     "commands/restart.py": {"start"},
     "config/reading.py": {"interpolate"},
     "mcp/guarded_http.py": {"connect"},
@@ -45,6 +47,7 @@ DOORS: dict[str, set[str]] = {
     "prompt/url_text.py": {"connect"},
     "registry/admission.py": {"interpolate"},
     "registry/remote_card.py": {"connect"},
+    "resources/skill/install.py": {"write"},
     "resources/skill_client/approvals.py": {"write"},
     "runtime/smart/smart_agent.py": {"write"},
     "sessions/postgres/database.py": {"connect"},  # its address was approved
@@ -61,6 +64,7 @@ DOORS: dict[str, set[str]] = {
     "tui/console_commands.py": {"start"},  # the clipboard
     "tui/console_keys.py": {"interpolate"},  # of the line that is typed, no variable
     "tui/programs.py": {"start", "write"},  # the person's editor and pager, and what they typed
+    "tui/setting_commands.py": {"write"},  # the configuration of the home, at `/config`
     "trust/grant.py": {"interpolate"},  # of paths that were approved
 }
 

@@ -318,3 +318,19 @@ def test_facts_of_this_machine() -> None:
 
     assert python_version() == platform.python_version()
     assert host_platform().split(" ")[0] == platform.system()
+
+
+@pytest.mark.spec("FMT-18")
+async def test_the_instructions_of_the_project(world: World) -> None:
+    instruction = world.instruction("<{{projectInstructions}}>")
+    assert await instruction.render() == "<>"
+    (world.workspace / "CLAUDE.md").write_text("@AGENTS.md\n")
+    (world.workspace / "AGENTS.md").write_text("Use tabs, {{env}}.\n")
+    (world.cards / "AGENTS.md").write_text("not these\n")
+    assert await instruction.render() == "<Use tabs, {{env}}.>"
+    (world.workspace / "CLAUDE.md").write_text("Be brief.\n")
+    assert await instruction.render() == "<Use tabs, {{env}}.\n\nBe brief.>"
+    (world.workspace / "AGENTS.md").unlink()
+    (world.workspace / "AGENTS.md").symlink_to(world.cards / "AGENTS.md")
+    with pytest.raises(CardError):
+        await instruction.render()

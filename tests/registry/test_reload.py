@@ -300,7 +300,7 @@ ACTIONS = st.lists(
                 "agents: [b, c]",
                 "default: true",
                 "tool_only: true",
-                "wrong: 1",
+                "modle: 1",
                 "name: a",
                 "",
                 "{{file_silent:part.txt}}",

@@ -44,6 +44,8 @@ def effects(project: Project, text: str, *, records: bool = False) -> list[tuple
         (f"recordings: /srv\n{CASES}", [("read", "/srv", 1)]),
         (f"{CASES}  recording: /etc/passwd\n", [("read", "/etc/passwd", 4)]),
         (f"{CASES}  recording: ../../.env\n", [("read", ".env", 4)]),
+        (f"{CASES}  data: rows.jsonl\n", []),
+        (f"{CASES}  data: /etc/passwd\n", [("read", "/etc/passwd", 4)]),
         (
             f"{CASES}  live: true\n  network: true\n",
             [("ease", "network: false → true", 5)],

@@ -45,6 +45,10 @@ def _new_turn_ids() -> NewId:
     return numbered(f"turn-{os.urandom(6).hex()}")
 
 
+def _reads_anything(_: AgentConfig) -> bool:
+    return True
+
+
 def _local_now() -> datetime:
     return datetime.now().astimezone()
 
@@ -97,6 +101,7 @@ class Surroundings:
             is sent.
         skills: Decides which skills of directories that no person named may be used; None lets all
             through.
+        reads_project: Returns whether an agent may have the instructions of the project it is in.
     """
 
     workspace: Path = field(default_factory=Path.cwd)
@@ -134,6 +139,7 @@ class Surroundings:
     deps: tuple[object, ...] = ()
     authorizations: Callable[[], Authorizations | None] | None = field(default=None, repr=False)
     skills: SkillJudge | None = field(default=None, repr=False)
+    reads_project: Callable[[AgentConfig], bool] = field(default=_reads_anything, repr=False)
 
 
 def through_steps(around: Surroundings) -> Surroundings:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
@@ -140,6 +142,28 @@ def _blocked(handle: int, directory: Path, name: str) -> DumpProblem | None:
         f"`{directory / name}` is {what}; nothing was written",
         "take it away, or dump to another directory",
     )
+
+
+_UNUSUAL = re.compile(r'[<>:"|?*]|[. ]+$')
+_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)")
+_MAX_STEM_BYTES = 200
+
+
+def file_stem(name: str) -> str:
+    """Return the file name, without suffix, that any file system can hold for an agent's name.
+
+    Args:
+        name: A valid name of an agent.
+
+    Returns:
+        The name, with what some system forbids written as `%3A`, and cut where it is too long.
+    """
+    stem = _UNUSUAL.sub(lambda found: "".join(f"%{ord(one):02X}" for one in found[0]), name)
+    stem = _DEVICES.sub(lambda found: f"%{ord(found[0][0]):02X}{found[0][1:]}", stem, count=1)
+    data = stem.encode()
+    if len(data) <= _MAX_STEM_BYTES:
+        return stem
+    return f"{data[:_MAX_STEM_BYTES].decode(errors='ignore')}-{sha256(data).hexdigest()[:8]}"
 
 
 def name_problems(name: str) -> list[DumpProblem]:

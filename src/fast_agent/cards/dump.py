@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, cast
 
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card_files import is_configuration, is_skill
-from fast_agent.cards.directory_writer import DumpProblem, name_problems, refuse, write_directory
+from fast_agent.cards.directory_writer import (
+    DumpProblem,
+    file_stem,
+    name_problems,
+    refuse,
+    write_directory,
+)
 from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS_OF
 from fast_agent.cards.findings import Findings
@@ -138,7 +144,7 @@ def dump_set(
     problems: list[DumpProblem] = []
     taken: dict[str, str] = {}
     for name, card in load_set.cards.items():
-        file_name = f"{name}{suffix}"
+        file_name = f"{file_stem(name)}{suffix}"
         text, found = _card_text(card.config, card_format, directory, card.written, base)
         problems += _file_name_problems(file_name, card_format) or found
         other = taken.setdefault(_folded(file_name), name)

@@ -18,13 +18,16 @@ from fast_agent.cards.card_files import (
     is_configuration,
     is_markdown,
     is_skill,
-    is_yaml,
     list_directory,
     other_entries,
     stem,
 )
 from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
+from fast_agent.cards.explanation import clipped
+from fast_agent.cards.fields import FIELD_NAMED
+from fast_agent.cards.peer_fields import PEER_FIELDS
+from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
@@ -44,7 +47,12 @@ if TYPE_CHECKING:
 __all__ = ["Card", "CardLoad", "Fetched", "Skipped", "load_cards"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_CARD_KEYS = frozenset({"type", "name", "instruction"})
+_CARD_KEYS = frozenset({"type", "instruction"})
+_OTHER_KEYS = frozenset(
+    {*PEER_FIELDS, *(key for one in REQUEST_PARAMS.entries for key in (one.name, one.spelling))}
+)
+"""Keys that are no fields of cards, but that somebody who writes a card may use."""
+
 _PASSED_OVER = "passed over: "
 _MAX_LISTED = 8
 """Entries of a directory without cards that its error names."""
@@ -327,9 +335,10 @@ def _load_text(
         if found.named:
             return FileLoad(found.candidate, found.signature, (), (_bare(source),))
         return _skipped(found, _passed_over(source.path, _why_bare(source)))
-    if not found.named and is_yaml(found.name) and not _says_card(source, reading):
-        reason = "none of `type`, `name` and `instruction` is in it"
-        return _skipped(found, _passed_over(source.path, reason))
+    if not found.named:
+        reason = _why_no_card(found.name, source, reading)
+        if reason is not None:
+            return _skipped(found, _passed_over(source.path, reason))
     unread: tuple[str, ...] = ()
     if not reading.documents:
         written = _NAME_LINE.search(source.text)
@@ -462,14 +471,34 @@ def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
     )
 
 
-def _says_card(source: Source, reading: Reading) -> bool:
-    """Whether a YAML file of a directory has a key that only a card would have."""
+def _why_no_card(name: str, source: Source, reading: Reading) -> str | None:
+    """Say why a file of a directory is no card; None where it is one.
+
+    A file is a card by `type` or `instruction`. Frontmatter is one too where every key is a field
+    of cards or nearly one, so that a misspelt field is an error and not a file that is missing.
+    """
     if not reading.documents:
-        return CARD_KEY.search(source.text) is not None
-    return any(
-        isinstance(document.yaml.value, dict) and not _CARD_KEYS.isdisjoint(document.yaml.value)
-        for document in reading.documents
+        if is_markdown(name) or CARD_KEY.search(source.text) is not None:
+            return None
+        return "neither `type` nor `instruction` is in it"
+    values = [one.yaml.value for one in reading.documents]
+    if any(isinstance(one, dict) and not _CARD_KEYS.isdisjoint(one) for one in values):
+        return None
+    if not is_markdown(name):
+        return "neither `type` nor `instruction` is in it"
+    foreign = [
+        key for one in values if isinstance(one, dict) for key in one if not _may_be_field(key)
+    ]
+    if not foreign:
+        return None
+    return (
+        f"`{clipped(foreign[0])}` is not a field of cards, and neither `type` nor `instruction` is"
+        " in its frontmatter"
     )
+
+
+def _may_be_field(key: str) -> bool:
+    return key in FIELD_NAMED or key in _OTHER_KEYS or closest(key, FIELD_NAMED) is not None
 
 
 def _near_file(path: str, shown: str) -> str | None:

@@ -15,14 +15,14 @@ from fast_agent.cards.set_check import (
     check_references,
     check_servers,
 )
-from fast_agent.diagnostics.diagnostic import CardFact
+from fast_agent.diagnostics import rules
+from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
-    from fast_agent.diagnostics.diagnostic import Diagnostic
 
 
 Probe: TypeAlias = "Callable[[Card], Iterable[Diagnostic]]"
@@ -127,8 +127,9 @@ def _callers(cards: Iterable[Card]) -> Mapping[str, Sequence[str]]:
 def default_card(cards: Sequence[Card]) -> Card | None:
     """Choose the card a person talks to first.
 
-    It is the one with `default: true`; else the only card no other refers to; else the first
-    in load order. A `tool_only` card is never chosen.
+    It is the one with `default: true`; else the only card no other refers to; else, of several
+    such cards, the only one that refers to others; else the first in load order. A `tool_only` card
+    is never chosen.
 
     Args:
         cards: The cards in load order.
@@ -149,7 +150,36 @@ def _default(cards: Sequence[Card], callers: Mapping[str, Sequence[str]]) -> Car
     roots = [card for card in eligible if card.config.name not in referred]
     if len(roots) == 1:
         return roots[0]
+    callers_of_others = {one for by in callers.values() for one in by}
+    leading = [card for card in roots if card.config.name in callers_of_others]
+    if len(leading) == 1:
+        return leading[0]
     return eligible[0] if eligible else None
+
+
+def default_choice(cards: Sequence[Card]) -> Diagnostic | None:
+    """Return a note that names the default agent, where several cards could be it."""
+    callers = _callers(cards)
+    chosen = _default(cards, callers)
+    referred = {name for name, by in callers.items() if any(one != name for one in by)}
+    others = [
+        card.config.name
+        for card in cards
+        if card is not chosen and not card.config.tool_only and card.config.name not in referred
+    ]
+    if chosen is None or chosen.config.default or not others:
+        return None
+    uses_others = any(chosen.config.name in by for by in callers.values())
+    why = "it uses others, and none uses it" if uses_others else "it is the first that is loaded"
+    listed = ", ".join(f"`{name}`" for name in others[:5])
+    return Diagnostic(
+        rules.CHOSEN_DEFAULT,
+        f"`{chosen.config.name}` is the default agent, not {listed}: {why}",
+        chosen.path,
+        chosen.span_of("name", key=True),
+        severity=rules.CHOSEN_DEFAULT.severity,
+        hint="write `default: true` in the card that is to be talked to first",
+    )
 
 
 def card_facts(cards: Sequence[Card]) -> tuple[CardFact, ...]:

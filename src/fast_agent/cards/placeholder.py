@@ -20,8 +20,12 @@ PLAIN: Final = (
     "agentSkills",
     "agentInternalResources",
     "agents",
+    "projectInstructions",
 )
 """Placeholders that stand alone, as `{{currentDate}}`."""
+
+PROJECT_FILES: Final = ("AGENTS.md", "CLAUDE.md")
+"""Files of the workspace that `{{projectInstructions}}` includes, where they are there."""
 
 WITH_ARGUMENT: Final = ("file", "file_silent", "url", "internal")
 """Placeholders that name something, as `{{file:notes.md}}`."""

@@ -38,6 +38,7 @@ def command(
     from fast_agent.cli.checking import Checking
     from fast_agent.cli.output import standard_error, standard_output
     from fast_agent.diagnostics.render_human import render_cards, render_human, summarize
+    from fast_agent.diagnostics.rules import NO_CARDS
     from fast_agent.text.visible import visible
 
     checking = Checking(paths, multi_card=multi_card, config_path=config_path)
@@ -56,7 +57,9 @@ def command(
         text = render_sarif(report.cards, report.diagnostics, version=__version__)
         standard_output().write_facts(text)
     else:
-        shown = [found for found in report.diagnostics if found.severity != "info"]
+        # An empty directory that loads by itself is said once, below.
+        empty = (NO_CARDS.code, "info")
+        shown = [one for one in report.diagnostics if (one.code, one.severity) != empty]
         errors = standard_error()
         errors.write_painted(render_human(shown, color=errors.wants_color))
         standard_output().write_facts(render_cards(report.cards))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.app import FastAgent
-from fast_agent.cards.load_set import card_facts, check_set
+from fast_agent.cards.load_set import card_facts, check_set, default_choice
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
 from fast_agent.cli.output import hide_in_errors
 from fast_agent.config.find import CONFIG_NAMES
@@ -52,20 +52,22 @@ class Checking:
     Args:
         paths: What the person named; empty for what loads by itself, or this directory.
         multi_card: Whether a file may hold several cards.
-        config_path: The configuration file, or None to look for one beside each set.
+        config_path: The configuration file, or None to look for one: for what the person named as
+            `go --card` does, from the working directory upwards; for a set found below a
+            directory as if somebody worked where it is.
     """
 
     def __init__(self, paths: Iterable[str], *, multi_card: bool, config_path: Path | None) -> None:
         self._paths = tuple(paths)
         self._multi_card = multi_card
-        self._config_path = config_path
+        self._config_path = None if config_path is None else config_path.absolute()
 
     def run(self) -> CheckReport:
         """Check every set the paths stand for."""
         cards: list[CardFact] = []
         diagnostics: dict[Diagnostic, None] = {}
-        for paths, is_given in self._sets():
-            report = self._check(paths, () if is_given else paths)
+        for paths, is_given, home in self._sets():
+            report = self._check(paths, () if is_given else paths, home)
             cards.extend(report.cards)
             # A wrong configuration is reported once, however many sets it serves.
             diagnostics.update(dict.fromkeys(report.diagnostics))
@@ -88,24 +90,24 @@ class Checking:
             report = self.run()
         return replace(report, changed=tuple(changed))
 
-    def _sets(self) -> Iterator[tuple[tuple[str, ...], bool]]:
-        """Yield the paths of each card set, and whether they must hold cards."""
+    def _sets(self) -> Iterator[tuple[tuple[str, ...], bool, Path]]:
+        """Yield the paths of each set, whether they must hold cards, and where it would run."""
+        cwd = working_directory()
         if not self._paths:
-            cwd = working_directory()
             found = (*auto_loaded(AGENT_CARDS, cwd), *auto_loaded(TOOL_CARDS, cwd))
             if found:
-                yield tuple(map(str, found)), False
+                yield tuple(map(str, found)), False, cwd
                 return
         paths = self._paths or (".",)
         below: list[tuple[str, ...]] = []
         if len(paths) == 1 and "://" not in paths[0] and Path(paths[0]).is_dir():
             below = list(_sets_below(Path(paths[0]), 0))
         for one in below:
-            yield one, False
+            yield one, False, cwd if one == paths else home_of(one[0])
         if not below:
-            yield paths, bool(self._paths)
+            yield paths, bool(self._paths), _project_of(paths[0]) or cwd
 
-    def _check(self, paths: tuple[str, ...], optional: tuple[str, ...]) -> CheckReport:
+    def _check(self, paths: tuple[str, ...], optional: tuple[str, ...], home: Path) -> CheckReport:
         from fast_agent.cards.load import load_cards
 
         # What nobody named is looked at as text: no variable gets a value.
@@ -119,7 +121,7 @@ class Checking:
         )
         program = FastAgent(
             config_path=self._config_path,
-            cwd=home_of(paths[0]),
+            cwd=home,
             trust=TrustOptions(passive=True),
         )
         program.hide_values_of(load.cards)
@@ -135,7 +137,17 @@ class Checking:
         problems.extend(
             check_set(load.cards, servers=servers, probes=program.probes(), unread=load.unread)
         )
+        choice = default_choice(load.cards)
+        if choice is not None and not any(one.severity == "error" for one in problems):
+            problems.append(choice)
         return CheckReport(card_facts(load.cards), tuple(problems))
+
+
+def _project_of(path: str) -> Path | None:
+    """Return the project whose `.fast-agent` a path is in; None where it is in none."""
+    place = Path(path).absolute()
+    inside = next((one for one in place.parents if one.name == _HIDDEN_BUT_OURS), None)
+    return None if inside is None or "://" in path else inside.parent
 
 
 def home_of(path: str) -> Path:

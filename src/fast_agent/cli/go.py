@@ -129,10 +129,12 @@ def _early_prompt(options: Mapping[str, Any]) -> Generator[EarlyPrompt | None]:
 
 def _is_drawn(options: Mapping[str, Any]) -> bool:
     """Whether a conversation at a terminal begins, which is drawn."""
-    from fast_agent.tui.plain_reason import plain_reason
+    from fast_agent.tui.plain_reason import may_be_set, plain_reason
 
     if os.name != "posix" or any(options[name] not in {None, False} for name in _ONE_SHOT):
         return False
     if sys.stdin is None or sys.stdout is None or not sys.stdin.isatty():
         return False
-    return plain_reason(flag=options["plain"], environ=os.environ) is None
+    if plain_reason(flag=options["plain"], environ=os.environ) is not None:
+        return False
+    return os.environ.get("FAST_AGENT_PLAIN") == "0" or not may_be_set(os.environ)

@@ -41,7 +41,6 @@ def command(
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_graph import CardGraph, render_graph
     from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
-    from fast_agent.cli.checking import home_of
     from fast_agent.trust.gate import TrustOptions
 
     here = Path.cwd()
@@ -49,7 +48,6 @@ def command(
     named = named or (*auto_loaded(AGENT_CARDS, here), *auto_loaded(TOOL_CARDS, here)) or (".",)
     program = FastAgent(
         config_path=config_path,
-        cwd=home_of(str(named[0])),
         trust=TrustOptions(passive=True),
     )
     hide_in_errors(program.redact)

@@ -53,7 +53,7 @@ def _run(given: list[str]) -> None:
                 return
         from fast_agent.cli.command_table import cli
 
-        cli.main(args=given, prog_name="fast-agent")
+        cli.main(args=given or ["--help"], prog_name="fast-agent")
     except FastAgentError as error:
         from fast_agent.cli.report import report_error
 

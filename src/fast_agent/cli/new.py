@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from fast_agent.cli.output import standard_output
 
-_FILES = {
-    "assistant.md": """\
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SCHEMA: Final = "card.schema.json"
+_SCHEMA_LINE: Final = f"# yaml-language-server: $schema={_SCHEMA}"
+
+
+@dataclass(frozen=True, slots=True)
+class StarterSet:
+    """A set of cards to begin with.
+
+    Args:
+        about: What it does, for the list.
+        message: A first message.
+        files: Its files by name.
+        wants: The model it wants; None where the small local model does.
+        options: Options of `go` beside `--card` and `--message`.
+    """
+
+    about: str
+    message: str
+    files: Mapping[str, str]
+    wants: str | None = None
+    options: str = ""
+
+
+_TOOLS: Final = "a model that calls tools well, such as `--model sonnet`"
+
+SETS: Final[Mapping[str, StarterSet]] = {
+    "assistant": StarterSet(
+        "answers, reads and edits files, counts words, has texts shortened",
+        "hello",
+        {
+            "assistant.md": """\
 ---
 type: agent
 name: assistant
 default: true
-agents: [summarizer]
 function_tools:
   - tools.py:word_count
+files: write
+agents: [summarizer]
 # model: sonnet            # without one, the small local model answers
 # servers: [time]          # MCP servers of fastagent.config.yaml
 ---
@@ -24,16 +60,16 @@ You are a helpful assistant. Answer in two or three sentences. Today is {{curren
 
 Count words with the tool instead of guessing, and let `summarizer` shorten long texts.
 """,
-    "summarizer.md": """\
+            "summarizer.md": """\
 ---
 type: agent
 name: summarizer
-tool_only: true
 description: Shortens a text to three sentences.
+tool_only: true
 ---
 Shorten the text you are given to three sentences. Add nothing that is not in it.
 """,
-    "tools.py": '''\
+            "tools.py": '''\
 """Functions the assistant may call; hints and docstrings describe them to the model."""
 
 
@@ -45,27 +81,232 @@ def word_count(text: str) -> int:
     """
     return len(text.split())
 ''',
+        },
+    ),
+    "researcher": StarterSet(
+        "fetches web pages and writes a report with its sources into a file",
+        "Compare https://www.python.org and https://www.rust-lang.org",
+        {
+            "researcher.md": """\
+---
+type: agent
+name: researcher
+default: true
+request_params:
+  max_iterations: 30
+files: write
+fetch: true
+agents: [critic]
+---
+You research a question and write the answer down. Today is {{currentDate}}.
+
+1. Fetch the pages that the request names, and those they lead to where you need them.
+2. Write `report.md`: the answer first, then what it rests on, each claim with its address.
+3. Let `critic` read the report, and put right what it finds.
+
+Never state what no page says. Say what you could not find.
+""",
+            "critic.md": """\
+---
+type: agent
+name: critic
+description: Finds claims of a report that its sources do not carry.
+tool_only: true
+files: read
+fetch: true
+---
+Read the report you are given. Name each claim that has no source, or whose source does not say it.
+Answer `good` where there is none.
+""",
+        },
+        _TOOLS,
+    ),
+    "support": StarterSet(
+        "routes a request to the agent that can answer it, and hands the conversation over",
+        "I was charged twice this month",
+        {
+            "support.md": """\
+---
+type: router
+name: support
+default: true
+agents: [billing, technical, general]
+hand_off: true
+---
+Choose who answers the customer. Where it is not clear, choose `general`.
+""",
+            **{
+                f"{name}.md": f"""\
+---
+type: agent
+name: {name}
+description: {about}
+---
+You answer customers. {duty} Be brief and friendly. Where you cannot help, say who can.
+"""
+                for name, about, duty in (
+                    ("billing", "Invoices, charges, refunds.", "You know invoices and refunds."),
+                    ("technical", "Errors, log-in, settings.", "You solve technical problems."),
+                    ("general", "Everything else.", "You answer what nobody else is there for."),
+                )
+            },
+        },
+    ),
+    "extractor": StarterSet(
+        "reads facts out of a text and answers as JSON by a schema",
+        "ACME Ltd, 3 March 2026: 2 desks, 480 EUR",
+        {
+            "extractor.md": """\
+---
+type: agent
+name: extractor
+default: true
+use_history: false
+request_params:
+  temperature: 0
+---
+Read the facts out of the text you are given. Invent nothing: what the text does not say is null.
+""",
+            "invoice.schema.json": json.dumps(
+                {
+                    "type": "object",
+                    "properties": {
+                        "company": {"type": "string"},
+                        "date": {"type": ["string", "null"], "description": "YYYY-MM-DD"},
+                        "total": {"type": ["number", "null"]},
+                        "currency": {"type": ["string", "null"]},
+                    },
+                    "required": ["company", "date", "total", "currency"],
+                    "additionalProperties": False,
+                },
+                indent=2,
+            )
+            + "\n",
+        },
+        options="--json-schema {directory}/invoice.schema.json ",
+    ),
+    "evaluator": StarterSet(
+        "writes, has the text judged, and writes again until it is good",
+        "A letter that asks a library to open on Sundays",
+        {
+            "letter.md": """\
+---
+type: evaluator_optimizer
+name: letter
+default: true
+generator: writer
+evaluator: judge
+min_rating: GOOD
+max_refinements: 3
+---
+""",
+            "writer.md": """\
+---
+type: agent
+name: writer
+---
+You write letters of at most 150 words. Where you are told what is wrong with one, write it again.
+""",
+            "judge.md": """\
+---
+type: agent
+name: judge
+use_history: false
+---
+You judge letters: is it clear what is asked, is there a reason, is it polite, is it short?
+Name what is to be changed.
+""",
+        },
+    ),
+    "maker": StarterSet(
+        "asks the same question until one answer leads by three votes (MAKER)",
+        "The parcel arrived broken and nobody answers the phone",
+        {
+            "reliable.md": """\
+---
+type: MAKER
+name: reliable
+default: true
+worker: classifier
+k: 3
+max_samples: 15
+match_strategy: normalized
+red_flag_max_length: 20
+---
+""",
+            "classifier.md": """\
+---
+type: agent
+name: classifier
+use_history: false
+---
+Answer with one word for the mood of the text: positive, negative or neutral.
+""",
+        },
+    ),
 }
+
+
+def _list_sets(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    for name, one in SETS.items():
+        standard_output().line(f"{name:<12}{one.about}")
+    ctx.exit()
 
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path), default=Path("cards"))
-def command(directory: Path) -> None:
+@click.option(
+    "--set",
+    "name",
+    type=click.Choice([*SETS]),
+    default="assistant",
+    show_default=True,
+    help="Which set.",
+)
+@click.option(
+    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list_sets,
+    help="List the sets and leave.",
+)  # fmt: skip
+def command(directory: Path, name: str) -> None:
     """Write a starter set of cards into DIRECTORY (cards/); files that exist stay as they are."""
+    from fast_agent.cards.schema import schema
     from fast_agent.errors import CardError
 
-    there = [name for name in _FILES if (directory / name).exists()]
+    chosen = SETS[name]
+    files = {file: _with_schema(file, text) for file, text in chosen.files.items()}
+    files[_SCHEMA] = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    there = [file for file in files if (directory / file).exists()]
     if there:
         raise CardError(f"`{directory / there[0]}` exists already", hint="name another directory")
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, text in _FILES.items():
-            (directory / name).write_text(text, encoding="utf-8")
+        for file, text in files.items():
+            (directory / file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise CardError(f"`{directory}` cannot be written: {error.strerror}") from error
     out = standard_output()
-    for name in _FILES:
-        out.line(f"wrote {directory / name}")
+    for file in files:
+        out.line(f"wrote {directory / file}")
     out.line("\nNext:")
     out.line(f"  fast-agent check {directory}")
-    out.line(f"  fast-agent go --card {directory} --message 'hello'")
+    options = chosen.options.format(directory=directory)
+    out.line(f"  fast-agent go --card {directory} {options}--message '{chosen.message}'")
+    if chosen.wants is not None:
+        out.line(f"\nThis set wants {chosen.wants}.")
+    _offer_found()
+
+
+def _with_schema(file: str, text: str) -> str:
+    """Name the schema in the first line of the frontmatter, for editors."""
+    return text.replace("---\n", f"---\n{_SCHEMA_LINE}\n", 1) if file.endswith(".md") else text
+
+
+def _offer_found() -> None:
+    """Say which agents of other tools are in the working directory, and how to bring them."""
+    from fast_agent.formats.detection import found_here
+
+    for place, tool in found_here(Path()):
+        standard_output().line(f"\nFound agents of {tool} in {place}; to make cards of them:")
+        standard_output().line(f"  fast-agent import {place}")

@@ -190,7 +190,9 @@ class OneShot(CardOptions):
             ),
             watch=self.watch,
             sessions=store,
-            plain=plain_reason(flag=self.plain, environ=os.environ),
+            plain=plain_reason(
+                flag=self.plain, environ=os.environ, setting=program.settings.tui.plain
+            ),
             session=session,
             early=self.early,
         )

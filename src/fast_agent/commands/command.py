@@ -23,7 +23,9 @@ WordKind: TypeAlias = Literal[
     "model",
     "server",
     "session",
+    "setting",
     "text",
+    "theme",
     "turn",
 ]
 """What a word stands for; completion offers the words there are."""

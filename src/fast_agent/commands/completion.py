@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.card_files import CARD_SUFFIXES
 from fast_agent.commands.arguments import next_token
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS
+from fast_agent.config.tui import TUI, ThemeName
 from fast_agent.errors import FastAgentError
 from fast_agent.text.suggestion import is_subsequence
 
@@ -176,6 +177,10 @@ def _choices(
             return [(one.name, one.state) for one in desk.app.runtime.server_reports()]
         case "session":
             return _sessions(desk)
+        case "setting":
+            return [(one.name, one.doc) for one in TUI.entries]
+        case "theme":
+            return [(word, "") for word in get_args(ThemeName)]
         case _:
             return ()
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.schema.kinds import AnyMapping, Entry, Flag, ListOf, Record, Text, Whole
+from fast_agent.schema.kinds import AnyMapping, Entry, Flag, ListOf, Number, Record, Text, Whole
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 RECORDINGS: Final = "recordings"
 """Where recordings are kept beside a test file, unless it says otherwise."""
+
+
+MAX_REPEATS: Final = 100
+"""Most runs of one case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,21 @@ class UsageBounds:
     max_requests: int | None = None
     max_tool_calls: int | None = None
     max_total_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """An agent that scores answers.
+
+    Args:
+        agent: Its name.
+        criteria: What a good answer is.
+        threshold: The lowest score that passes, from 0 to 1.
+    """
+
+    agent: str = ""
+    criteria: str = ""
+    threshold: float = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +57,7 @@ class Expectation:
         workflow: What the record of the workflow holds, such as the route.
         usage: Most that is used.
         error: A part of the error the case ends with.
+        judge: The agent that scores the last answer.
     """
 
     text: str | None = None
@@ -50,6 +70,7 @@ class Expectation:
     workflow: JsonObject | None = None
     usage: UsageBounds | None = None
     error: str | None = None
+    judge: Judge | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +85,9 @@ class Case:
         network: Whether a live case may use the network.
         recording: Its recording, from the file's directory; None derives one from its name.
         expect: What is expected of it.
+        repeats: How often it is run where its model is asked.
+        pass_rate: The share of these runs that have to pass, from 0 to 1.
+        data: A file of JSON lines, from the file's directory; the case is run for each.
     """
 
     name: str
@@ -73,6 +97,9 @@ class Case:
     network: bool = False
     recording: str | None = None
     expect: Expectation = Expectation()
+    repeats: int = 1
+    pass_rate: float = 1.0
+    data: str | None = None
 
 
 _TEXTS: Final = ListOf(Text(), single=True)
@@ -84,6 +111,15 @@ _USAGE: Final = Record(
         Entry("max_total_tokens", _COUNT, "input and output tokens together", effects=()),
     ),
     UsageBounds,
+)
+_SHARE: Final = Number(minimum=0, maximum=1)
+_JUDGE: Final = Record(
+    (
+        Entry("agent", Text(), "its name, of the cards of this file", effects=(), required=True),
+        Entry("criteria", Text(), "what a good answer is", effects=(), required=True),
+        Entry("threshold", _SHARE, "the lowest score that passes; 0.7", effects=()),
+    ),
+    Judge,
 )
 _EXPECT: Final = Record(
     (
@@ -104,6 +140,7 @@ _EXPECT: Final = Record(
         ),
         Entry("usage", _USAGE, "most that is used by the whole case", effects=()),
         Entry("error", Text(), "a part of the error the case ends with", effects=()),
+        Entry("judge", _JUDGE, "the agent that scores the answer", effects=()),
     ),
     Expectation,
 )
@@ -138,6 +175,19 @@ _CASE: Final = Record(
             effects=("read", "write"),
         ),
         Entry("expect", _EXPECT, "what is expected", effects=()),
+        Entry(
+            "repeats",
+            Whole(minimum=1, maximum=MAX_REPEATS),
+            "how often it is run where its model is asked",
+            effects=(),
+        ),
+        Entry("pass_rate", _SHARE, "the share of these runs that have to pass; 1", effects=()),
+        Entry(
+            "data",
+            Text(),
+            "a file of JSON lines, from this file's directory; the case is run for each",
+            effects=("read",),
+        ),
     ),
     Case,
 )

@@ -40,7 +40,6 @@ UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
     "default_environment": "start `fast-agent` where commands are to run",
     "environments": "start `fast-agent` where commands are to run, in a container for example",
     "session_history": "start with `--no-session` to keep no session",
-    "home": "set `FAST_AGENT_HOME`",
     "model_source": "write `default_model`",
     "cli_model_override": "start with `--model`",
     "otel": "set the variables `OTEL_…` of OpenTelemetry",

@@ -25,6 +25,7 @@ from fast_agent.config.settings import (
     Transport,
 )
 from fast_agent.config.trust import TRUST
+from fast_agent.config.tui import TUI
 from fast_agent.schema.kinds import (
     AnyOf,
     Entry,
@@ -395,6 +396,7 @@ SETTINGS: Final = Record(
             effects=(),
         ),
         Entry("guide", GUIDE, "documents served as `guide://`", effects=()),
+        Entry("tui", TUI, "how the terminal looks and which keys it takes", effects=()),
         Entry("trust", TRUST, "what found projects may do; counts in the home only", effects=()),
     ),
     build=dict,

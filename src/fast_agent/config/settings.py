@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.guide import NO_GUIDE, GuideSettings
+from fast_agent.config.tui import NO_TUI, TuiSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -246,6 +247,7 @@ class Settings:
         sessions: Conversations that are kept.
         skills: Skill directories.
         guide: Documents served as `guide://`.
+        tui: How the terminal looks and which keys it takes.
         layers: Where all this comes from, the weakest first.
         warnings: What was found to be doubtful, such as a file that was passed over.
     """
@@ -263,6 +265,7 @@ class Settings:
     sessions: SessionSettings = SessionSettings()
     skills: SkillsSettings = SkillsSettings()
     guide: GuideSettings = NO_GUIDE
+    tui: TuiSettings = NO_TUI
     layers: tuple[Layer, ...] = field(default=(), repr=False, compare=False)
     warnings: tuple[Diagnostic, ...] = field(default=(), repr=False, compare=False)
 

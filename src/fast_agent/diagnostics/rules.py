@@ -96,6 +96,7 @@ REPEATED_NAME: Final = Rule("FA211", "repeated-name", "warning")
 ATTACHED_AGENT_GONE: Final = Rule("FA212", "attached-agent-gone", "warning")
 HISTORY_WITHOUT_FILE: Final = Rule("FA213", "history-without-file")
 CALLS_NO_AGENTS: Final = Rule("FA214", "calls-no-agents", "warning")
+CHOSEN_DEFAULT: Final = Rule("FA215", "chosen-default", "info")
 
 # FA22x: what stops a dump
 DUMP_OUTSIDE: Final = Rule("FA221", "dump-outside")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.document import read_markdown
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS, FIELDS_OF
+from fast_agent.cards.placeholder import PROJECT_FILES
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import rules
 from fast_agent.formats.draft import Draft
@@ -355,6 +356,7 @@ def _reaches(calls: Mapping[str, set[str]], start: str, goal: str) -> bool:
 def _card(draft: Draft, names: _Names, around: Surroundings) -> ImportedCard:
     _drop_unknown(draft)
     _add_prompt_files(draft, around)
+    _add_project(draft, around)
     text = card_text(draft)
     wrong = _wrong_fields(text, draft.name)
     while wrong.keys() & draft.values.keys():
@@ -385,6 +387,17 @@ def _add_prompt_files(draft: Draft, around: Surroundings) -> None:
             draft.appended.append(f"{{{{file:{place}}}}}")
         else:
             _lose(draft, f"`{name}` is not a file of the project", keys, "write `{{file:PATH}}`")
+
+
+def _add_project(draft: Draft, around: Surroundings) -> None:
+    """Give an agent the instructions of its project, where its tool does and there are any."""
+    there = [name for name in PROJECT_FILES if (around.project / name).is_file()]
+    if draft.has_project and there:
+        draft.appended.append("{{projectInstructions}}")
+        message = (
+            f"its tool gives it `{there[0]}` too; in the card it is `{{{{projectInstructions}}}}`"
+        )
+        draft.file.note(rules.ADAPTED_FIELD, message, draft.keys, "leave the placeholder out")
 
 
 def card_text(draft: Draft) -> str:

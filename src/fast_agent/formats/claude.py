@@ -22,10 +22,6 @@ _WITHOUT = {
     "emoji": ("a picture for lists", "put it in the description"),
     "vibe": ("a text for lists", "put it in the description"),
     "initialPrompt": ("a first message", "start with `fast-agent go --message`"),
-    "omitClaudeMd": (
-        "it leaves project instructions out",
-        "a card has them only where it says `{{projectInstructions}}`",
-    ),
     "allowedTools": ("Claude Code ignores it in agents", "write `tools` there, or `files` here"),
     "allowed-tools": ("Claude Code ignores it in agents", "write `tools` there, or `files` here"),
     "version": ("a version of the text", "keep it in version control"),
@@ -57,6 +53,8 @@ def read_claude(file: ForeignFile, choice: ToolChoice) -> list[Draft]:
         take_servers(draft, fields, "mcpServers")
     take_skills(draft, fields, "skills")
     _take_permission(draft, fields)
+    omits = fields.flag("omitClaudeMd") if fields.has("omitClaudeMd") else None
+    draft.has_project = omits is not True
     fields.none_of(_WITHOUT)
     fields.close("a Claude Code agent")
     return [draft]

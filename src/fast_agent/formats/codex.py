@@ -49,6 +49,7 @@ def read_codex(file: ForeignFile, choice: ToolChoice) -> list[Draft]:
     """
     fields = file.fields()
     draft = Draft(file, name=fields.text("name") or "")
+    draft.has_project = True
     draft.describe(fields, "description")
     draft.instruction = fields.text("developer_instructions") or ""
     draft.take_model(fields, effort="model_reasoning_effort")

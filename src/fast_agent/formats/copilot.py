@@ -46,6 +46,7 @@ def read_copilot(file: ForeignFile, choice: ToolChoice) -> list[Draft]:
     """
     fields = file.fields()
     draft = Draft(file, name=fields.text("name") or "", instruction=file.body)
+    draft.has_project = True
     draft.describe(fields, "description")
     draft.take_model(fields, effort="reasoning-effort")
     tools = fields.words("tools") if fields.has("tools") else None

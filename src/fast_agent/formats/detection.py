@@ -78,6 +78,22 @@ _CARD_WORDS: Final = frozenset(
 _MODES: Final = frozenset({"primary", "subagent", "all"})
 
 
+_AGENT_PLACES: Final = (
+    (".claude/agents", "Claude Code"),
+    (".github/agents", "VS Code or Copilot"),
+    (".github/chatmodes", "VS Code or Copilot"),
+    (".opencode/agent", "OpenCode"),
+    (".opencode/agents", "OpenCode"),
+    (".gemini/agents", "Gemini CLI"),
+    (".codex/agents", "Codex"),
+)
+
+
+def found_here(project: Path) -> list[tuple[str, str]]:
+    """Return the places of a project where agents of other tools are, and whose they are."""
+    return [(name, tool) for name, tool in _AGENT_PLACES if (project / name).is_dir()]
+
+
 def foreign_files(place: Path) -> list[Path]:
     """List the files of a directory that may hold agents or servers of other tools.
 

@@ -51,6 +51,7 @@ class Draft:
         is_first: Whether its tool talks to it first.
         is_open: Whether it named no tools, and so had all.
         is_hidden: Whether other agents may not call it by themselves.
+        has_project: Whether its tool gives it the instructions of the project.
     """
 
     file: ForeignFile
@@ -73,6 +74,7 @@ class Draft:
     is_first: bool = False
     is_open: bool = False
     is_hidden: bool = False
+    has_project: bool = False
 
     def describe(self, fields: Fields, *names: str) -> None:
         """Take the description."""

@@ -83,6 +83,7 @@ def _read(
     file: ForeignFile, fields: Fields, body: str, choice: ToolChoice, name: str = ""
 ) -> list[Draft]:
     draft = Draft(file, fields.keys, name=name, instruction=body)
+    draft.has_project = True
     named = fields.text("name") if fields.has("name") else None
     draft.name = name or named or ""
     draft.describe(fields, "description")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from fast_agent.cards.placeholder import Placeholder
 from fast_agent.errors import ResourceError
-from fast_agent.prompt.named_file import NamedFile
+from fast_agent.prompt.named_file import NamedFile, ProjectInstructions
 from fast_agent.prompt.prompt_block import agents_block, environment_block, servers_block
 from fast_agent.prompt.url_text import is_web_address
 from fast_agent.steps.steps import here
@@ -54,6 +54,8 @@ class InstructionContext:
         internal: Reads one internal document by its id; raises ResourceError. None where there are
             no internal documents.
         urls: Fetched pages; None where fetching is not allowed.
+        reads_project: Returns whether the agent may have the instructions of the project it works
+            in, which it did not bring.
     """
 
     workspace: Path
@@ -66,6 +68,7 @@ class InstructionContext:
     resources: Callable[[], str] | None = None
     internal: Callable[[str], str] | None = None
     urls: UrlTexts | None = None
+    reads_project: Callable[[], bool] = lambda: True
 
 
 class Instruction:
@@ -178,6 +181,10 @@ class _Changing:
                 return context.skills or str
             case "agentInternalResources":
                 return context.resources or str
+            case "projectInstructions":
+                if not context.reads_project():
+                    return str
+                return ProjectInstructions(self._config, context.workspace).read
             case "internal":
                 return _InternalText(placeholder, context.internal).read
             case _:

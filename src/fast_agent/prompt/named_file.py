@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.placeholder import PROJECT_FILES, Placeholder
 from fast_agent.errors import CardError
 from fast_agent.text.safe_file import FileStamp, RefusedFileError, confined_parts, read_confined
 from fast_agent.text.source import SourceError, decode
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.grant import CardGrant
-    from fast_agent.cards.placeholder import Placeholder
 
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file a `{{file:}}` placeholder may name, in bytes."""
@@ -63,6 +64,37 @@ class NamedFile:
             except OSError:
                 return None
         return -1, None
+
+
+class ProjectInstructions:
+    """What the project says to agents that work in it: `AGENTS.md` and `CLAUDE.md`.
+
+    Args:
+        config: The card that asks for it.
+        workspace: The workspace's root directory.
+    """
+
+    def __init__(self, config: AgentConfig, workspace: Path) -> None:
+        self._files: list[NamedFile] = []
+        if config.remote is not None:
+            return  # a card from the network reads no files
+        own = replace(config, source=workspace / PROJECT_FILES[0])  # the workspace, no other place
+        for name in PROJECT_FILES:
+            placeholder = Placeholder("file_silent", name, 0, 0)
+            self._files.append(NamedFile(placeholder, own, workspace))
+
+    def read(self) -> str:
+        """Return the texts as they are now; one that only leads to the other is left out.
+
+        Raises:
+            CardError: A file leaves the workspace, is too large or is not text.
+        """
+        texts: dict[str, None] = {}
+        for file in self._files:
+            text = file.read().strip()
+            if text and not (texts and text.lstrip("@") in PROJECT_FILES):
+                texts[text] = None
+        return "\n\n".join(texts)
 
 
 def file_places(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:

@@ -355,6 +355,7 @@ class LlmBlueprint:
             resources=internal_index,
             internal=internal_text,
             urls=self._workshop.urls,
+            reads_project=partial(around.reads_project, config),
         )
         return Instruction(template, config, context)
 

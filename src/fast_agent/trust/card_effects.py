@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS, HISTORY_MODES
-from fast_agent.cards.placeholder import parse_template
+from fast_agent.cards.placeholder import PROJECT_FILES, parse_template
 from fast_agent.config import bounds
 from fast_agent.config.server import is_url, split_command
 from fast_agent.errors import CardError, ConfigError
@@ -113,6 +113,8 @@ class CardEffects:
         for name, argument, _ in self.placeholders():
             if name in {"file", "file_silent"} and not has_variable(argument):
                 yield from self.included(argument)
+            elif name == "projectInstructions":
+                yield from (self.context.given.cwd / one for one in PROJECT_FILES)
 
     def placeholders(self) -> Iterator[tuple[str, str, str]]:
         """Yield the placeholders of its instruction, by name, argument and text as written."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.config.reading import Reader, built
 from fast_agent.config.trust import NO_TRUST, TRUST
 from fast_agent.errors import ConfigError
-from fast_agent.text.span import Span
 from fast_agent.trust.address import fits_host
 
 if TYPE_CHECKING:
@@ -169,52 +168,9 @@ def own_text(text: str, own: Iterable[Path]) -> str:
     Raises:
         ConfigError: The text cannot be changed safely.
     """
-    from fast_agent.text.yaml_document import YamlError, parse_yaml
-    from fast_agent.text.yaml_writer import write_scalar
+    from fast_agent.config.edit import with_setting
 
-    names = [str(one) for one in own]
-    listed = f"[{', '.join(map(write_scalar, names))}]"
-    try:
-        document = parse_yaml(text)
-        value = document.value if isinstance(document.value, dict) else {}
-        trust = value.get("trust")
-        if not isinstance(trust, dict):
-            start = text if not text or text.endswith("\n") else f"{text}\n"
-            changed = f"{start}trust:\n  own: {listed}\n"
-        elif "own" in trust:
-            # A block list may be indented as its key is, which a list in brackets may not.
-            changed = _replaced(text, document.span_of(("trust", "own")), f"  {listed}")
-        else:
-            first = next(iter(trust))
-            written = document.span_of(("trust", first), key=True)
-            braces = document.written(("trust",)).startswith("{")
-            rest = ", " if braces else "\n" + " " * (written.start.column - 1)
-            changed = _replaced(text, Span(written.start, written.start), f"own: {listed}{rest}")
-        again = parse_yaml(changed).value
-    except YamlError as error:
-        raise _by_hand() from error
-    known = trust if isinstance(trust, dict) else {}
-    if again != {**value, "trust": {**known, "own": names}}:
-        raise _by_hand()
-    return changed
-
-
-def _replaced(text: str, span: Span, new: str) -> str:
-    """Put something in the place of a part of a text; whole lines stay whole."""
-    lines = text.splitlines(keepends=True)
-    before = "".join(lines[: span.start.line - 1])
-    before += lines[span.start.line - 1][: span.start.column - 1]
-    last = lines[span.end.line - 1] if span.end.line <= len(lines) else ""
-    after = last[span.end.column - 1 :] + "".join(lines[span.end.line :])
-    line_end = "" if after[:1] in {"", "\n"} or span.start == span.end else "\n"
-    return f"{before}{new}{line_end}{after}"
-
-
-def _by_hand() -> ConfigError:
-    return ConfigError(
-        "the configuration of the home cannot be changed automatically",
-        hint="add the directory to `trust: {own: […]}` in it by hand",
-    )
+    return with_setting(text, "trust", "own", [str(one) for one in own])
 
 
 def _digests(text: str) -> frozenset[str]:

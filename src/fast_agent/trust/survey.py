@@ -268,6 +268,9 @@ def _case_effects(site: Site, value: JsonValue, *, records: bool) -> Iterator[Ef
             if isinstance(recording, str):
                 keys = ("cases", index, "recording")
                 yield from _tape(site, recording, keys, records=records)
+            data = case.get("data")
+            if isinstance(data, str):
+                yield from _reads(site, data, ("cases", index, "data"))
             if case.get("network") is True:
                 yield site.eases("network", False, True, ("cases", index, "network"))
 

@@ -81,7 +81,7 @@ class Activity:
         theme: The styles.
         clock: A clock that only goes forward, in seconds.
         columns: Gives the columns of the terminal.
-        motion: Whether the spinner moves.
+        motion: Returns whether the spinner moves.
 
     Attributes:
         last: The last call.
@@ -93,7 +93,7 @@ class Activity:
         clock: Callable[[], float],
         columns: Callable[[], int],
         *,
-        motion: bool = True,
+        motion: Callable[[], bool] = lambda: True,
     ) -> None:
         self._theme = theme
         self._clock = clock
@@ -199,7 +199,7 @@ class Activity:
     def _row(self, work: _Work, columns: int) -> str:
         theme, now = self._theme, self._clock()
         frames = ASCII_SPINNER if theme.ascii_only else SPINNER
-        frame = frames[int(now / _SPINNER_SECONDS) % len(frames) if self._motion else 0]
+        frame = frames[int(now / _SPINNER_SECONDS) % len(frames) if self._motion() else 0]
         branch = theme.dim(f"{theme.sign('branch')} ") if work.depth else ""
         head = f" {'  ' * max(0, work.depth - 1)}{branch}{theme.strong(frame)} {work.label}"
         facts = [seconds(now - work.started)]

@@ -24,11 +24,13 @@ from fast_agent.agents.events import (
 )
 from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, run_command
+from fast_agent.config.tui import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError
 from fast_agent.tui.activity import Activity, one_line
 from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import cooked_terminal, suspend
+from fast_agent.tui.keys import bound_keys
 from fast_agent.tui.plain import LineReader, answer, question_lines
 from fast_agent.tui.questions import Questions
 from fast_agent.tui.rows import clip, shown, wrap
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event
     from fast_agent.commands.command import Command
     from fast_agent.commands.desk import Desk
+    from fast_agent.config.tui import TuiSettings
     from fast_agent.messages.message import Message
+    from fast_agent.models.usage import ContextUse
     from fast_agent.registry.reload import Reload
     from fast_agent.sessions.session import Session
     from fast_agent.tui.draft import Draft
@@ -78,12 +82,14 @@ class Console:
         questions: Questions that wait for the user.
         permission: Asks the user before calls; None where nothing is asked about.
         clock: A clock that only goes forward, in seconds.
-        motion: Whether the spinner moves.
-        vi: Whether vi keys edit the text.
+        settings: How the terminal looks and which keys it takes.
         is_plain: Whether lines are read and written, and nothing is drawn.
         early: The prompt that is shown so far; None where there is none.
 
     Attributes:
+        settings: How the terminal looks; may change.
+        keys: The terminal's own keys, with those of the settings.
+        key_problems: What is wrong with a key of the settings.
         queue: What waits to be sent.
         parked: Whether the queue waits for the user, as after a stop.
         last_answer: The text of the last answer.
@@ -105,8 +111,7 @@ class Console:
         questions: Questions | None = None,
         permission: TerminalPermission | None = None,
         clock: Callable[[], float] = time.monotonic,
-        motion: bool = True,
-        vi: bool = False,
+        settings: TuiSettings = NO_TUI,
         is_plain: bool = False,
         early: EarlyPrompt | None = None,
     ) -> None:
@@ -116,10 +121,17 @@ class Console:
         self.clock = clock
         self.questions = questions or Questions(self.redraw, clock)
         self.permission = permission
-        self.scroll = Scroll(theme, lambda: screen.size[0], self._commit, lambda: screen.slow)
-        self.activity = Activity(theme, clock, lambda: screen.size[0], motion=motion)
+        self.settings = settings
+        self.scroll = Scroll(
+            theme, lambda: screen.size[0], self._commit, lambda: screen.slow, lambda: self.settings
+        )
+        self.activity = Activity(
+            theme, clock, lambda: screen.size[0], motion=lambda: self.settings.motion
+        )
         self._live_rows = live_rows(self)
-        self.editor = Editor(keys(self), history, theme, keyboard, vi=vi)
+        self.keys, self.key_problems = bound_keys(settings.bind)
+        vi = settings.keys == "vi"
+        self.editor = Editor(keys(self), history, theme, keyboard, vi=vi, keys=self.keys)
         self.queue: list[str] = []
         self.parked = False
         self.last_answer = ""
@@ -139,8 +151,9 @@ class Console:
         self._start_due = anyio.Event()
         self.opened: Desk | None = None
         self.commands: Mapping[str, Command] = COMMANDS
-        self.context = 0
-        self._lines = TurnLines(self.scroll, theme, self.activity, clock, is_plain=is_plain)
+        self._lines = TurnLines(
+            self.scroll, theme, self.activity, clock, lambda: self.settings, is_plain=is_plain
+        )
         self._away = False
         self._held: list[str] = []
         self.draft: Draft | None = None
@@ -283,18 +296,25 @@ class Console:
             case ThinkingStreamed(text=text) if is_top and turn is not None:
                 turn.thinking_since = turn.thinking_since or self.clock()
                 turn.thinking += text
+                turn.thoughts += text
             case ModelRequested() if is_top and turn is not None:
                 turn.streamed = False
             case ModelAnswered() if is_top and turn is not None:
                 self._lines.answered(event, turn)
-                used = event.usage.input_tokens + event.usage.output_tokens
-                self.context = used or self.context
             case Steered(message=message):
                 self._lines.user(message.text, "you, into this turn")
             case _:
                 pass
         if self.turn is not None:
             self.scroll.add_lines(self.activity.take(event), "work")
+
+    @property
+    def context_use(self) -> ContextUse | None:
+        """How full the context of the agent that is talked to was at its last answer."""
+        desk = self.desk
+        if desk.agent not in desk.cast.live:
+            return None
+        return desk.cast.agent(desk.agent).conversation.use
 
     # Lines.
 
@@ -501,7 +521,6 @@ class Console:
         elif result.text:
             self.say(result.text)
         if result.session_changed:
-            self.context = 0
             self.last_answer = ""
         if result.restart:
             self.restart()

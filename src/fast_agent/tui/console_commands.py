@@ -16,6 +16,7 @@ from fast_agent.tui.console_programs import external_editor
 from fast_agent.tui.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
+from fast_agent.tui.setting_commands import setting_commands
 
 if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
@@ -110,7 +111,8 @@ def console_commands(console: Console) -> dict[str, Command]:
     )
     found = {**COMMANDS, "help": help_command}
     leave = found.pop("exit")
-    return {**found, **{one.name: one for one in further}, "exit": leave}
+    own_names = {one.name: one for one in (*further, *setting_commands(console))}
+    return {**found, **own_names, "exit": leave}
 
 
 class _OwnCommands:
@@ -125,7 +127,7 @@ class _OwnCommands:
 
     async def keys(self, arguments: Arguments, desk: Desk) -> CommandResult:
         del arguments, desk
-        return CommandResult(text="\n".join(key_lines()))
+        return CommandResult(text="\n".join(key_lines(self._console.keys)))
 
     async def queue_list(self, arguments: Arguments, desk: Desk) -> CommandResult:
         del arguments, desk

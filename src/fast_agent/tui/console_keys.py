@@ -134,6 +134,12 @@ class ConsoleKeys:
         if text.strip() == "/session" and not self._console.is_busy:
             self._offer("/session resume ")  # a picker: letters search, Tab chooses
             return True
+        if self._console.is_busy and self._console.settings.busy_enter == "steer":
+            if text[:1] in SIGNS or text.startswith("!"):
+                self._console.submit(text)
+            else:
+                self._console.steer(text)
+            return True
         self._console.submit(text)
         return True
 

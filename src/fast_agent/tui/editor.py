@@ -25,7 +25,7 @@ from fast_agent.tui.keys import KEYS
 from fast_agent.tui.rows import clip, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.data_structures import Size
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
+    from fast_agent.tui.keys import Key
     from fast_agent.tui.prompt_history import PromptHistory
     from fast_agent.tui.theme import Theme
 
@@ -85,6 +86,7 @@ class Editor:
         theme: The styles.
         keyboard: Where keys come from.
         vi: Whether vi keys edit the text.
+        keys: The terminal's own keys.
     """
 
     def __init__(
@@ -95,7 +97,9 @@ class Editor:
         keyboard: Input,
         *,
         vi: bool = False,
+        keys: Sequence[Key] = KEYS,
     ) -> None:
+        self._keys = keys
         self._actions = actions
         self._history = history
         self._theme = theme
@@ -276,7 +280,7 @@ class Editor:
         bindings = KeyBindings()
         searching = Condition(lambda: self._search is not None)
 
-        for one in KEYS:
+        for one in self._keys:
             for keys in one.keys:
                 eager = keys in {("enter",), ("c-c",), ("c-d",), ("escape", "enter")}
                 bindings.add(*keys, filter=~searching, eager=eager)(self._handler(one.action))

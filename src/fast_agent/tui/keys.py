@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,84 @@ KEYS: Final = (
 """Every key of the terminal's own; those of emacs or vi edit the text besides."""
 
 
-def key_lines() -> list[str]:
+_PREFIXES: Final = {"ctrl": "c-", "shift": "s-", "alt": "escape"}
+_NAMED: Final = frozenset(
+    {"enter", "tab", "escape", "up", "down", "left", "right", "home", "end", "pageup", "pagedown",
+     "delete", "insert", "backspace", "space", *(f"f{number}" for number in range(1, 13))}
+)  # fmt: skip
+
+
+def parse_key(text: str) -> tuple[str, ...] | None:
+    """Read a key as users write it: `ctrl-s`, `alt-m`, `f2`, `ctrl-x m`; None where it is none."""
+    found: list[str] = []
+    for part in text.lower().split():
+        *before, name = part.split("-") if part != "-" else ["-"]
+        if any(one not in _PREFIXES for one in before) or not (len(name) == 1 or name in _NAMED):
+            return None
+        if "alt" in before:
+            found.append("escape")
+        found.append("".join(_PREFIXES[one] for one in before if one != "alt") + name)
+    return tuple(found) or None
+
+
+def bound_keys(bind: Mapping[str, str]) -> tuple[tuple[Key, ...], dict[str, str]]:
+    """Return the table of keys with those of `tui.bind` in it.
+
+    Args:
+        bind: Actions by key.
+
+    Returns:
+        The table, and what is wrong with a key of `bind`, which is then left out.
+    """
+    keys, problems = list(KEYS), dict[str, str]()
+    taken: dict[tuple[str, ...], str] = {}
+    for text, action in bind.items():
+        sequence = parse_key(text)
+        actions = [one.action for one in KEYS]
+        if sequence is None:
+            problems[text] = f"`{text}` is not a key"
+        elif action not in actions:
+            near = closest(action, actions)
+            meant = f"; did you mean `{near}`?" if near else ""
+            problems[text] = f"there is no action `{action}`{meant}"
+        elif sequence in taken:
+            problems[text] = f"`{text}` is the same key as `{taken[sequence]}`"
+        elif (other := _loses_its_key(keys, sequence, action)) is not None:
+            problems[text] = f"`{text}` is the only key of `{other}`; bind that to another key too"
+        else:
+            taken[sequence] = text
+            keys = [_rebound(one, sequence, action, text) for one in keys]
+    return tuple(keys), problems
+
+
+def _loses_its_key(keys: Sequence[Key], sequence: tuple[str, ...], action: str) -> str | None:
+    for one in keys:
+        if (
+            one.action != action
+            and one.keys
+            and all(_covers(sequence, other) for other in one.keys)
+        ):
+            return one.action
+    return None
+
+
+def _covers(sequence: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether a key would never be reached, since another one is the same or its beginning."""
+    return other[: len(sequence)] == sequence and sequence != ("escape",)
+
+
+def _rebound(key: Key, sequence: tuple[str, ...], action: str, text: str) -> Key:
+    rest = tuple(one for one in key.keys if one != sequence)
+    if key.action == action:
+        return replace(key, keys=(*rest, sequence), shown=f"{key.shown}, {text}")
+    return key if rest == key.keys else replace(key, keys=rest)
+
+
+def key_lines(keys: Sequence[Key] = KEYS) -> list[str]:
     """Return a line of Markdown for each key."""
     return [
         f"- `{one.shown}`: {one.idle}"
         + (f"; while a turn works: {one.busy}" if one.busy else "")
         + (f" (`{one.twin}`)" if one.twin else "")
-        for one in KEYS
+        for one in keys
     ]

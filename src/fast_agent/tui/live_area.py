@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _MIN_COLUMNS: Final = 20
 _MIN_ROWS: Final = 6
 _QUEUE_ROWS: Final = 3
+_LAST_FIELDS: Final = frozenset({"agent", "mode", "hint"})
+"""Fields that are not left out as the terminal narrows."""
+_MUCH_SHARE, _FULL_SHARE = 0.7, 0.9
 
 
 class LiveArea:
@@ -68,7 +71,7 @@ class LiveArea:
         turn = self._console.turn
         if turn is None or most <= 0:
             return []
-        if turn.thinking:
+        if turn.thinking and self._console.settings.thinking != "hide":
             words = one_line(turn.thinking[-columns:])
             line = f" thinking {tokens(len(turn.thinking) // 4)}  {words}"
             return [self._console.theme.dim(clip(line, columns))]
@@ -97,19 +100,56 @@ class LiveArea:
         theme = self._console.theme
         if self._console.shown_hint:
             return clip(f"  {theme.warning(shown(self._console.shown_hint))}", columns)
-        desk = self._console.desk
-        mode = "" if self._console.permission is None else self._console.permission.mode
-        drawn_mode = theme.danger(mode) if mode == "trusting" else mode
-        agent, model = shown(desk.agent), self._model()
-        context = tokens(self._console.context) if self._console.context else ""
+        values = self._status_values()
+        wanted: list[str] = [name for name in self._console.settings.status if values.get(name)]
+        if "mode" not in wanted and self._mode() == "trusting":
+            wanted.append("mode")  # what allows everything is never hidden
         dot = f" {theme.sign('dot')} "
-        for hint in (*self._hints(), ""):
-            for fields in ((agent, model, context), (agent, context), (agent,)):
-                parts = (*fields, drawn_mode, theme.dim(hint))
-                row = "  " + dot.join(part for part in parts if part)
+        for hint in (*self._hints(), "") if "hint" in wanted else ("",):
+            values["hint"] = theme.dim(hint)
+            fields = list(wanted)
+            while fields:
+                row = "  " + dot.join(values[name] for name in fields if values[name])
                 if width(row) <= columns:
                     return row
-        return clip(f"  {agent}", columns)
+                less = [name for name in fields if name not in _LAST_FIELDS]
+                if not less:
+                    break
+                fields.remove(less[-1])
+        return clip(f"  {values['agent']}", columns)
+
+    def _status_values(self) -> dict[str, str]:
+        console, theme = self._console, self._console.theme
+        mode = self._mode()
+        session = console.desk.session
+        return {
+            "agent": shown(console.desk.agent),
+            "model": self._model(),
+            "context": self._context(),
+            "cost": self._cost(),
+            "mode": theme.danger(mode) if mode == "trusting" else mode,
+            "session": "" if session is None else shown(session.id),
+            "hint": " ",
+        }
+
+    def _mode(self) -> str:
+        return "" if self._console.permission is None else self._console.permission.mode
+
+    def _context(self) -> str:
+        """Draw how full the context of the agent talked to was at its last answer."""
+        theme, use = self._console.theme, self._console.context_use
+        if use is None:
+            return ""
+        if use.window is None or use.share is None:
+            return tokens(use.used)
+        text = f"{tokens(use.used)}/{tokens(use.window)} {use.share:.0%}"
+        if use.share >= _FULL_SHARE:
+            return theme.error(f"{text} !! /compact")
+        return theme.warning(f"{text} !") if use.share >= _MUCH_SHARE else text
+
+    def _cost(self) -> str:
+        usage = self._console.desk.cast.usage
+        return f"${usage.nanodollars / 1e9:.2f}" if usage.priced else ""
 
     def _model(self) -> str:
         with suppress(FastAgentError, KeyError):
@@ -128,4 +168,6 @@ class LiveArea:
         stop = f"{theme.sign('stop')} stop"
         if self._console.editor.is_empty:
             return f"{spent} {stop}", stop
-        return f"{spent} {theme.sign('queue')} queue, Ctrl-S steer, {stop}", stop
+        enter = self._console.settings.busy_enter
+        other = ", Ctrl-S steer" if enter == "queue" else ""
+        return f"{spent} {theme.sign('queue')} {enter}{other}, {stop}", stop

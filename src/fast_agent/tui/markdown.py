@@ -97,10 +97,12 @@ class MarkdownRenderer:
     Args:
         columns: The width of prose.
         theme: The styles.
+        wraps: Whether paragraphs are wrapped; else that is left to the terminal.
     """
 
     columns: int
     theme: Theme
+    wraps: bool = True
     _lexers: dict[str, Lexer | None] = field(default_factory=dict["str", "Lexer | None"])
 
     def render(self, source: str) -> list[str]:
@@ -207,7 +209,10 @@ class MarkdownRenderer:
                 return []
 
     def _paragraph(self, token: Token, columns: int, style: Style | None = None) -> list[str]:
-        return [row for line in self._inline(token, style) for row in wrap(line, max(1, columns))]
+        lines = self._inline(token, style)
+        if not self.wraps:
+            return list(lines)
+        return [row for line in lines for row in wrap(line, max(1, columns))]
 
     def _code(self, token: Token) -> list[str]:
         if not token.content:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio.to_thread import run_sync
 
+from fast_agent.config.tui import NO_TUI
 from fast_agent.text.visible import visible_lines
 from fast_agent.tui.rows import shown, wrap
 from fast_agent.tui.stream import LONG_PARAGRAPH, MarkdownStream
@@ -15,10 +16,9 @@ from fast_agent.tui.stream import LONG_PARAGRAPH, MarkdownStream
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from fast_agent.config.tui import TuiSettings
     from fast_agent.tui.theme import Theme
 
-TEXT_WIDTH: Final = 100
-"""Text is at most this wide, however wide the terminal is."""
 FRAME_SECONDS: Final = 1 / 30
 SLOW_FRAME_SECONDS: Final = 1 / 4
 
@@ -31,7 +31,7 @@ class Scroll:
         columns: Gives the columns of the terminal.
         commit: Writes lines above the live area, and draws it.
         slow: Says whether the terminal is slow.
-        markdown: Whether text is drawn as Markdown.
+        settings: Width, wrapping, and whether text is drawn as Markdown; may change.
     """
 
     def __init__(
@@ -40,14 +40,13 @@ class Scroll:
         columns: Callable[[], int],
         commit: Callable[[Sequence[str]], None],
         slow: Callable[[], bool],
-        *,
-        markdown: bool = True,
+        settings: Callable[[], TuiSettings] = lambda: NO_TUI,
     ) -> None:
         self._theme = theme
         self._columns = columns
         self._commit = commit
         self._slow = slow
-        self.markdown = markdown
+        self._settings = settings
         self._items: deque[tuple[str, str, Sequence[str]]] = deque()
         self._wake = anyio.Event()
         self._idle = anyio.Event()
@@ -61,7 +60,7 @@ class Scroll:
     @property
     def text_width(self) -> int:
         """The width of text."""
-        return max(10, min(TEXT_WIDTH, self._columns()))
+        return max(10, min(self._settings().width, self._columns()))
 
     def add_text(self, text: str) -> None:
         """Add a piece of an answer."""
@@ -162,9 +161,11 @@ class Scroll:
         return self._apart("text", rows)
 
     def _new_stream(self) -> MarkdownStream | _SourceStream:
-        if self.markdown:
-            return MarkdownStream(self.text_width, self._theme)
-        return _SourceStream()
+        settings = self._settings()
+        if not settings.markdown:
+            return _SourceStream()
+        wraps = settings.wrap == "words"
+        return MarkdownStream(self.text_width, self._theme, wraps=wraps)
 
     def _whole(self, text: str) -> list[str]:
         stream = MarkdownStream(self.text_width, self._theme)

@@ -39,13 +39,14 @@ class MarkdownStream:
     Args:
         columns: The width of prose.
         theme: The styles.
+        wraps: Whether paragraphs are wrapped.
 
     Attributes:
         pending: The source that is not drawn yet.
     """
 
-    def __init__(self, columns: int, theme: Theme) -> None:
-        self._renderer = MarkdownRenderer(columns, theme)
+    def __init__(self, columns: int, theme: Theme, *, wraps: bool = True) -> None:
+        self._renderer = MarkdownRenderer(columns, theme, wraps)
         self._env: dict[str, object] = {}
         self.pending = ""
         self._parsed = 0

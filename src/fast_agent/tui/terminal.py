@@ -20,7 +20,8 @@ from fast_agent.acp.remembered import FILE as PERMISSIONS_FILE
 from fast_agent.acp.remembered import RememberedPermissions
 from fast_agent.commands.desk import Desk
 from fast_agent.config.home import home_directory
-from fast_agent.errors import FastAgentError, RunError, SessionError
+from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE
+from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError
 from fast_agent.models.selection import FALLBACK_NOTICE
 from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.tui.console import Console
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import ChildHistory, FileAccess
+    from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.registry.watch import CardWatch
@@ -159,7 +161,7 @@ async def talk(program: Program, app: AgentApp, agent: str | None = None) -> Non
     Raises:
         RunError: There is no terminal, or no such agent.
     """
-    plain = plain_reason(flag=False, environ=os.environ)
+    plain = plain_reason(flag=False, environ=os.environ, setting=program.settings.tui.plain)
     if not is_terminal():
         raise RunError(
             "there is no terminal to talk at",
@@ -187,6 +189,7 @@ async def _talk(
             _greet(console, desk)
             if steps is not None:
                 console.say(steps)
+            _report_keys(console, program)
             if options.session is not None:
                 _show_turns(console, options.session)
                 _offer_draft(console)
@@ -240,7 +243,9 @@ async def _new_session(store: SessionStore, directory: Path) -> Session:
 def _new_console(
     program: Program, *, asks: bool, is_plain: bool, early: EarlyPrompt | None = None
 ) -> Console:
-    theme = Theme.of_environment(os.environ, encoding=locale.getencoding())
+    settings = program.settings.tui
+    encoding = locale.getencoding()
+    theme = Theme.of_environment(os.environ, encoding=encoding, name=settings.theme)
     if is_plain:
         theme = Theme(styled=False, ascii_only=True)
     home = home_directory(os.environ)
@@ -253,6 +258,7 @@ def _new_console(
         terminal_input(early),
         keys=ConsoleKeys,
         live_rows=lambda console: LiveArea(console).rows,
+        settings=settings,
         is_plain=is_plain,
         early=early,
     )
@@ -286,6 +292,17 @@ def _greet(console: Console, desk: Desk) -> None:
     lines = [theme.strong(facts[0]) + theme.dim(dot + shown(dot.join(facts[1:])))]
     lines.append(theme.dim("/help, ? for keys"))
     console.scroll.add_lines(lines, "header")
+
+
+def _report_keys(console: Console, program: Program) -> None:
+    """Say what is wrong with keys of the settings; they are as they would be without them."""
+    problems: list[Diagnostic] = []
+    for key, message in console.key_problems.items():
+        place = program.settings.place_of("tui", "bind", key, key=True)
+        if place is not None:
+            problems.append(place.problem(WRONG_CONFIG_VALUE, message, "`/keys` lists the keys"))
+    if problems:
+        console.fail(ConfigError(problems[0].message, diagnostics=tuple(problems)))
 
 
 def _show_turns(console: Console, session: Session) -> None:

@@ -10,6 +10,8 @@ from fast_agent.tui.rows import PLAIN, Style
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fast_agent.config.tui import ThemeName
+
 _AGENT_COLORS: Final = ("36", "35", "32", "34", "33", "96", "95", "92")
 _CODE_COLORS: Final = {
     "Comment": "2;3",
@@ -31,6 +33,28 @@ _CODE_COLORS: Final = {
 }
 
 
+PALETTES: Final[Mapping[str, Mapping[str, str]]] = {
+    "dark": {
+        "2": "9aa4b0", "31": "ff7b72", "32": "7ee787", "33": "e3b341", "34": "79c0ff",
+        "35": "d2a8ff", "36": "56d4dd", "92": "aff5b4", "95": "ffb3f0", "96": "a5e8ff",
+    },
+    "light": {
+        "2": "57606a", "31": "b3161b", "32": "116329", "33": "7d4e00", "34": "0550ae",
+        "35": "7a3fc8", "36": "0a6270", "92": "1a6f30", "95": "a0217c", "96": "1b5f82",
+    },
+    # The colours of Okabe and Ito, lighter: no pair of red and green tells anything apart.
+    "colour-blind": {
+        "2": "a6adb5", "31": "ff9e4a", "32": "6cc0ee", "33": "f0e442", "34": "7fc8f8",
+        "35": "e39ac3", "36": "5fd9bd", "92": "9ad4f5", "95": "efb6d5", "96": "8ee3d0",
+    },
+}  # fmt: skip
+"""Colours of themes in place of those of the terminal, by SGR parameter; `2` is dim text."""
+BACKGROUNDS: Final[Mapping[str, str]] = {
+    "dark": "1e1e1e", "light": "ffffff", "colour-blind": "1e1e1e",
+}  # fmt: skip
+"""The background each palette is made for."""
+
+
 class Theme:
     """The styles.
 
@@ -38,16 +62,35 @@ class Theme:
         color: Whether colours are drawn; bold, italic and dim are drawn without them too.
         styled: Whether anything is drawn but text.
         ascii_only: Whether signs are ASCII.
+        name: The theme; `auto` and `ansi` draw in the sixteen colours of the terminal.
+        depth: How many colours the terminal has: 16, 256 or 2^24.
     """
 
     def __init__(
-        self, *, color: bool = True, styled: bool = True, ascii_only: bool = False
+        self,
+        *,
+        color: bool = True,
+        styled: bool = True,
+        ascii_only: bool = False,
+        name: ThemeName = "auto",
+        depth: int = 16,
     ) -> None:
+        self.name = name
+        self.depth = depth
+        self._wants_color = color
+        contrast = name == "high-contrast"
+        color = color and not contrast
+        palette = PALETTES.get(name, {}) if depth > 16 else {}
+
         def style(codes: str, otherwise: str = "") -> Style:
-            chosen = codes if color else otherwise
+            chosen = _recolored(codes, palette, depth) if color else otherwise
+            if contrast and chosen == "2":
+                return PLAIN
             return Style(chosen) if styled and chosen else PLAIN
 
         self.color = color and styled
+        self._styled = styled
+        self._palette = palette
         self.ascii_only = ascii_only
         self.dim = style("2", "2")
         self.strong = style("1", "1")
@@ -67,14 +110,26 @@ class Theme:
         self._token_styles: dict[object, Style] = {}
 
     @classmethod
-    def of_environment(cls, environ: Mapping[str, str], *, encoding: str = "utf-8") -> Theme:
+    def of_environment(
+        cls, environ: Mapping[str, str], *, encoding: str = "utf-8", name: ThemeName = "auto"
+    ) -> Theme:
         """Choose by `NO_COLOR`, `FORCE_COLOR`, `CLICOLOR` and the encoding of the terminal."""
         ascii_only = encoding.lower().replace("-", "") != "utf8"
         force = environ.get("FORCE_COLOR", environ.get("CLICOLOR_FORCE", ""))
-        if force and force != "0":
-            return cls(ascii_only=ascii_only)
         without = bool(environ.get("NO_COLOR")) or environ.get("CLICOLOR") == "0" or force == "0"
-        return cls(color=not without, ascii_only=ascii_only)
+        color = bool(force and force != "0") or not without
+        return cls(color=color, ascii_only=ascii_only, name=name, depth=color_depth(environ))
+
+    def become(self, name: ThemeName) -> None:
+        """Draw in the colours of another theme from now on."""
+        other = Theme(
+            color=self._wants_color,
+            styled=self._styled,
+            ascii_only=self.ascii_only,
+            name=name,
+            depth=self.depth,
+        )
+        self.__dict__.update(other.__dict__)
 
     def agent(self, name: str, names: Sequence[str]) -> Style:
         """Return the style of an agent, by its place among the agents of the set."""
@@ -90,6 +145,7 @@ class Theme:
             while name and not codes:
                 codes = _CODE_COLORS.get(name, "")
                 name = name.rpartition(".")[0]
+            codes = _recolored(codes, self._palette, self.depth)
             found = Style(codes) if self.color and codes else PLAIN
             self._token_styles[kind] = found
         return found
@@ -97,6 +153,46 @@ class Theme:
     def sign(self, name: str) -> str:
         """Return a sign by its name."""
         return _SIGNS[name][self.ascii_only]
+
+
+def color_depth(environ: Mapping[str, str]) -> int:
+    """Return how many colours the terminal says it has."""
+    if environ.get("COLORTERM", "") in {"truecolor", "24bit"}:
+        return 1 << 24
+    return 256 if "256" in environ.get("TERM", "") else 16
+
+
+def _recolored(codes: str, palette: Mapping[str, str], depth: int) -> str:
+    """Put the colours of a palette into the places of those of the terminal."""
+    if not palette or not codes:
+        return codes
+    return ";".join(
+        _foreground(palette[code], depth) if code in palette else code for code in codes.split(";")
+    )
+
+
+def _foreground(rgb: str, depth: int) -> str:
+    red, green, blue = channels(rgb)
+    if depth > 256:
+        return f"38;2;{red};{green};{blue}"
+    return f"38;5;{cube_color(rgb)}"
+
+
+def channels(rgb: str) -> tuple[int, int, int]:
+    """Return red, green and blue of `rrggbb`."""
+    return int(rgb[:2], 16), int(rgb[2:4], 16), int(rgb[4:], 16)
+
+
+CUBE_LEVELS: Final = (0, 95, 135, 175, 215, 255)
+
+
+def cube_color(rgb: str) -> int:
+    """Return the number of the nearest of the 216 colours that terminals with 256 share."""
+    number = 16
+    for place, level in zip((36, 6, 1), channels(rgb), strict=True):
+        nearest = min(range(6), key=lambda one: abs(CUBE_LEVELS[one] - level))
+        number += place * nearest
+    return number
 
 
 _SIGNS: Final[Mapping[str, tuple[str, str]]] = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fast_agent.tui.activity import seconds, tokens
-from fast_agent.tui.rows import shown, width
+from fast_agent.tui.rows import shown, width, wrap
 from fast_agent.tui.scroll import quoted
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import ModelAnswered
     from fast_agent.agents.steering import SteeringMessage
     from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.config.tui import TuiSettings
     from fast_agent.tui.activity import Activity
     from fast_agent.tui.scroll import Scroll
     from fast_agent.tui.theme import Theme
@@ -33,6 +34,7 @@ class TurnState:
     streamed: bool = False
     thinking: str = ""
     thinking_since: float = 0.0
+    thoughts: str = ""
     steering: list[SteeringMessage] = field(default_factory=list["SteeringMessage"])
 
 
@@ -44,6 +46,7 @@ class TurnLines:
         theme: The styles.
         activity: The tools and agents at work.
         clock: A clock that only goes forward, in seconds.
+        settings: How reasoning is shown; may change.
         is_plain: Whether lines are written without rules.
     """
 
@@ -53,9 +56,11 @@ class TurnLines:
         theme: Theme,
         activity: Activity,
         clock: Callable[[], float],
+        settings: Callable[[], TuiSettings],
         *,
         is_plain: bool,
     ) -> None:
+        self._settings = settings
         self._scroll = scroll
         self._theme = theme
         self._activity = activity
@@ -83,10 +88,19 @@ class TurnLines:
 
     def end_thought(self, turn: TurnState) -> None:
         """Write that a thought is over."""
-        if turn.thinking:
-            spent = seconds(self._clock() - turn.thinking_since)
-            turn.thinking, turn.thinking_since = "", 0.0
-            self._scroll.add_lines([self._theme.dim(f" thought {spent}")], "work")
+        if not turn.thinking:
+            return
+        spent = seconds(self._clock() - turn.thinking_since)
+        thought, how = turn.thinking.strip(), self._settings().thinking
+        turn.thinking, turn.thinking_since = "", 0.0
+        if how == "hide":
+            return
+        lines = [self._theme.dim(f" thought {spent}")]
+        if how == "show":
+            room = max(10, self._scroll.text_width - 3)
+            rows = (row for line in thought.split("\n") for row in wrap(shown(line), room))
+            lines += [self._theme.dim(f"   {row}") for row in rows]
+        self._scroll.add_lines(lines, "work")
 
     def ended(self, turn: TurnState) -> None:
         """End what a turn was writing."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from fast_agent.cards.card_files import TEST_SUFFIXES
 from fast_agent.config.case_fields import CASE_FILE, RECORDINGS
@@ -17,6 +18,7 @@ from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.yaml_document import YamlError, parse_yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fast_agent.config.case_fields import Case, Expectation
@@ -103,6 +105,82 @@ def read_case_file(path: Path, shown: str) -> CaseFile:
     return CaseFile(path=path, shown=shown, cards=cards, cases=cases, layer=layer, **values)
 
 
+_FIELD: Final = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
+_MAX_ROWS: Final = 10_000
+_MAX_DATA_BYTES: Final = 16 << 20
+
+
+def cases_of(file: CaseFile, case: Case, check_read: Callable[[Path], None] | None) -> list[Case]:
+    """Return the cases that a case stands for: one for each line of its data, else itself.
+
+    `{{name}}` in messages, expected texts and criteria is replaced by the field of the line.
+
+    Args:
+        file: The file of the case.
+        case: The case.
+        check_read: Raises `TrustError` for data that may not be read; None allows it.
+
+    Raises:
+        ConfigError: The data cannot be read, or lacks a field that is used.
+        TrustError: The data may not be read.
+    """
+    if case.data is None:
+        return [case]
+    path = file.path.parent / case.data
+    if check_read is not None:
+        check_read(path)
+    try:
+        with path.open(encoding="utf-8") as data:
+            lines = data.read(_MAX_DATA_BYTES).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the data `{case.data}` of the case `{case.name}` cannot be read",
+            hint="name a file of JSON lines in UTF-8, from the directory of the test file",
+        ) from error
+    rows = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not rows or len(rows) > _MAX_ROWS:
+        raise ConfigError(f"the data `{case.data}` has {len(rows)} lines, not 1 to {_MAX_ROWS:,}")
+    return [_filled(case, line, f"line {number} of `{case.data}`") for number, line in rows]
+
+
+def _filled(case: Case, line: str, place: str) -> Case:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{place} is not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise ConfigError(f"{place} is not a JSON object")
+    values = cast("dict[str, JsonValue]", row)
+
+    def fill(text: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            if found[1] not in values:
+                raise ConfigError(
+                    f"{place} has no `{found[1]}`, which the case `{case.name}` uses",
+                    hint=f"its fields are {', '.join(f'`{name}`' for name in values)}",
+                )
+            held = values[found[1]]
+            return held if isinstance(held, str) else json.dumps(held, ensure_ascii=False)
+
+        return _FIELD.sub(value, text)
+
+    expect = case.expect
+    judge = expect.judge
+    return replace(
+        case,
+        name=f"{case.name} [{place.split()[1]}]",
+        data=None,
+        messages=tuple(map(fill, case.messages)),
+        expect=replace(
+            expect,
+            text=None if expect.text is None else fill(expect.text),
+            contains=tuple(map(fill, expect.contains)),
+            lacks=tuple(map(fill, expect.lacks)),
+            judge=None if judge is None else replace(judge, criteria=fill(judge.criteria)),
+        ),
+    )
+
+
 def _open(path: Path, shown: str) -> FileLayer:
     try:
         source = read_source(path, shown=shown)
@@ -137,6 +215,9 @@ def _problems(layer: FileLayer, cases: Sequence[Case]) -> list[Diagnostic]:
             found(at, "the case sends no message")
         if case.live and case.recording is not None:
             found((*at, "recording"), "a live case has no recording", "leave out one of the two")
+        if case.repeats > 1 and not case.live:
+            hint = "a replay is the same every time; add `live: true`"
+            found((*at, "repeats"), "only a live case is repeated", hint)
         if case.network and not case.live:
             found((*at, "network"), "a replay never uses the network", "only a `live` case may")
         _check_expectation(case.expect, (*at, "expect"), found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.app import FastAgent
 from fast_agent.cards.card_files import is_test_file
-from fast_agent.cli.card_test.case_file import read_case_file
+from fast_agent.cli.card_test.case_file import cases_of, read_case_file
 from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
 from fast_agent.cli.card_test.network import NetworkGuard
 from fast_agent.cli.output import hide_in_errors
@@ -63,6 +63,7 @@ async def run_case_files(
     recording: Recording,
     config_path: Path | None = None,
     found: bool = False,
+    models: Sequence[str] = (),
 ) -> list[CaseResult]:
     """Run the cases of some files, one after another.
 
@@ -72,11 +73,12 @@ async def run_case_files(
         recording: Which recordings are made.
         config_path: The configuration file, or None to look for one beside each file.
         found: Whether no person named the files: their cards act once that was approved.
+        models: Models to run every case with, live; none runs the cases as they say.
     """
     guard = NetworkGuard()
     results: list[CaseResult] = []
     for file in files:
-        cases = [case for case in file.cases if _wanted(file, case, only)]
+        cases = [case for case in file.cases if case.data or _wanted(file, case, only)]
         if not cases:
             continue
         try:
@@ -84,6 +86,10 @@ async def run_case_files(
             program, root = _program(file, config_path, found=found, records=records)
             check = partial(program.admission.decisions.check_read, root) if found else None
             runner = CaseRunner(file, program, os.environ, guard, recording, check)
+            cases = [
+                one for case in cases for one in cases_of(file, case, check)
+                if _wanted(file, one, only)
+            ]  # fmt: skip
         except FastAgentError as error:
             told = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
             refused = isinstance(error, TrustError)
@@ -92,7 +98,7 @@ async def run_case_files(
             ]
             continue
         for case in cases:
-            results.append(await runner.run(case))
+            results.extend([await runner.run(case, model) for model in models or (None,)])
     return results
 
 

@@ -1,0 +1,110 @@
+"""`fast-agent skills`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fast_agent.cli import options
+
+if TYPE_CHECKING:
+    from fast_agent.resources.skill.install import SkillFolder
+
+_PROJECT = Path(".agents/skills")
+_USER = click.option("--user", is_flag=True, help="In your home, for all projects.")
+_FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
+
+
+@click.group()
+def command() -> None:
+    """Find, add, update and remove skills.
+
+    Skills go into `.agents/skills` of this directory, or with `--user` of your home, where agents
+    find them. They are copied from directories, Git checkouts and archives; none of them is run.
+    """
+
+
+@command.command("search")
+@click.argument("source", type=options.PATH)
+@click.argument("words", nargs=-1)
+def search(source: Path, words: tuple[str, ...]) -> None:
+    """List the skills of SOURCE, a directory or a Git checkout, that have all WORDS in them."""
+    from fast_agent.cli.output import standard_output
+    from fast_agent.errors import ResourceError
+    from fast_agent.resources.skill.install import describe, skills_below
+    from fast_agent.text.visible import visible
+
+    if not source.is_dir():
+        raise ResourceError(f"`{source}` is not a directory")
+    for name, folder in sorted(skills_below(source).items()):
+        about = describe(folder)
+        text = f"{name} {about}".casefold()
+        if all(word.casefold() in text for word in words):
+            standard_output().line(f"{name}  {visible(about)}")
+
+
+@command.command("list")
+@_USER
+def list_installed(user: bool) -> None:
+    """List the skills that were added, and where each is from."""
+    from fast_agent.cli.output import standard_output
+
+    for name, one in sorted(_folder(user).installed().items()):
+        standard_output().line(f"{name}  {one.source}  {one.digest}")
+
+
+@command.command("add")
+@click.argument("source", type=options.PATH)
+@click.argument("names", nargs=-1)
+@click.option("--digest", metavar="sha256:…", help="The digest an archive must have.")
+@_USER
+@_FORCE
+def add(source: Path, names: tuple[str, ...], digest: str | None, user: bool, force: bool) -> None:
+    """Copy skills NAMES, or all, of SOURCE: a directory, a Git checkout or an archive."""
+    from fast_agent.cli.output import standard_output
+
+    folder = _folder(user)
+    for name in folder.add(source, names, digest=digest, force=force):
+        standard_output().line(f"added {folder.place / name}")
+
+
+@command.command("update")
+@click.argument("names", nargs=-1)
+@_USER
+@_FORCE
+def update(names: tuple[str, ...], user: bool, force: bool) -> None:
+    """Copy skills NAMES, or all that were added, again where their sources changed."""
+    from fast_agent.cli.output import standard_output
+    from fast_agent.errors import ResourceError
+
+    folder = _folder(user)
+    installed = folder.installed()
+    for name in names or sorted(installed):
+        if name not in installed:
+            raise ResourceError(f"the skill `{name}` was not installed into `{folder.place}`")
+        changed = folder.update(name, installed[name], force=force)
+        standard_output().line(f"{'updated' if changed else 'unchanged'} {folder.place / name}")
+
+
+@command.command("remove")
+@click.argument("names", nargs=-1, required=True)
+@_USER
+def remove(names: tuple[str, ...], user: bool) -> None:
+    """Delete skills NAMES that were added."""
+    from fast_agent.cli.output import standard_output
+
+    folder = _folder(user)
+    for name in names:
+        folder.remove(name)
+        standard_output().line(f"removed {folder.place / name}")
+
+
+def _folder(user: bool) -> SkillFolder:
+
+    from fast_agent.config.home import user_home
+    from fast_agent.resources.skill.install import SkillFolder
+
+    return SkillFolder((user_home(os.environ) if user else Path()) / _PROJECT)

@@ -1,0 +1,334 @@
+"""Installed skills: copies of directories, Git checkouts and archives, with their digests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from fast_agent.config.home import is_never_served
+from fast_agent.errors import ResourceError
+from fast_agent.resources.skill.frontmatter import is_name, read_head
+from fast_agent.text.atomic_file import write_atomic
+from fast_agent.text.json_value import as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+SKILL_FILE: Final = "SKILL.md"
+LEDGER: Final = ".installed-skills.json"
+"""The file beside installed skills that says where each is from."""
+
+MAX_FILES: Final = 512
+MAX_BYTES: Final = 16 << 20
+_MAX_FOLDERS: Final = 2_000
+_ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Where an installed skill is from.
+
+    Args:
+        source: The directory or archive, absolute.
+        path: The skill below it, with `/`; `.` for the source itself.
+        digest: The digest of its files as they were copied.
+        archive: The digest of the archive; None for a directory.
+    """
+
+    source: str
+    path: str
+    digest: str
+    archive: str | None = None
+
+
+class SkillFolder:
+    """A directory of skills, and the ledger of those that were installed into it.
+
+    Args:
+        place: The directory; made when something is installed.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def installed(self) -> dict[str, Installed]:
+        """Return what the ledger says, by the names of skills."""
+        try:
+            data = as_object(json.loads((self.place / LEDGER).read_text("utf-8")))
+        except (OSError, ValueError):
+            return {}
+        found: dict[str, Installed] = {}
+        for name, value in data.items():
+            facts = as_object(value)
+            texts = [facts.get(key) for key in ("source", "path", "digest")]
+            archive = facts.get("archive")
+            if is_name(name) and all(isinstance(one, str) for one in texts):
+                source, path, digest = map(str, texts)
+                found[name] = Installed(source, path, digest, str(archive) if archive else None)
+        return found
+
+    def add(
+        self, source: Path, wanted: tuple[str, ...], *, digest: str | None, force: bool
+    ) -> list[str]:
+        """Copy the skills of a source.
+
+        Args:
+            source: A directory, such as a Git checkout, or an archive.
+            wanted: Their names; empty for all.
+            digest: The digest an archive must have, as `sha256:…`.
+            force: Whether a skill that is there may be replaced.
+
+        Returns:
+            The names of the skills, sorted.
+
+        Raises:
+            ResourceError: The source holds no such skill, an archive has another digest, or a skill
+                is there already. Nothing was copied.
+        """
+        whole = source.absolute()
+        archive = _check_archive(whole, digest)
+        with _opened(whole) as root:
+            found = skills_below(root)
+            names = sorted(set(wanted) or found)
+            if not names:
+                raise ResourceError(
+                    f"`{source}` holds no skill", hint=f"a skill is a directory with a {SKILL_FILE}"
+                )
+            for name in names:
+                if name not in found:
+                    listed = ", ".join(f"`{one}`" for one in sorted(found)[:8]) or "no skill"
+                    raise ResourceError(
+                        f"`{source}` holds no skill `{name}`", hint=f"there are: {listed}"
+                    )
+                if (self.place / name).exists() and not force:
+                    raise ResourceError(
+                        f"the skill `{name}` is in `{self.place}` already",
+                        hint="`--force` replaces it; `fast-agent skills update` takes changes",
+                    )
+            ledger = self.installed()
+            for name in names:
+                _copy(found[name], self.place / name)
+                inside = found[name].relative_to(root).as_posix()
+                copied = digest_of(self.place / name)
+                ledger[name] = Installed(str(whole), inside, copied, archive)
+        self._write(ledger)
+        return names
+
+    def update(self, name: str, entry: Installed, *, force: bool) -> bool:
+        """Copy a skill again where its source changed; return whether it did.
+
+        Raises:
+            ResourceError: The source is gone, an archive has another digest than before, or the
+                copy was edited.
+        """
+        source = Path(entry.source)
+        _check_archive(source, entry.archive)
+        with _opened(source) as root:
+            folder = root if entry.path == "." else root / PurePosixPath(entry.path)
+            if not (folder / SKILL_FILE).is_file():
+                raise ResourceError(f"the skill `{name}` is no longer in `{source}`")
+            new = digest_of(folder)
+            if new == entry.digest:
+                return False
+            copy = self.place / name
+            if copy.exists() and digest_of(copy) != entry.digest and not force:
+                raise ResourceError(
+                    f"the skill `{name}` was edited in `{self.place}`",
+                    hint="`--force` replaces it with that of its source",
+                )
+            _copy(folder, copy)
+        self._write(self.installed() | {name: Installed(entry.source, entry.path, new)})
+        return True
+
+    def remove(self, name: str) -> None:
+        """Delete an installed skill.
+
+        Raises:
+            ResourceError: It was not installed here.
+        """
+        ledger = self.installed()
+        if name not in ledger:
+            raise ResourceError(
+                f"the skill `{name}` was not installed into `{self.place}`",
+                hint="`fast-agent skills list` names those that were; delete others yourself",
+            )
+        if (self.place / name).is_dir() and not (self.place / name).is_symlink():
+            shutil.rmtree(self.place / name)
+        del ledger[name]
+        self._write(ledger)
+
+    def _write(self, ledger: dict[str, Installed]) -> None:
+        facts = {name: asdict(one) for name, one in sorted(ledger.items())}
+        write_atomic(self.place / LEDGER, (json.dumps(facts, indent=2) + "\n").encode())
+
+
+def skills_below(root: Path) -> dict[str, Path]:
+    """Return the skills of a directory by name; links are not followed."""
+    found: dict[str, Path] = {}
+    for folder, folders, files in islice(os.walk(root), _MAX_FOLDERS):
+        folders[:] = sorted(one for one in folders if not is_never_served(one))
+        if SKILL_FILE in files:
+            folders.clear()  # a skill inside a skill is a file of it
+            head = _head(Path(folder))
+            if head is not None:
+                found.setdefault(head[0], Path(folder))
+    return found
+
+
+def describe(folder: Path) -> str:
+    """Return the description of a skill, on one line."""
+    head = _head(folder)
+    return "" if head is None else head[1]
+
+
+def digest_of(folder: Path) -> str:
+    """Return the digest of a skill: of the paths and bytes of its files.
+
+    Raises:
+        ResourceError: It has too many files, or is too large.
+    """
+    hashed = sha256()
+    for name, file in _files(folder):
+        hashed.update(f"{name}\0{sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return f"sha256:{hashed.hexdigest()}"
+
+
+def _head(folder: Path) -> tuple[str, str] | None:
+    try:
+        data = (folder / SKILL_FILE).read_bytes()
+    except OSError:
+        return None
+    fields = read_head(data, str(folder / SKILL_FILE), None).frontmatter or {}
+    name, about = fields.get("name"), fields.get("description")
+    if not isinstance(name, str) or not is_name(name) or not isinstance(about, str):
+        return None
+    return name, " ".join(about.split())
+
+
+def _files(folder: Path) -> list[tuple[str, Path]]:
+    found: list[tuple[str, Path]] = []
+    size = 0
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not is_never_served(one))
+        for name in files:
+            file = Path(place, name)
+            facts = file.lstat()
+            if is_never_served(name) or not stat.S_ISREG(facts.st_mode):
+                continue
+            size += facts.st_size
+            found.append((file.relative_to(folder).as_posix(), file))
+            if len(found) > MAX_FILES or size > MAX_BYTES:
+                raise ResourceError(
+                    f"the skill `{folder.name}` has more than {MAX_FILES} files or"
+                    f" {MAX_BYTES >> 20} MiB"
+                )
+    return sorted(found)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy the files of a skill beside their place, then put them into it at once."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staged = Path(tempfile.mkdtemp(prefix=".skill-", dir=target.parent))
+    try:
+        for name, file in _files(source):
+            place = staged / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, place)
+            if file.stat().st_mode & stat.S_IXUSR:
+                place.chmod(0o755)
+        staged.chmod(0o755)
+        if target.is_symlink() or target.is_file():
+            raise ResourceError(f"`{target}` is not a directory of a skill")
+        if target.exists():
+            shutil.rmtree(target)
+        staged.rename(target)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _check_archive(source: Path, digest: str | None) -> str | None:
+    """Return the digest of an archive, which must be the one that was named.
+
+    Raises:
+        ResourceError: The source is missing, or its digest is another one.
+    """
+    if source.is_dir():
+        return None
+    if not source.is_file() or not source.name.lower().endswith(_ARCHIVES):
+        raise ResourceError(
+            f"`{source}` is neither a directory nor an archive",
+            hint=f"archives end in {', '.join(_ARCHIVES)}; clone a Git repository first",
+        )
+    found = f"sha256:{sha256(source.read_bytes()).hexdigest()}"
+    if digest is None:
+        raise ResourceError(
+            f"an archive needs the digest of who made it: `{source}` has `{found}`",
+            hint=f"where that is the right one, add `--digest {found}`",
+        )
+    if digest != found:
+        raise ResourceError(f"`{source}` has the digest `{found}`, not `{digest}`")
+    return found
+
+
+@contextmanager
+def _opened(source: Path) -> Generator[Path]:
+    """Give the directory of a source; an archive is unpacked for as long as it is used."""
+    if source.is_dir():
+        yield source
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            if source.name.lower().endswith(".zip"):
+                _unzip(source, Path(scratch))
+            else:
+                _untar(source, Path(scratch))
+        except (OSError, zipfile.BadZipFile, tarfile.TarError) as error:
+            raise ResourceError(f"the archive `{source}` cannot be unpacked: {error}") from error
+        yield Path(scratch)
+
+
+def _unzip(source: Path, target: Path) -> None:
+    with zipfile.ZipFile(source) as archive:
+        _check_size(source, [one.file_size for one in archive.infolist()])
+        for one in archive.infolist():
+            is_link = stat.S_ISLNK(one.external_attr >> 16)
+            if not one.is_dir() and not is_link:
+                place = _inside(target, one.filename, source)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(archive.read(one))
+
+
+def _untar(source: Path, target: Path) -> None:
+    with tarfile.open(source) as archive:
+        members = archive.getmembers()
+        _check_size(source, [one.size for one in members])
+        for one in members:
+            data = archive.extractfile(one) if one.isreg() else None
+            if data is not None:
+                place = _inside(target, one.name, source)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data.read())
+                place.chmod(0o755 if one.mode & stat.S_IXUSR else 0o644)
+
+
+def _check_size(source: Path, sizes: list[int]) -> None:
+    if len(sizes) > MAX_FILES * 16 or sum(sizes) > MAX_BYTES * 16:
+        raise ResourceError(f"the archive `{source}` is too large to be unpacked")
+
+
+def _inside(target: Path, name: str, source: Path) -> Path:
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or ":" in name:
+        raise ResourceError(f"the archive `{source}` has the file `{name}`, which leads out of it")
+    return target / path

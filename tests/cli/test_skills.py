@@ -1,0 +1,127 @@
+"""`fast-agent skills`: from directories, Git checkouts and archives by digest."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Ran
+
+    Run: TypeAlias = Callable[..., Ran]
+
+HEAD = "---\nname: {0}\ndescription: Does {0} things.\n---\nDo.\n"
+PLACE = Path(".agents/skills")
+
+
+def skill(folder: Path, name: str) -> Path:
+    place = folder / name
+    (place / "scripts").mkdir(parents=True)
+    (place / "SKILL.md").write_text(HEAD.format(name))
+    (place / "scripts/run.sh").write_text("#!/bin/sh\n")
+    (place / "scripts/run.sh").chmod(0o755)
+    return place
+
+
+@pytest.fixture(name="source")
+def _source(project: Path) -> Path:
+    source = project / "checkout"
+    for name in ("pdf", "web"):
+        skill(source / "skills", name)
+    (source / ".git").mkdir()
+    skill(source / ".git", "hidden")
+    (source / "skills/pdf/passwd").symlink_to("/etc/passwd")
+    return source
+
+
+@pytest.mark.spec("SKILLS-CLI-1")
+def test_from_a_directory_and_back(run: Run, source: Path) -> None:
+    found = run("skills", "search", str(source), "PDF").out
+    assert found == "pdf  Does pdf things.\n"
+    assert run("skills", "add", str(source), "pdf").out == "added .agents/skills/pdf\n"
+    assert sorted(one.name for one in (PLACE / "pdf").rglob("*")) == [
+        "SKILL.md",
+        "run.sh",
+        "scripts",
+    ]
+    assert os.access(PLACE / "pdf/scripts/run.sh", os.X_OK)
+    assert run("skills", "list").out.startswith(f"pdf  {source}  sha256:")
+    again = run("skills", "add", str(source))
+    assert (again.code, "`pdf` is in `.agents/skills` already" in again.err) == (1, True)
+    assert not (PLACE / "web").exists()
+    assert run("skills", "add", str(source), "--force").code == 0
+    assert run("skills", "remove", "web").out == "removed .agents/skills/web\n"
+    assert not (PLACE / "web").exists()
+    assert run("skills", "remove", "web").code == 1
+    assert "there are: `pdf`, `web`" in run("skills", "add", str(source), "nope").err
+
+
+@pytest.mark.spec("SKILLS-CLI-2")
+def test_updates_take_changes_and_no_edits(run: Run, source: Path) -> None:
+    run("skills", "add", str(source), "pdf")
+    assert run("skills", "update").out == "unchanged .agents/skills/pdf\n"
+    (source / "skills/pdf/more.md").write_text("more")
+    assert run("skills", "update", "pdf").out == "updated .agents/skills/pdf\n"
+    assert (PLACE / "pdf/more.md").read_text() == "more"
+    (PLACE / "pdf/more.md").write_text("mine")
+    (source / "skills/pdf/more.md").write_text("theirs")
+    refused = run("skills", "update")
+    assert (refused.code, "was edited" in refused.err) == (1, True)
+    assert run("skills", "update", "--force").code == 0
+    assert (PLACE / "pdf/more.md").read_text() == "theirs"
+
+
+@pytest.mark.spec("SKILLS-CLI-3")
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+def test_archives_need_their_digest(run: Run, project: Path, suffix: str) -> None:
+    file = project / f"skills{suffix}"
+    pack(file, {"a/pdf/SKILL.md": HEAD.format("pdf")})
+    asked = run("skills", "add", file.name)
+    digest = f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+    assert (asked.code, f"--digest {digest}" in asked.err) == (1, True)
+    wrong = run("skills", "add", file.name, "--digest", "sha256:00")
+    assert (wrong.code, PLACE.exists()) == (1, False)
+    assert run("skills", "add", file.name, "--digest", digest).code == 0
+    assert (PLACE / "pdf/SKILL.md").is_file()
+
+
+@pytest.mark.spec("SKILLS-CLI-3")
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+@pytest.mark.parametrize("name", ["../out/SKILL.md", "/tmp/out/SKILL.md", "a\\..\\..\\b"])
+def test_archives_do_not_lead_out(run: Run, project: Path, suffix: str, name: str) -> None:
+    file = project / f"bad{suffix}"
+    pack(file, {name: HEAD.format("out"), "pdf/SKILL.md": HEAD.format("pdf")})
+    digest = f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+    done = run("skills", "add", file.name, "--digest", digest)
+    assert (done.code, "leads out of it" in done.err, PLACE.exists()) == (1, True, False)
+
+
+def test_wrong_sources(run: Run, project: Path) -> None:
+    (project / "empty").mkdir()
+    (project / "broken.zip").write_text("x")
+    digest = f"sha256:{hashlib.sha256(b'x').hexdigest()}"
+    for arguments in (("empty",), ("nowhere",), ("broken.zip", "--digest", digest)):
+        done = run("skills", "add", *arguments)
+        assert (done.code, done.err.startswith("error")) == (1, True)
+
+
+def pack(file: Path, files: dict[str, str]) -> None:
+    if file.suffix == ".zip":
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, text in files.items():
+                archive.writestr(name, text)
+        return
+    with tarfile.open(file, "w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
