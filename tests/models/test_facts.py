@@ -55,9 +55,17 @@ def test_the_configuration_is_asked_first() -> None:
 async def test_a_response_carries_window_and_price(start_wire: StartWire) -> None:
     asked = ask_of(start_wire, Wired.answer(content="hi"))
     endpoint = Endpoint(provider="generic", model="m", api_key=KEY, base_url=f"{asked.wire.url}/v1")
-    model = ProviderModel(endpoint, stated=StatedFacts(context_window=64, input_cost=1.0))
+    model = ProviderModel(
+        endpoint, stated=StatedFacts(context_window=64, input_cost=1.0, output_cost=1.0)
+    )
     response = await model.request(HELLO)
     await model.aclose()
     await asked.model.aclose()
     assert response.window == 64
     assert response.usage.cost == pytest.approx(15e-6)
+
+
+def test_a_price_of_input_alone_prices_nothing() -> None:
+    facts = ModelFacts(StatedFacts(input_cost=1.0))
+    assert not facts.is_priced
+    assert facts.price(Usage(10, 5, requests=1)) is None

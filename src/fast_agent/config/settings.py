@@ -159,7 +159,7 @@ class StatedFacts:
     Args:
         context_window: Tokens its context window holds.
         input_cost: US dollars for a million input tokens.
-        output_cost: The same for output tokens; None is that of input tokens.
+        output_cost: The same for output tokens; a price needs both.
         cached_input_cost: The same for input tokens read from a cache; None is that of others.
     """
 
@@ -167,6 +167,11 @@ class StatedFacts:
     input_cost: float | None = None
     output_cost: float | None = None
     cached_input_cost: float | None = None
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the price of a request is stated."""
+        return self.input_cost is not None and self.output_cost is not None
 
 
 NO_FACTS: Final = StatedFacts()

@@ -55,13 +55,12 @@ class ModelFacts:
     @property
     def is_priced(self) -> bool:
         """Whether the price of a request is known."""
-        return self.stated.input_cost is not None or self.listed is not None
+        return self.stated.is_priced or self.listed is not None
 
     def price(self, usage: Usage) -> int | None:
         """Return the price of a request in billionths of a US dollar, or None."""
         stated = self.stated
-        if stated.input_cost is not None:
-            output = stated.input_cost if stated.output_cost is None else stated.output_cost
+        if stated.input_cost is not None and stated.output_cost is not None:
             cached = (
                 stated.input_cost if stated.cached_input_cost is None else stated.cached_input_cost
             )
@@ -69,7 +68,7 @@ class ModelFacts:
             dollars = (
                 new * stated.input_cost
                 + usage.cache_read_tokens * cached
-                + usage.output_tokens * output
+                + usage.output_tokens * stated.output_cost
             )
             return round(dollars * _NANO / _MILLION)
         return None if self.listed is None else _listed_price(usage, self.listed.id, self.provider)

@@ -299,7 +299,7 @@ class LlmBlueprint:
         specs = parse_models(self._model.text, settings.model_aliases, settings.endpoints)
         for spec in specs:
             stated = stated_facts(spec, settings)
-            if not bounds_money or not spec.is_cloud or stated.input_cost is not None:
+            if not bounds_money or not spec.is_cloud or stated.is_priced:
                 continue
             endpoint = endpoint_of(spec, settings, self._workshop.surroundings.environ)
             if not facts_of(endpoint, stated).is_priced:
