@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from tests.models.conftest import HELLO, KEY
+from tests.models.conftest import HELLO, KEY, ask_of
 from tests.models.conftest import OpenAIWire as Wired
 
 from fast_agent.cards.load import load_cards
@@ -14,6 +14,7 @@ from fast_agent.errors import ContextError, ModelError
 from fast_agent.models.check import check_model
 from fast_agent.models.create import create_model
 from fast_agent.models.fallback import FallbackModel
+from fast_agent.models.model import TextDelta, ThinkingDelta
 from fast_agent.models.selection import select_model
 from fast_agent.models.spec import parse_models
 
@@ -143,3 +144,12 @@ def test_the_key_of_a_card_goes_to_the_provider_of_its_first_model_alone() -> No
     inner = cast("FallbackModel", model)._models
     keys = [getattr(one, "_endpoint").api_key for one in inner]  # noqa: B009
     assert keys == [KEY, None, KEY]
+
+
+async def test_a_stream_that_breaks_while_thinking_is_asked_again(start_wire: StartWire) -> None:
+    cut = Wired.stream({"content": "<think>hm"}, finish=None, cut=True)
+    asked = ask_of(start_wire, cut, Wired.stream({"content": "hi"}))
+    response = await asked.model.request(HELLO, asked.deltas.append)
+    await asked.model.aclose()
+    assert response.message.text == "hi"
+    assert asked.deltas == [ThinkingDelta("hm"), TextDelta("hi")]

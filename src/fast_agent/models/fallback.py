@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ContextError, ModelError
+from fast_agent.models.model import TextDelta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ class FallbackModel:
         """Answer one request, by the first model that can.
 
         A model that failed is asked last for a minute. The next model is not asked once a piece of
-        the answer has been passed to `on_delta`, nor where the conversation is too long.
+        its text has been passed to `on_delta`, nor where the conversation is too long.
 
         Args:
             request: What to answer.
@@ -57,7 +58,7 @@ class FallbackModel:
 
         def sink(delta: Delta) -> None:
             nonlocal given
-            given = True
+            given = given or isinstance(delta, TextDelta)
             if on_delta is not None:
                 on_delta(delta)
 

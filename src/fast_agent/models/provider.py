@@ -18,6 +18,7 @@ from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
 from fast_agent.models.facts import facts_of
+from fast_agent.models.model import TextDelta
 from fast_agent.models.provider_classes import ADAPTERS, Endpoint, connect
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class ProviderModel:
         """Answer one request.
 
         A rate limit, a failing server or a broken connection is tried again within the bounds of
-        the retry policy, but not once a piece of the answer has been given to `on_delta`.
+        the retry policy, but not once a piece of its text has been given to `on_delta`.
 
         Args:
             request: What to answer.
@@ -125,7 +126,7 @@ class ProviderModel:
 
         def sink(delta: Delta) -> None:
             nonlocal given
-            given = True
+            given = given or isinstance(delta, TextDelta)
             if on_delta is not None:
                 on_delta(delta)
 
