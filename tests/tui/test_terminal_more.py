@@ -104,6 +104,42 @@ def test_tab_and_shift_tab(project: Path, write_card: WriteCard) -> None:
         terminal.wait_for_screen("· reading ·")
 
 
+@pytest.mark.spec("T-P4.2")
+@pytest.mark.parametrize("command", ["/reload", "/session resume"])
+def test_trusting_ends_where_agents_or_session_change(project: Path, command: str) -> None:
+    subprocess.run([COMMAND, *PASS, "--session", "-m", "before"], capture_output=True, check=True)
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/permissions trusting")
+        terminal.wait_for_screen("· trusting ·")
+        assert b"\x1b[1;31mtrusting" in terminal.raw
+        terminal.line(command)
+        terminal.wait_for("calls are asked about again")
+        terminal.wait_for_screen("· ask ·")
+    with Terminal(*PASS, "--resume") as terminal:
+        terminal.wait_for_screen("· ask ·")
+
+
+@pytest.mark.spec("T-U2.1")
+def test_the_status_row_shows_how_full_the_context_is(project: Path) -> None:
+    spec = "scripted?file=script.yaml"
+    (project / "fastagent.config.yaml").write_text(
+        f"model_facts: {{'{spec}': {{context_window: 10000}}}}\ncompaction: false\n"
+    )
+    steps = [
+        {"text": f"answer {used}", "usage": {"input_tokens": used - 100, "output_tokens": 100}}
+        for used in (1_200, 7_000, 9_500)
+    ]
+    with Terminal(*scripted(project, *steps), columns=120) as terminal:
+        terminal.wait_for(READY)
+        shown = "1.2k/10.0k 12% ·", "7.0k/10.0k 70% ! ·", "9.5k/10.0k 95% !! /compact ·"
+        for text in shown:
+            terminal.line("go")
+            terminal.wait_for_screen(text)
+        assert b"\x1b[33m7.0k" in terminal.raw
+        assert b"\x1b[31m9.5k" in terminal.raw
+
+
 @pytest.mark.spec("T-K0.13")
 def test_ctrl_l_clears_the_screen_and_keeps_the_scrollback(project: Path) -> None:
     with Terminal(*PASS) as terminal:

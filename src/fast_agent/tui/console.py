@@ -260,6 +260,7 @@ class Console:
         """Say what a reload of cards came to; the agents change before the next turn."""
         if done.line is not None:
             self.note(done.line)
+            self._end_trusting()
         if done.problems:
             self.fail(CardError(done.problems[0].message, diagnostics=done.problems))
         self._start(self._refresh)
@@ -494,7 +495,8 @@ class Console:
         if self.is_busy or (command is not None and command.busy == "now"):
             await self._follow(await run_command(line, self.desk, self.commands))
             return
-        await self._open_session()
+        if command is None or command.name != "session":  # else it would resume its own
+            await self._open_session()
         self.activity.restart()
         scope = anyio.CancelScope()
         turn = self.turn = TurnState(self.desk.agent, self.clock(), scope)
@@ -520,8 +522,12 @@ class Console:
             self.fail(_as_error(result.text))
         elif result.text:
             self.say(result.text)
+        if result.session_changed or result.agents_changed:
+            self._end_trusting()
         if result.session_changed:
             self.last_answer = ""
+            if self.desk.session is not None:
+                self.new_session = None
         if result.restart:
             self.restart()
         if result.leave:
@@ -529,6 +535,12 @@ class Console:
         if result.ask is not None:
             await self._open_session()
             await self._ask(result.ask.text, agent=result.ask.agent, message=result.ask.message)
+
+    def _end_trusting(self) -> None:
+        """Ask again before calls: what was trusted may be something else now."""
+        if self.permission is not None and self.permission.mode == "trusting":
+            self.permission.mode = "ask"
+            self.note("permission mode: ask; calls are asked about again")
 
     async def _refresh(self) -> None:
         """Take the cards there are now."""
