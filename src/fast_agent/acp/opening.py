@@ -368,12 +368,13 @@ class PromptJournal:
             self._write(events, sure=False)
 
     async def barrier(self) -> None:
-        """Write what was held, and wait until it is safe; see `Journal.barrier`.
+        """Wait until what was written is safe; see `Journal.barrier`.
+
+        A held beginning is left for later: it is written before the event loop sends anything.
 
         Raises:
-            SessionError: It cannot be written.
+            SessionError: Some of it cannot be written.
         """
-        self._write((), sure=False)
         await self._inner.barrier()
 
     def settle(self, *events: SessionEvent) -> None:
