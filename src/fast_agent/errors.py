@@ -124,7 +124,17 @@ class ResourceError(FastAgentError):
 
 
 class ModelError(FastAgentError):
-    """A model is unknown, unreachable, or answered with an error."""
+    """A model is unknown, unreachable, or answered with an error.
+
+    Attributes:
+        is_passing: Whether the same request may be answered later, as after a rate limit.
+        is_quota: Whether the quota or the credit of the account is used up.
+        retry_after: Seconds the provider asked to wait, or None.
+    """
+
+    is_passing: bool = False
+    is_quota: bool = False
+    retry_after: float | None = None
 
 
 class ContextError(ModelError):

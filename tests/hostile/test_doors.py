@@ -37,6 +37,7 @@ DOORS: dict[str, set[str]] = {
     "cli/test.py": {"write"},  # the page that --html names
     "commands/restart.py": {"start"},
     "config/reading.py": {"interpolate"},
+    "engine/batch_output.py": {"write"},  # the results, where the person said
     "mcp/guarded_http.py": {"connect"},
     "mcp/authorization.py": {"write"},
     "mcp/live_session.py": {"connect"},

@@ -59,7 +59,7 @@ async def call_in_step(
         inner = context
         if scope is not None:
             inner = replace(context, scope=replace(scope, meters=(used, *scope.meters)))
-        with steps.places.silence():
+        with steps.inside():
             try:
                 if scope is None or scope.charges is None or tool.server_name is None:
                     return await tool.call(call, inner), used.usage

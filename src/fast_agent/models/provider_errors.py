@@ -31,6 +31,7 @@ class Failure:
         asked: Seconds the provider asked to wait, or None.
         too_long: The conversation is longer than the model's context window.
         of_connection: The provider was not reached, or the connection broke.
+        is_quota: The quota or the credit of the account is used up.
     """
 
     message: str
@@ -39,12 +40,16 @@ class Failure:
     asked: float | None = None
     too_long: bool = False
     of_connection: bool = False
+    is_quota: bool = False
 
     @property
     def error(self) -> ModelError:
         """The error to raise when it is not tried again."""
         kind = ContextError if self.too_long else ModelError
-        return kind(self.message, hint=self.hint)
+        error = kind(self.message, hint=self.hint)
+        error.is_passing, error.is_quota = self.passing, self.is_quota
+        error.retry_after = self.asked
+        return error
 
 
 def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
@@ -132,6 +137,8 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             return Failure(
                 f"the quota or credit at {_provider(endpoint)} is used up{detail}",
                 "look at the account's billing, or use another provider",
+                asked=error.retry_after,
+                is_quota=True,
             )
         case _:
             advice = error.hint if isinstance(error, lib.ModelHTTPError) else None

@@ -87,6 +87,10 @@ class Recorder:
         """Enter a turn; see `Steps.turn`."""
         return self.places.turn(agent, message, call_id)
 
+    def inside(self) -> AbstractContextManager[None]:
+        """Make what a tool asks part of its step; see `Steps.inside`."""
+        return self.places.silence()
+
     def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
         """Cancel what is inside after a time; what it asked then has no answer."""
         return NULL_STEPS.deadline(name, seconds)

@@ -114,7 +114,7 @@ class Replayer:
         if entry.unfinished:
             await self._wait(key)
         if entry.failure is not None:
-            raise self._raised(entry.failure)
+            raise raised(entry.failure, self._redactor)
         try:
             return codec.read(self._redactor.restored(entry.gave))
         except (KeyError, TypeError, ValueError, AttributeError, FastAgentError) as error:
@@ -147,6 +147,10 @@ class Replayer:
     ) -> AbstractContextManager[None]:
         """Enter a turn; see `Steps.turn`."""
         return self.places.turn(agent, message, call_id)
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Make what a tool asks part of its step; see `Steps.inside`."""
+        return self.places.silence()
 
     def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
         """Cancel what is inside after a time, as the recorded run did."""
@@ -215,12 +219,6 @@ class Replayer:
             event.set()
         return error
 
-    def _raised(self, failure: Failure) -> FastAgentError:
-        kind = _ERRORS.get(failure.kind, RunError)
-        shown = self._redactor.restored
-        hint = None if failure.hint is None else str(shown(failure.hint))
-        return kind(str(shown(failure.message)), hint=hint)
-
     def _difference(self, key: Key, asked: JsonValue, entry: Entry | None) -> RunError:
         shown = self._cassette.path
         now = spread(asked, self._seen)
@@ -286,6 +284,19 @@ class Replayer:
             if alike > most:
                 best, most = entry, alike
         return best
+
+
+def raised(failure: Failure, redactor: StepRedactor) -> FastAgentError:
+    """Return the error that was an answer.
+
+    Args:
+        failure: What was recorded of it.
+        redactor: What was redacted in it.
+    """
+    kind = _ERRORS.get(failure.kind, RunError)
+    shown = redactor.restored
+    hint = None if failure.hint is None else str(shown(failure.hint))
+    return kind(str(shown(failure.message)), hint=hint)
 
 
 def _ranks(cassette: Cassette) -> dict[Key, int]:

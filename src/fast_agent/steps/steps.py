@@ -155,6 +155,10 @@ class Steps(Protocol):
         """
         ...
 
+    def inside(self) -> AbstractContextManager[None]:
+        """Enter a tool: what it asks is part of its step, or a step of its own inside of it."""
+        ...
+
     def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
         """Bound what is done inside; whether it took too long is an answer like any other.
 
@@ -295,6 +299,11 @@ def here() -> Place:
     return _here.get()
 
 
+def nowhere() -> AbstractContextManager[None]:
+    """Leave every run: for tasks that outlast the turn that starts them."""
+    return entered(_NOWHERE)
+
+
 def start_at(place: Place) -> Place:
     """Stand at a place from now on, in this context; returns the place before it.
 
@@ -344,6 +353,10 @@ class NullSteps:
         """Stay where nothing is recorded; leave the places of a run around this one."""
         del agent, message, call_id
         return _SAME_PLACE if _here.get().silent else entered(_NOWHERE)
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Stay here."""
+        return _SAME_PLACE
 
     def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
         """Cancel what is inside after a time."""

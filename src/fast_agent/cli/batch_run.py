@@ -1,0 +1,370 @@
+"""One run of `fast-agent batch`: read the items, run what is not answered yet, write the rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, cast
+
+import click
+
+from fast_agent.cli.card_options import CardOptions
+from fast_agent.cli.faults import Faults
+from fast_agent.cli.log import show_log
+from fast_agent.cli.output import prints_apart, standard_output
+from fast_agent.errors import ConfigError, FastAgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.app import FastAgent
+    from fast_agent.cli.batch_progress import BatchProgress
+    from fast_agent.engine.batch import Batch, RunAnswer
+    from fast_agent.engine.batch_input import Item
+    from fast_agent.engine.model_requests import ModelRequests
+    from fast_agent.engine.run_store import RunRow, RunStore
+    from fast_agent.steps.parts import StepRedactor
+    from fast_agent.steps.steps import Steps
+    from fast_agent.text.json_value import JsonValue
+
+ATTACH_SECONDS: Final = 0.2
+"""How often a client shows the progress of a batch that another process runs."""
+
+RUNS: Final = "runs"
+"""The directory of durable runs, in the home directory of fast-agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCommand(CardOptions):
+    """The options of `fast-agent batch`, and what it does with them."""
+
+    source: Path
+    target: Path
+    agent: str | None
+    concurrency: int
+    id_field: str | None
+    json_schema: Path | None
+    offset: int
+    limit: int | None
+    sample: int | None
+    seed: int
+    include_input: bool
+    retry_failed: bool
+    max_errors: str | None
+    limit_cost: float | None
+    limit_tokens: int | None
+    dry_run: bool
+    output: str
+
+    def receiver(self) -> str | None:
+        """Return the agent that answers."""
+        return self.agent
+
+    def run(self) -> None:
+        """Do it.
+
+        Raises:
+            FastAgentError: Something was wrong, or the batch stopped before its end.
+            click.UsageError: The options do not go together.
+        """
+        from fast_agent.engine.batch_input import FORMS
+
+        if self.target.suffix.lower() not in FORMS:
+            raise click.UsageError(
+                f"--output names no form that a batch writes; the endings are {', '.join(FORMS)}"
+            )
+        show_log(quiet=self.quiet)
+        shape: OutputShape | None = None
+        items: list[Item] = []
+        with Faults() as faults:
+            program = self.program(faults)
+            with faults.kept():
+                self._check_target()
+            with faults.kept():
+                if self.json_schema is not None:
+                    from fast_agent.cli.structured import read_schema
+
+                    shape = read_schema(self.json_schema)
+            with faults.kept():
+                items = self._items(program)
+        if self.dry_run:
+            self._estimate(program, items)
+            return
+        import anyio
+
+        with prints_apart(), self._store(program) as store:
+            anyio.run(self._run_batch, program, store, items, shape)
+
+    def load(self, program: FastAgent) -> None:
+        """Load the cards; the agent that answers may act."""
+        self.load_cards(program, receiver=self.agent)
+        program.admission.require(self.agent)
+
+    def _check_target(self) -> None:
+        directory = self.target.absolute().parent
+        if not directory.is_dir():
+            raise ConfigError(
+                f"{self.target} cannot be written: there is no directory `{directory}`",
+                hint="make it, or correct --output",
+            )
+
+    def _items(self, program: FastAgent) -> list[Item]:
+        from fast_agent.engine.batch_input import Selection, read_items
+
+        name = self._answering(program)
+        config = program.load_set.cards[name].config
+        chosen = Selection(self.offset, self.limit, self.sample, self.seed)
+        return chosen.of(read_items(self.source, config, self.id_field))
+
+    def _answering(self, program: FastAgent) -> str:
+        name = self.agent or program.load_set.default
+        if name is None or name not in program.load_set.cards:
+            raise ConfigError(
+                f"no agent is named `{name}`" if name else "there is no agent to send items to",
+                hint=f"the agents are {', '.join(program.load_set.cards)}",
+            )
+        return name
+
+    @contextmanager
+    def _store(self, program: FastAgent) -> Generator[RunStore]:
+        """Open the runs of the batch, which is known by the file of its results."""
+        from fast_agent.config.home import home_directory
+        from fast_agent.engine.run_store import RunStore
+
+        directory = home_directory(os.environ) / RUNS
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target = str(self.target.absolute())
+        batch = sha256(target.encode(errors="surrogatepass")).hexdigest()[:10]
+        store = RunStore(directory / f"{batch}.sqlite", batch)
+        try:
+            facts = {
+                "cards": json.dumps([str(one) for one in self.cards]),
+                "agent": self._answering(program),
+                "model": self.model or "",
+                "directory": str(program.workspace),
+                "input": str(self.source.absolute()),
+                "output": target,
+            }
+            known = store.facts()
+            for name in ("agent", "model"):
+                if known.get(name, facts[name]) != facts[name]:
+                    raise ConfigError(
+                        f"{self.target} is the output of a batch with the {name}"
+                        f" `{known[name] or 'of its cards'}`",
+                        hint=f"name another --output, or delete `{store.path}` to start again",
+                    )
+            store.set_facts({**facts, "began": known.get("began", str(time.time()))})
+            yield store
+        finally:
+            store.close()
+
+    async def _run_batch(
+        self,
+        program: FastAgent,
+        store: RunStore,
+        items: list[Item],
+        shape: OutputShape | None,
+    ) -> None:
+        from anyio import sleep
+
+        from fast_agent.cli.batch_progress import BatchProgress
+        from fast_agent.engine.batch import counts_of
+        from fast_agent.text.file_lock import FileLock
+
+        lock = FileLock(store.path.with_suffix(".lock"))
+        progress = BatchProgress(quiet=self.quiet)
+        attached = False
+        while not lock.take():
+            if not attached:
+                progress.note("another process runs this batch; this one shows how far it is")
+                attached = True
+            progress.show(counts_of(store), None)
+            await sleep(ATTACH_SECONDS)
+        try:
+            await self._go_on(program, store, items, shape, progress)
+        finally:
+            lock.release()
+            progress.close()
+
+    async def _go_on(
+        self,
+        program: FastAgent,
+        store: RunStore,
+        items: list[Item],
+        shape: OutputShape | None,
+        progress: BatchProgress,
+    ) -> None:
+        """Queue the items, run those that are not answered, and write all rows."""
+        from fast_agent.engine.batch_output import rows, write_rows
+        from fast_agent.engine.model_requests import ModelRequests
+        from fast_agent.engine.run_steps import PausedError
+        from fast_agent.engine.run_store import NewRun
+        from fast_agent.steps.parts import StepRedactor
+
+        agent = self._answering(program)
+        store.queue(
+            NewRun(number, item.key, agent, json.dumps(item.message))
+            for number, item in enumerate(items)
+        )
+        if self.retry_failed:
+            store.requeue(["failed"])
+        redactor = StepRedactor(program.secrets(), str(program.workspace))
+        requests = ModelRequests(
+            self.concurrency,
+            max_cost=self.limit_cost,
+            max_tokens=self.limit_tokens,
+            notify=progress.note,
+            spent=(store.spent(), store.totals()[2]),
+        )
+        stopped: FastAgentError | None = None
+        try:
+            await self._answer_all(program, store, redactor, requests, shape, progress)
+        except PausedError as error:
+            stopped = error
+        write_rows(self.target, rows(items, store, redactor, include_input=self.include_input))
+        self._summarize(store, requests)
+        if stopped is not None:
+            raise stopped
+
+    async def _answer_all(
+        self,
+        program: FastAgent,
+        store: RunStore,
+        redactor: StepRedactor,
+        requests: ModelRequests,
+        shape: OutputShape | None,
+        progress: BatchProgress,
+    ) -> None:
+        from anyio import create_task_group, sleep
+
+        from fast_agent.cards.request_params import RequestParams
+        from fast_agent.engine.batch import Batch
+        from fast_agent.engine.edition import edition_of
+        from fast_agent.engine.run_steps import RuntimeFacts
+
+        cards = program.load_set.cards.values()
+        edition = edition_of(cards, program.workspace, self.model, self.shell, self.files)
+        facts = RuntimeFacts(store)
+
+        async def ask(run: RunRow, steps: Steps) -> RunAnswer:
+            return await _answer(app, run, steps, shape)
+
+        async def show(batch: Batch) -> None:
+            while True:
+                progress.show(batch.counts, requests)
+                await sleep(ATTACH_SECONDS)
+
+        async with program.run(
+            model=self.model,
+            # The batch tries again itself: so one rate limit slows down all of its runs.
+            params=RequestParams(retries=0),
+            shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
+            trust_cards=self.trust,
+            notify=progress.note,
+            steps=facts,
+            partial_set=self.agent is not None,
+        ) as app:
+            app.agent(self._answering(program))
+            batch = Batch(
+                store,
+                requests,
+                redactor,
+                ask,
+                edition=edition,
+                concurrency=self.concurrency,
+                max_errors=self._most_errors(sum(store.counts().values())),
+            )
+            stopped: FastAgentError | None = None
+            async with create_task_group() as group:
+                group.start_soon(show, batch)
+                try:
+                    await batch.run()
+                except FastAgentError as error:
+                    stopped = error  # raised within the group, it would come out wrapped
+                finally:
+                    progress.show(batch.counts, requests)
+                    group.cancel_scope.cancel()
+            if stopped is not None:
+                raise stopped
+
+    def _most_errors(self, total: int) -> int | None:
+        text = self.max_errors
+        if text is None:
+            return None
+        number = text.removesuffix("%")
+        if not number.isdecimal():
+            raise click.UsageError("--max-errors is a number, or a part such as 5%")
+        return int(number) if number == text else total * int(number) // 100
+
+    def _estimate(self, program: FastAgent, items: list[Item]) -> None:
+        from fast_agent.cli.batch_progress import estimate
+
+        agent = self._answering(program)
+        facts = estimate(program, agent, self.model, [item.message for item in items])
+        self._print({"items": len(items), "agent": agent, **facts})
+
+    def _summarize(self, store: RunStore, requests: ModelRequests) -> None:
+        from fast_agent.engine.batch import counts_of
+
+        counts = counts_of(store)
+        answered, again, tokens = store.totals()
+        facts: dict[str, JsonValue] = {
+            "items": counts.total,
+            "done": counts.done,
+            "failed": counts.failed,
+            "not_run": counts.total - counts.ended,
+            "model_requests": answered,
+            "asked_again": again,
+            "tokens": tokens,
+            "cost": None if requests.unpriced else store.spent() / 1e9,
+            "output": str(self.target),
+            "batch": store.batch,
+        }
+        if not self.quiet:
+            self._print(facts)
+
+    def _print(self, facts: dict[str, JsonValue]) -> None:
+        out = standard_output()
+        if self.output == "json":
+            out.write_facts(f"{json.dumps(facts, ensure_ascii=False)}\n")
+            return
+        for name, value in facts.items():
+            if value is not None:
+                shown = f"${value:.4f}" if name.startswith("cost") else value
+                out.line(f"{name.replace('_', ' ')}: {shown}")
+
+
+async def _answer(app: AgentApp, run: RunRow, steps: Steps, shape: OutputShape | None) -> RunAnswer:
+    """Answer a run in a conversation of its own."""
+    from anyio import CancelScope
+
+    from fast_agent.engine.batch import RunAnswer
+
+    conversation = app.cast(steps=steps)
+    try:
+        agent = conversation.agent(run.agent)
+        result = await agent.generate(json.loads(run.input), output=shape)
+        steps.check()
+        used = agent.tree_usage
+        return RunAnswer(
+            result.text if shape is None else cast("JsonValue", result.structured),
+            {
+                "input_tokens": used.input_tokens,
+                "output_tokens": used.output_tokens,
+                "requests": used.requests,
+                "tool_calls": used.tool_calls,
+            },
+            used.cost,
+        )
+    finally:
+        with CancelScope(shield=True):
+            await conversation.aclose()

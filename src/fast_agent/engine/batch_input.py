@@ -1,0 +1,237 @@
+"""What a batch is given: one item a line, from JSON Lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from fast_agent.agents.json_schema import JsonSchema
+from fast_agent.errors import ConfigError, os_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.text.json_value import JsonValue
+
+FORMS: Final = (".jsonl", ".ndjson", ".csv", ".parquet")
+"""The endings of files a batch reads and writes."""
+
+_MOST_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a batch.
+
+    Args:
+        line: Its line or row in the file, from 1.
+        key: What it is known by: its id, else a digest of it.
+        id: The value of its id field, or its line.
+        value: The item as it stands in the file.
+        message: What is sent to the agent.
+    """
+
+    line: int
+    key: str
+    id: JsonValue
+    value: JsonValue
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which items of a file are taken.
+
+    Args:
+        offset: How many are left out at the beginning.
+        limit: Most that are taken, or None.
+        sample: How many are chosen by chance, in their order; None takes all.
+        seed: What chance begins with.
+    """
+
+    offset: int = 0
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+
+    def of(self, items: list[Item]) -> list[Item]:
+        """Choose among items."""
+        items = items[self.offset :]
+        if self.sample is not None and self.sample < len(items):
+            chance = random.Random(self.seed)  # noqa: S311 (a sample, not a secret)
+            items = [items[at] for at in sorted(chance.sample(range(len(items)), self.sample))]
+        return items if self.limit is None else items[: self.limit]
+
+
+def read_items(path: Path, config: AgentConfig, id_field: str | None = None) -> list[Item]:
+    """Read the items of a file.
+
+    Args:
+        path: The file; its ending says its form.
+        config: The agent: its `tool_input_schema` says what objects without `message` must be.
+        id_field: The field that names an item; None names it by what it is.
+
+    Raises:
+        ConfigError: The file cannot be read, or some items cannot be used; with every line.
+    """
+    problems: list[str] = []
+    items: list[Item] = []
+    seen: dict[str, list[int]] = {}
+    schema = _schema_of(config)
+    for line, value, fault in _values(path):
+        item, problem = (None, fault)
+        if fault is None:
+            item, problem = _item(line, value, id_field, schema, config.name)
+        if item is not None:
+            lines = seen.setdefault(item.key, [])
+            lines.append(line)
+            if len(lines) > 1 and id_field is not None:
+                problem = f"its id `{item.id}` is that of line {lines[0]} too"
+            elif len(lines) > 1:  # the same text twice is two items: each gets a row
+                item = replace(item, key=f"{item.key}#{len(lines)}")
+        if problem is not None:
+            problems.append(f"line {line}: {problem}")
+        elif item is not None:
+            items.append(item)
+    if problems:
+        shown = "\n".join(problems[:_MOST_SHOWN])
+        more = f"\nand {len(problems) - _MOST_SHOWN} more" if len(problems) > _MOST_SHOWN else ""
+        raise ConfigError(
+            f"{len(problems)} of {len(items) + len(problems)} items of {path} cannot be used;"
+            f" nothing was run\n{shown}{more}",
+            hint="an item is a text, an object with `message`, or the arguments of the agent's"
+            " `tool_input_schema`",
+        )
+    return items
+
+
+def _schema_of(config: AgentConfig) -> JsonSchema | None:
+    own = config.tool_input_schema
+    if own is None:
+        return None
+    where = f"`tool_input_schema` of agent `{config.name}`"
+    return JsonSchema({"type": "object", **own}, where)
+
+
+def _item(
+    line: int, value: JsonValue, id_field: str | None, schema: JsonSchema | None, agent: str
+) -> tuple[Item | None, str | None]:
+    """Make an item of a value; else say what is wrong with it."""
+    name: JsonValue = line
+    if id_field is not None:
+        if not isinstance(value, Mapping) or value.get(id_field) in (None, ""):
+            return None, f"it has no `{id_field}`"
+        name = value[id_field]
+    message, problem = _message(value, id_field, schema, agent)
+    if problem is not None:
+        return None, problem
+    if id_field is None:
+        text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+        key = sha256(text.encode(errors="surrogatepass")).hexdigest()[:24]
+    else:
+        key = f"id:{name}"
+    return Item(line, key, name, value, message), None
+
+
+def _message(
+    value: JsonValue, id_field: str | None, schema: JsonSchema | None, agent: str
+) -> tuple[str, str | None]:
+    if isinstance(value, str):
+        return value, None if value.strip() else "it is empty"
+    if not isinstance(value, Mapping):
+        return "", "it is neither a text nor an object"
+    message = value.get("message")
+    if isinstance(message, str):
+        return message, None if message.strip() else "its `message` is empty"
+    if schema is None:
+        return "", f"it has no `message`, and agent `{agent}` has no `tool_input_schema`"
+    arguments = {key: inner for key, inner in value.items() if key != id_field}
+    if schema.problems(arguments) is not None:
+        arguments = dict(value)
+    problem = schema.problems(arguments)
+    return json.dumps(arguments, ensure_ascii=False), problem
+
+
+def _values(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
+    """Read the values of a file, each with its line and what is wrong with it."""
+    try:
+        match path.suffix.lower():
+            case ".jsonl" | ".ndjson":
+                with path.open("rb") as file:
+                    yield from _json_lines(file)
+            case ".csv":
+                with path.open(encoding="utf-8-sig", newline="") as text:
+                    for row in (reader := csv.DictReader(text, strict=True)):
+                        yield reader.line_num, cast("JsonValue", row), _torn(row)
+            case ".parquet":
+                rows = parquet().read_table(path).to_pylist()
+                for number, row in enumerate(rows, 1):
+                    yield number, cast("JsonValue", row), None
+            case ending:
+                raise ConfigError(
+                    f"{path} is of no form that a batch reads: `{ending}`",
+                    hint=f"the forms are {', '.join(FORMS)}",
+                )
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {os_reason(error)}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _torn(row: Mapping[str | None, object]) -> str | None:
+    if None in row:
+        return "it has more values than the head has names"
+    if any(value is None for value in row.values()):
+        return "it has fewer values than the head has names"
+    return None
+
+
+def _json_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, JsonValue, str | None]]:
+    for number, line in enumerate(lines, 1):
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip()
+        if not text:
+            continue
+        try:
+            yield number, json.loads(text), None
+        except (ValueError, RecursionError) as error:
+            yield number, None, f"it is not JSON: {error}"
+
+
+class _Table(Protocol):
+    def to_pylist(self) -> list[dict[str, object]]: ...
+
+
+class ParquetLibrary(Protocol):
+    """What is used of `pyarrow.parquet`."""
+
+    def read_table(self, source: Path, /) -> _Table:
+        """Read a file."""
+        ...
+
+    def write_table(self, table: object, where: Path, /) -> None:
+        """Write a file."""
+        ...
+
+
+def parquet() -> ParquetLibrary:
+    """Import what reads and writes Parquet.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
+    from importlib import import_module
+
+    try:
+        return cast("ParquetLibrary", import_module("pyarrow.parquet"))
+    except ImportError as error:
+        raise ConfigError(
+            "Parquet files need a library that is not installed",
+            hint="install `pyarrow`, or use JSON Lines or CSV",
+        ) from error

@@ -1,0 +1,253 @@
+"""Model requests of a batch: as many at once as each provider takes, within the batch's limits."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from anyio import Event, sleep
+
+from fast_agent.engine.run_steps import PausedError
+from fast_agent.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+
+    from fast_agent.steps.steps import Work
+    from fast_agent.text.json_value import JsonValue
+
+T = TypeVar("T")
+
+MAX_TRIES: Final = 8
+"""How often a request is sent that fails in a way that may pass."""
+
+MAX_WAIT_SECONDS: Final = 60.0
+"""The longest wait that nobody asked for."""
+
+LONGEST_QUOTA_SECONDS: Final = 6 * 3600.0
+"""The longest time a batch waits for a quota; it stops where it would take longer."""
+
+
+class Lane:
+    """The requests to one model: their number at a time grows slowly and halves at a rate limit.
+
+    Args:
+        most: Most requests at a time.
+
+    Attributes:
+        allowed: How many may be under way now.
+        open_at: When the next one may be sent, by the monotonic clock.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._under_way = 0
+        self._waiting: deque[Event] = deque()
+        self._lowered_at = 0.0
+        self.allowed = float(most)
+        self.open_at = 0.0
+
+    @asynccontextmanager
+    async def request(self) -> AsyncGenerator[None]:
+        """Wait until another request may be sent, and count it while it is under way."""
+        while True:
+            while self._under_way >= max(1, int(self.allowed)):
+                event = Event()
+                self._waiting.append(event)
+                try:
+                    await event.wait()
+                except BaseException:
+                    self._wake()
+                    raise
+            wait = self.open_at - time.monotonic()
+            if wait <= 0:
+                break
+            # All of them at once would meet the same limit again.
+            await sleep(wait + random.uniform(0, min(1.0, wait / 4)))  # noqa: S311
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            self._wake()
+
+    def raise_limit(self) -> None:
+        """Allow a little more after an answer."""
+        if self.allowed < self._most:
+            self.allowed = min(float(self._most), self.allowed + 1 / self.allowed)
+            self._wake()
+
+    def lower_limit(self, seconds: float) -> None:
+        """Allow half as many, and none for a while; once for requests that fail together."""
+        now = time.monotonic()
+        if now >= self._lowered_at:
+            self.allowed = max(1.0, self.allowed / 2)
+            self._lowered_at = now + min(seconds, 1.0)
+        self.open_at = max(self.open_at, now + seconds)
+
+    def _wake(self) -> None:
+        while self._waiting:
+            event = self._waiting.popleft()
+            if not event.is_set():
+                event.set()
+                return
+
+
+class ModelRequests:
+    """Sends the model requests of a batch.
+
+    A rate limit lowers how many requests of the model are under way, for all runs; a quota stops
+    them until the provider takes them again. The limits of the batch are checked before each
+    request, counting what those under way may still use.
+
+    Args:
+        most: Most requests to one model at a time.
+        max_cost: Most US dollars of the batch, or None.
+        max_tokens: Most tokens of the batch, or None.
+        notify: Called with what a user should know, one line each.
+        spent: What former lives of the batch used: billionths of a dollar, and tokens.
+
+    Attributes:
+        paused: Why no request is sent any more; None while they are.
+        waits_until: When requests to a model are sent again, in seconds since 1970, by model.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        max_cost: float | None = None,
+        max_tokens: int | None = None,
+        notify: Callable[[str], None],
+        spent: tuple[int, int] = (0, 0),
+    ) -> None:
+        self._most = most
+        self._max_nanodollars = None if max_cost is None else max_cost * 1e9
+        self._max_tokens = max_tokens
+        self._notify = notify
+        self._lanes: dict[str, Lane] = {}
+        self._under_way = 0
+        self._largest = (0, 0)
+        self._settled = Event()
+        self.nanodollars, self.tokens = spent
+        self.requests = 0
+        self.unpriced = 0
+        self.paused: PausedError | None = None
+        self.waits_until: dict[str, float] = {}
+
+    async def send(self, model: str, work: Work[T]) -> T:
+        """Ask a model; see `Requests.send`."""
+        lane = self._lanes.setdefault(model, Lane(self._most))
+        tries = 0
+        while True:
+            async with lane.request():
+                await self._reserve()
+                self._under_way += 1
+                try:
+                    answer = await work()
+                except ModelError as error:
+                    tries += 1
+                    wait = self._wait_after(model, error, tries)
+                    if wait is None:
+                        raise
+                    lane.lower_limit(wait)
+                else:
+                    lane.raise_limit()
+                    self.waits_until.pop(model, None)
+                    return answer
+                finally:
+                    self._under_way -= 1
+                    self._settled.set()
+
+    def record(self, used: Mapping[str, JsonValue]) -> None:
+        """Count what an answer used; see `Requests.record`."""
+        cost = _whole(used, "nanodollars")
+        tokens = _whole(used, "input_tokens") + _whole(used, "output_tokens")
+        self.requests += 1
+        self.unpriced += not used.get("priced")
+        self.nanodollars += cost
+        self.tokens += tokens
+        self._largest = max(self._largest[0], cost), max(self._largest[1], tokens)
+        if self._max_nanodollars is not None and not used.get("priced"):
+            self._pause(
+                PausedError(
+                    "the price of a model is not known, so `--limit-cost` cannot be kept",
+                    hint="state it in `model_facts`, or use `--limit-tokens`",
+                )
+            )
+
+    async def _reserve(self) -> None:
+        """Wait until the request cannot exceed the limits of the batch.
+
+        Raises:
+            PausedError: It would exceed one.
+        """
+        if self.paused is not None:
+            raise self.paused
+        if self._max_nanodollars is None and self._max_tokens is None:
+            return
+        # Before the first answer nobody knows what one costs: one at a time.
+        while self._under_way and self._largest == (0, 0):
+            self._settled = Event()
+            await self._settled.wait()
+            if self.paused is not None:
+                raise self.paused
+        for limit, used, largest, name in (
+            (self._max_nanodollars, self.nanodollars, self._largest[0], "cost"),
+            (self._max_tokens, self.tokens, self._largest[1], "tokens"),
+        ):
+            if limit is not None and used + largest * (self._under_way + 1) > limit:
+                shown = f"${used / 1e9:.4f}" if name == "cost" else f"{used:,} tokens"
+                raise self._pause(
+                    PausedError(
+                        f"the limit of the batch is reached: {shown} used",
+                        hint=f"run it again with a higher `--limit-{name}`: it goes on",
+                    )
+                )
+
+    def _pause(self, error: PausedError) -> PausedError:
+        self.paused = self.paused or error
+        return self.paused
+
+    def _wait_after(self, model: str, error: ModelError, tries: int) -> float | None:
+        """Return how long to wait before another try; None for no other try."""
+        if error.is_quota:
+            seconds = error.retry_after
+            if seconds is None or seconds > LONGEST_QUOTA_SECONDS:
+                until = None if seconds is None else time.time() + seconds
+                when = "" if until is None else f"; it is open again at {_clock(until)}"
+                raise self._pause(
+                    PausedError(
+                        f"{error.message}{when}",
+                        hint="run the same command again later: it goes on",
+                        until=until,
+                    )
+                )
+            self._note_wait(model, f"{error.message}: paused", seconds)
+            return seconds
+        if not error.is_passing or tries >= MAX_TRIES:
+            return None
+        wait = min(MAX_WAIT_SECONDS, 0.5 * 2**tries)
+        if error.retry_after is not None:
+            wait = error.retry_after
+            if wait >= MAX_WAIT_SECONDS:
+                self._note_wait(model, error.message, wait)
+        return wait
+
+    def _note_wait(self, model: str, message: str, seconds: float) -> None:
+        until = time.time() + seconds
+        if self.waits_until.get(model, 0.0) < until - 1:
+            self._notify(f"{message} until {_clock(until)}")
+        self.waits_until[model] = until
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def _whole(used: Mapping[str, JsonValue], name: str) -> int:
+    value = used.get(name)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,419 @@
+"""Steps of a durable run: answered ones are read, the others are asked and kept."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from hashlib import sha256
+from math import inf
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
+
+from anyio import CancelScope, Event, current_time, move_on_after, sleep
+
+from fast_agent.engine.run_store import BEGUN, CANCELLED, DONE, FAILED, StoreError
+from fast_agent.errors import FastAgentError, RunError, ToolError
+from fast_agent.recording.cassette import Failure
+from fast_agent.recording.replayer import difference, raised
+from fast_agent.steps.parts import Parts, spread
+from fast_agent.steps.steps import NullSteps, Place, Places, entered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from contextlib import AbstractContextManager
+
+    from fast_agent.engine.run_store import RunRow, RunStore, StepRow
+    from fast_agent.messages.message import Message
+    from fast_agent.steps.parts import StepRedactor
+    from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
+    from fast_agent.text.json_value import JsonValue
+
+T = TypeVar("T")
+
+PATIENCE: Final = 30.0
+"""How long a step waits that was cancelled in the run's first life, in seconds."""
+
+_WITH_BEGIN: Final = frozenset({"model", "tool", "write"})
+"""Kinds whose beginning is kept, since asking again costs money or has effects."""
+
+_late: ContextVar[CancelScope | None] = ContextVar("time-out that expired before", default=None)
+
+
+class Requests(Protocol):
+    """Lets model requests through, as fast as the provider takes them."""
+
+    async def send(self, model: str, work: Work[T]) -> T:
+        """Ask a model.
+
+        Args:
+            model: Its name.
+            work: Sends the request.
+
+        Raises:
+            FastAgentError: What `work` raises in the end.
+            RunError: The run pauses: a limit is reached, or the provider's quota.
+        """
+        ...
+
+    def record(self, used: Mapping[str, JsonValue]) -> None:
+        """Count what an answer used."""
+        ...
+
+
+class DurableSteps:
+    """The steps of one durable run.
+
+    Args:
+        store: Keeps them.
+        run: The run, taken by this process.
+        redactor: What must not be written.
+        requests: Lets model requests through.
+        fault: Called at the boundaries of steps with their name and the step's place, for tests
+            that kill the process there; None calls nothing.
+
+    Attributes:
+        answered: How many steps were answered from the store.
+        is_closing: Whether the process stops: what is cancelled from now on was not decided by the
+            run.
+        scope: Holds everything the run does: `with steps.scope: …`.
+        stopped: Why the run cannot go on in this process, or None.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        run: RunRow,
+        redactor: StepRedactor,
+        requests: Requests,
+        fault: Callable[[str, Key], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._redactor = redactor
+        self._requests = requests
+        self._fault = fault
+        self._seen: dict[str, JsonValue] = {}
+        self._known: dict[Key, StepRow] = {}
+        self._ranks: dict[Key, int] = {}
+        self._entered: dict[str, int] = {}
+        self._recorded_turns: dict[str, int] = {}
+        self._waiting: dict[tuple[str, int], Event] = {}
+        self._order = 0
+        self.answered = 0
+        self.is_closing = False
+        # The process ends through `is_closing`, so that the run can tell it from its own decisions.
+        self.scope = CancelScope(shield=True)
+        self.stopped: RunError | None = None
+        self.parts = Parts(redactor, self._keep)
+        self.places = Places(self, self.parts)
+        if run.attempt > 1:
+            self._resume()
+
+    def _resume(self) -> None:
+        """Read the steps of former lives."""
+        turns: list[tuple[int, Key]] = []
+        for row in self._store.steps(self._run.id):
+            self._known[row.key] = row
+            if row.key.kind == "order":
+                turns.append((int(row.gave or 0), row.key))
+        for number, key in sorted(turns):
+            self._order = number
+            self._ranks[key] = self._recorded_turns.get(key.name, 0)
+            self._recorded_turns[key.name] = self._ranks[key] + 1
+
+    def _keep(self, digest: str, value: JsonValue) -> None:
+        self._seen[digest] = value
+        self._store.keep_part(digest, value)
+
+    @property
+    def top(self) -> Place:
+        """The place outside of all turns."""
+        return self.places.top
+
+    @property
+    def replays(self) -> bool:
+        """False: what is not answered yet is asked."""
+        return False
+
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Return the kept answer, or ask for one and keep it; see `Steps.ask`.
+
+        Raises:
+            ToolError: The process was killed during a step that must not be repeated.
+        """
+        if self.stopped is None:
+            try:
+                return await self._answered(step, work, codec)
+            except (PausedError, StoreError) as error:
+                self._stop(error)
+        # No agent may take the reason for an answer: the whole run ends here.
+        await sleep(inf)
+        raise self.stopped or RunError("the run was stopped")
+
+    async def _answered(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        key = self.places.key(step.kind, self._redactor.redact(step.name))
+        asked = _json(self._redactor.redacted(step.asked))
+        known = self._known.get(key)
+        if known is not None and known.asked != asked:
+            raise self._difference(key, known, step)
+        if known is not None and known.state in {DONE, FAILED}:
+            return self._answer(known, codec)
+        await self._stop_if_late(known)
+        if known is not None and not step.repeatable and not self._went_inside(key):
+            raise ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
+        try:
+            answer = await self._asked(key, asked, step, work)
+        except (PausedError, StoreError):
+            raise
+        except FastAgentError as error:
+            hint = None if error.hint is None else self._redactor.redact(error.hint)
+            message = self._redactor.redact(error.message)
+            self._end(key, asked, FAILED, [type(error).__name__, message, hint])
+            raise
+        except Exception as error:
+            self._end(key, asked, FAILED, ["RunError", self._redactor.redact(str(error)), None])
+            raise
+        except BaseException:
+            if not self.is_closing:
+                self._end(key, asked, CANCELLED, None)
+            raise
+        self._keep_answer(key, asked, step, codec.write(answer))
+        return answer
+
+    def _stop(self, error: RunError) -> None:
+        """End the run in this process."""
+        self.stopped = self.stopped or error
+        self.is_closing = True
+        self.scope.cancel()
+
+    def _answer(self, known: StepRow, codec: Codec[T]) -> T:
+        self.answered += 1
+        gave = None if known.gave is None else json.loads(known.gave)
+        if known.state == FAILED:
+            kind, message, hint = cast("list[str]", gave)
+            raise raised(Failure(kind, message, hint), self._redactor)
+        return codec.read(self._redactor.restored(gave))
+
+    async def _asked(self, key: Key, asked: str, step: Step, work: Work[T]) -> T:
+        """Ask the outside, once the beginning is kept."""
+
+        async def begin() -> T:
+            self._reach("before", key)
+            if step.kind in _WITH_BEGIN:
+                self._store.write_step(self._run, key, asked, BEGUN)
+                if not step.repeatable:
+                    self._store.settle()
+                self._reach("begun", key)
+            return await work()
+
+        if step.kind == "model":
+            return await self._requests.send(str(_model_of(step)), begin)
+        # What is asked inside a tool, as by agents it starts, has a place of its own.
+        with entered(Place(self, f"{key.turn}/{step.kind} {key.name}.{key.number}")):
+            return await begin()
+
+    def _keep_answer(self, key: Key, asked: str, step: Step, gave: JsonValue) -> None:
+        used = gave.get("usage") if step.kind == "model" and isinstance(gave, dict) else None
+        self._reach("answered", key)
+        self._end(key, asked, DONE, self._redactor.redacted(gave), used)
+        if isinstance(used, dict):
+            self._requests.record(used)
+        self._reach("kept", key)
+
+    def _end(
+        self, key: Key, asked: str, state: int, gave: JsonValue, used: JsonValue = None
+    ) -> None:
+        self._store.write_step(
+            self._run, key, asked, state, _json(gave), None if used is None else _json(used)
+        )
+
+    def _reach(self, boundary: str, key: Key) -> None:
+        if self._fault is not None:
+            self._fault(boundary, key)
+
+    def _went_inside(self, key: Key) -> bool:
+        """Whether steps inside of this one are kept, which a repetition does not ask again."""
+        inside = f"{key.turn}/{key.kind} {key.name}.{key.number}"
+        return any(other.turn.startswith(inside) for other in self._known)
+
+    async def _stop_if_late(self, known: StepRow | None) -> None:
+        """End where a former life ended: by a time-out, or by what cancelled the step."""
+        scope = _late.get()
+        if scope is not None:
+            scope.cancel()
+            await sleep(inf)
+        if known is not None and known.state == CANCELLED:
+            # Whatever cancelled it then does so again; if nothing does, it is asked.
+            await sleep(PATIENCE)
+
+    async def enter(self, agent: str) -> None:
+        """Begin a turn when it is its turn; see `Steps.enter`."""
+        if self.places.here().silent:
+            return
+        key = self.places.key("order", agent)
+        rank = self._ranks.get(key)
+        if rank is None:
+            rank = self._recorded_turns.get(agent, 0)
+            is_new = True
+        else:
+            is_new = False
+        if rank > self._entered.get(agent, 0):
+            event = self._waiting.setdefault((agent, rank), Event())
+            with move_on_after(PATIENCE):
+                await event.wait()
+            self.check()
+        self._entered[agent] = max(self._entered.get(agent, 0), rank + (not is_new))
+        following = self._waiting.pop((agent, rank + 1), None)
+        if following is not None:
+            following.set()
+        if is_new:
+            self._order += 1
+            self._store.write_step(self._run, key, "null", DONE, str(self._order))
+
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        """Enter a turn; see `Steps.turn`."""
+        return self.places.turn(agent, message, call_id)
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Stay here: the step of the tool has made a place of its own."""
+        return nullcontext()
+
+    @contextmanager
+    def deadline(self, name: str, seconds: float) -> Generator[CancelScope]:
+        """Bound what is inside; whether it took too long is decided once, in the first life."""
+        key = self.places.key("time", name)
+        known = self._known.get(key)
+        if known is not None:
+            self.answered += 1
+            with CancelScope() as scope:
+                if known.gave == "true":
+                    token = _late.set(scope)
+                    try:
+                        yield scope
+                    finally:
+                        _late.reset(token)
+                else:
+                    yield scope
+            return
+        with CancelScope(deadline=current_time() + seconds) as scope:
+            yield scope
+        if not self.is_closing:
+            self._store.write_step(
+                self._run, key, "null", DONE, "true" if scope.cancelled_caught else "false"
+            )
+
+    def check(self) -> None:
+        """Check that the questions so far are those of former lives; see `Steps.check`."""
+        if self.stopped is not None:
+            raise self.stopped
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece of an answer; see `Steps.part`."""
+        found = self._seen.get(digest)
+        return self._redactor.restored(self._store.part(digest) if found is None else found)
+
+    def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
+        """Return what was noted in the first life; see `Steps.note`."""
+        key = self.places.key(kind, self._redactor.redact(name))
+        known = self._known.get(key)
+        if known is not None:
+            self.answered += 1
+            return str(self._redactor.restored(json.loads(known.gave or '""')))
+        seen = value()
+        if not self.places.here().silent:
+            gave = _json(self._redactor.redact(seen))
+            self._store.write_step(self._run, key, "null", DONE, gave)
+        return seen
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what is true: facts belong to the runtime, not to one of its runs."""
+        del name
+        return value()
+
+    def new_id(self, fresh: Callable[[], str]) -> str:
+        """Return the id of the turn of this place: the same in every life, and in no other run."""
+        del fresh
+        key = self.places.key("id", "turn")
+        text = "\0".join((self._run.id, key.turn, str(key.number)))
+        made = f"turn-{sha256(text.encode()).hexdigest()[:20]}"
+        self.places.turn_ids.add(made)
+        return made
+
+    def _difference(self, key: Key, known: StepRow, step: Step) -> StoreError:
+        pieces = self._store.parts
+        old = spread(json.loads(known.asked), pieces)
+        new = spread(self._redactor.redacted(step.asked), pieces)
+        lines = difference(old, new)
+        return DriftError(
+            f"step `{_shown(step)}` of agent `{key.agent}` is not the one this run asked before;"
+            f" `-` is kept, `+` is asked now:\n{lines}",
+            hint="undo the change, or use another --output to start again",
+        )
+
+
+class DriftError(StoreError):
+    """A run does not ask what it asked before it was killed."""
+
+
+class PausedError(RunError):
+    """The run stops here for now: nothing of it is lost, and it goes on later.
+
+    Args:
+        message: Why.
+        hint: How it goes on.
+        until: When, in seconds since 1970; None where nobody knows.
+    """
+
+    status = 75
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, until: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.until = until
+
+
+class RuntimeFacts(NullSteps):
+    """Facts of the runtime that carries the runs of a store: the same in every life.
+
+    Args:
+        store: Keeps them.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._known = store.facts()
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what was true when the batch began; see `Steps.fact`."""
+        key = f"fact:{name}"
+        if key not in self._known:
+            self._known[key] = value()
+            self._store.set_facts({key: self._known[key]})
+        return self._known[key]
+
+
+class AnyRequests:
+    """Lets every request through."""
+
+    async def send(self, model: str, work: Work[T]) -> T:
+        """Ask the model."""
+        del model
+        return await work()
+
+    def record(self, used: Mapping[str, JsonValue]) -> None:
+        """Count nothing."""
+
+
+def _model_of(step: Step) -> JsonValue:
+    return step.asked.get("model") if isinstance(step.asked, dict) else None
+
+
+def _shown(step: Step) -> str:
+    return step.name or step.kind
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -1,0 +1,538 @@
+"""The database of durable runs: one SQLite file a batch, with every answered step.
+
+A run belongs to one process at a time. Each time a process takes it, its fence grows, and a step is
+written only under the fence it was begun with: a process that comes back from the dead writes
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
+
+from fast_agent.errors import RunError, os_reason
+from fast_agent.messages.json_text import parse_json, write_json
+from fast_agent.steps.steps import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+    from pathlib import Path
+
+    from fast_agent.steps.steps import Kind
+    from fast_agent.text.json_value import JsonValue
+
+RunState: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
+
+BEGUN: Final = 0
+DONE: Final = 1
+FAILED: Final = 2
+CANCELLED: Final = 3
+
+VERSION: Final = 1
+"""The form of the tables."""
+
+_APPLICATION: Final = 0x46415255
+_SCHEMA: Final = """
+CREATE TABLE fact(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TABLE run(
+  id TEXT PRIMARY KEY, batch TEXT, item INT, key TEXT, edition TEXT, agent TEXT, input TEXT,
+  state TEXT, owner TEXT, lease REAL, fence INT DEFAULT 0, attempt INT DEFAULT 0, output TEXT,
+  error TEXT, used TEXT, cost REAL, began REAL, ended REAL) WITHOUT ROWID;
+CREATE UNIQUE INDEX once ON run(batch, key);
+CREATE INDEX next ON run(batch, item) WHERE state = 'queued';
+CREATE TABLE step(
+  run TEXT, turn TEXT, kind TEXT, name TEXT, number INT, asked TEXT, state INT, gave TEXT,
+  used TEXT, fence INT, at REAL, began REAL, tries INT DEFAULT 1,
+  PRIMARY KEY(run, turn, kind, name, number)) WITHOUT ROWID;
+CREATE TABLE part(digest TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+"""
+_RUN_COLUMNS: Final = (
+    "id, item, key, edition, agent, input, state, fence, attempt, output, error, used, cost,"
+    " began, ended"
+)
+
+
+class RunRow(NamedTuple):
+    """A run as the database holds it.
+
+    Args:
+        id: Its id.
+        item: Its place among the runs of its batch, from 0.
+        key: What it is known by in its batch.
+        edition: Digest of the cards it began with; None before it began.
+        agent: The agent its message goes to.
+        input: The message, as JSON.
+        state: Where it stands.
+        fence: How often a process took it.
+        attempt: How often it was started.
+        output: The answer as JSON, or None.
+        error: The error as JSON, or None.
+        used: What it used, as JSON, or None.
+        cost: Its price in US dollars, or None.
+        began: When it was first started, in seconds since 1970, or None.
+        ended: When it ended, or None.
+    """
+
+    id: str
+    item: int
+    key: str
+    edition: str | None
+    agent: str
+    input: str
+    state: RunState
+    fence: int
+    attempt: int
+    output: str | None
+    error: str | None
+    used: str | None
+    cost: float | None
+    began: float | None
+    ended: float | None
+
+
+@dataclass(slots=True)
+class StepRow:
+    """A step as the database holds it.
+
+    Args:
+        key: Its place.
+        asked: The question, as JSON.
+        state: `BEGUN`, `DONE`, `FAILED` or `CANCELLED`.
+        gave: The answer, or the error, as JSON; None for none.
+        used: What it used, as JSON, or None.
+        began: When it was first asked, in seconds since 1970.
+        at: When its state was written.
+        tries: How often it was asked.
+    """
+
+    key: Key
+    asked: str
+    state: int
+    gave: str | None
+    used: str | None
+    began: float
+    at: float
+    tries: int
+
+
+class NewRun(NamedTuple):
+    """A run to be queued.
+
+    Args:
+        item: Its place in the batch, from 0.
+        key: What it is known by in its batch.
+        agent: The agent its message goes to.
+        input: The message, as JSON.
+    """
+
+    item: int
+    key: str
+    agent: str
+    input: str
+
+
+class RunStore:
+    """The runs and steps of one database.
+
+    All methods are synchronous and short: a step costs less here than the switch to a thread.
+
+    Args:
+        path: The file.
+        batch: The name of its batch.
+
+    Raises:
+        RunError: It cannot be opened, or is of another version.
+    """
+
+    def __init__(self, path: Path, batch: str) -> None:
+        self.path = path
+        self.batch = batch
+        self._known_parts: set[str] = set()
+        with self._errors():
+            self._connection = connection = sqlite3.connect(
+                path, isolation_level=None, timeout=30, check_same_thread=False
+            )
+            path.chmod(0o600)
+            connection.execute("PRAGMA journal_mode=WAL")
+            # A killed process loses nothing with NORMAL; `settle` is for a machine that stops.
+            connection.execute("PRAGMA synchronous=NORMAL")
+            self._prepare()
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in _SCHEMA.split(";\n"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={_APPLICATION}")
+                connection.execute(f"PRAGMA user_version={VERSION}")
+            elif version != VERSION:
+                raise RunError(
+                    f"the runs in `{self.path}` are of form {version}, and this version reads"
+                    f" {VERSION}",
+                    hint="update fast-agent",
+                )
+        finally:
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the database; safe to call twice."""
+        self._connection.close()
+
+    def settle(self) -> None:
+        """Write everything to the disk itself, so that it outlasts a power failure.
+
+        Raises:
+            RunError: It cannot be written.
+        """
+        with self._errors():
+            path = f"{self.path}-wal"
+            try:
+                descriptor = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                return
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def facts(self) -> dict[str, str]:
+        """Return what is known of the batch as a whole."""
+        with self._errors():
+            return dict(self._connection.execute("SELECT name, value FROM fact"))
+
+    def set_facts(self, facts: Mapping[str, str]) -> None:
+        """Keep facts of the batch as a whole."""
+        with self._errors():
+            self._connection.executemany("INSERT OR REPLACE INTO fact VALUES(?,?)", facts.items())
+
+    def queue(self, runs: Iterable[NewRun]) -> None:
+        """Make these the runs of the batch; those known by their key keep their state.
+
+        A run whose message is another one now is queued again. Runs that are not among these are
+        kept, but not run.
+        """
+        batch = self.batch
+        with self._errors(), self._transaction() as connection:
+            connection.execute("UPDATE run SET item=-1 WHERE batch=?", (batch,))
+            connection.executemany(
+                "INSERT INTO run(id, batch, item, key, agent, input, state)"
+                " VALUES(?,?,?,?,?,?,'queued') ON CONFLICT(batch, key) DO UPDATE SET"
+                " item=excluded.item, agent=excluded.agent, input=excluded.input,"
+                " state=CASE WHEN input=excluded.input AND agent=excluded.agent THEN state"
+                " ELSE 'queued' END",
+                ((_run_id(batch, run.key), batch, *run) for run in runs),
+            )
+
+    def recover(self) -> int:
+        """Queue again the runs of processes that are gone; the caller alone may run any.
+
+        Returns:
+            How many had begun.
+        """
+        with self._errors():
+            return self._connection.execute(
+                "UPDATE run SET state='queued', owner=NULL, lease=NULL"
+                " WHERE batch=? AND state IN ('running', 'waiting')",
+                (self.batch,),
+            ).rowcount
+
+    def take(self, owner: str, lease_seconds: float) -> RunRow | None:
+        """Take the next queued run, the first of the batch.
+
+        Args:
+            owner: The process.
+            lease_seconds: How long it may hold it without renewing.
+
+        Returns:
+            The run, or None where none is queued.
+        """
+        now = time.time()
+        with self._errors():
+            row = self._connection.execute(
+                "UPDATE run SET state='running', owner=?, lease=?, fence=fence+1,"
+                " attempt=attempt+1, began=coalesce(began, ?)"
+                " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
+                f" ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
+                (owner, now + lease_seconds, now, self.batch),
+            ).fetchone()
+        return None if row is None else RunRow(*row)
+
+    def pin(self, run: RunRow, edition: str) -> None:
+        """Keep which cards a run began with."""
+        with self._errors():
+            self._connection.execute(
+                "UPDATE run SET edition=? WHERE id=? AND edition IS NULL", (edition, run.id)
+            )
+
+    def end(
+        self,
+        run: RunRow,
+        state: RunState,
+        *,
+        output: JsonValue = None,
+        error: JsonValue = None,
+        used: JsonValue = None,
+        cost: float | None = None,
+    ) -> None:
+        """Write how a run ended, or that it is queued again; nothing where another process has it.
+
+        Raises:
+            RunError: It cannot be written.
+        """
+        ended = None if state in {"queued", "running", "waiting"} else time.time()
+        with self._errors():
+            self._connection.execute(
+                "UPDATE run SET state=?, output=?, error=?, used=?, cost=?, ended=?, owner=NULL,"
+                " lease=NULL WHERE id=? AND fence=?",
+                (
+                    state,
+                    None if output is None else write_json(output),
+                    None if error is None else write_json(error),
+                    None if used is None else write_json(used),
+                    cost,
+                    ended,
+                    run.id,
+                    run.fence,
+                ),
+            )
+
+    def requeue(self, states: Iterable[RunState], *, ids: Iterable[str] | None = None) -> int:
+        """Queue runs again that are in one of the states; failed ones forget what failed.
+
+        Returns:
+            How many there were.
+        """
+        wanted = set(states)
+        chosen = None if ids is None else set(ids)
+        found = [
+            run.id
+            for run in self.runs()
+            if run.state in wanted and (chosen is None or run.id in chosen)
+        ]
+        for run_id in found:
+            self.forget_steps(run_id, _last_failures(self.steps(run_id)))
+            with self._errors():
+                self._connection.execute(
+                    "UPDATE run SET state='queued', error=NULL, ended=NULL WHERE id=?", (run_id,)
+                )
+        return len(found)
+
+    def counts(self) -> dict[RunState, int]:
+        """Count the runs by their state."""
+        with self._errors():
+            rows = self._connection.execute(
+                "SELECT state, count(*) FROM run WHERE batch=? AND item>=0 GROUP BY state",
+                (self.batch,),
+            )
+            return {cast("RunState", state): count for state, count in rows}
+
+    def runs(self, *, state: RunState | None = None) -> Iterator[RunRow]:
+        """Return the runs in the order of the batch."""
+        where, values = "batch=? AND item>=0", [self.batch]
+        if state is not None:
+            where, values = f"{where} AND state=?", [*values, state]
+        with self._errors():
+            rows = self._connection.execute(
+                f"SELECT {_RUN_COLUMNS} FROM run WHERE {where} ORDER BY item", values
+            )
+            for row in rows:
+                yield RunRow(*row)
+
+    def run(self, run_id: str) -> RunRow | None:
+        """Return a run, or None where there is none of that id."""
+        with self._errors():
+            row = self._connection.execute(
+                f"SELECT {_RUN_COLUMNS} FROM run WHERE id=?", (run_id,)
+            ).fetchone()
+        return None if row is None else RunRow(*row)
+
+    def run_of_key(self, key: str) -> RunRow | None:
+        """Return the run of an item, or None."""
+        with self._errors():
+            row = self._connection.execute(
+                f"SELECT {_RUN_COLUMNS} FROM run WHERE batch=? AND key=?", (self.batch, key)
+            ).fetchone()
+        return None if row is None else RunRow(*row)
+
+    def steps(self, run_id: str) -> list[StepRow]:
+        """Return the steps of a run, in the order they began."""
+        with self._errors():
+            rows = self._connection.execute(
+                "SELECT turn, kind, name, number, asked, state, gave, used, began, at, tries"
+                " FROM step WHERE run=? ORDER BY began, at",
+                (run_id,),
+            ).fetchall()
+        return [
+            StepRow(Key(turn, cast("Kind", kind), name, number), *rest)
+            for turn, kind, name, number, *rest in rows
+        ]
+
+    def write_step(
+        self,
+        run: RunRow,
+        key: Key,
+        asked: str,
+        state: int,
+        gave: str | None = None,
+        used: str | None = None,
+    ) -> None:
+        """Write a step, where this process still has the run.
+
+        Raises:
+            RunError: Another process took the run, or it cannot be written.
+        """
+        now = time.time()
+        with self._errors():
+            written = self._connection.execute(
+                "INSERT INTO step SELECT ?,?,?,?,?,?,?,?,?,?,?,?,1"
+                " WHERE (SELECT fence FROM run WHERE id=?)=?"
+                " ON CONFLICT DO UPDATE SET state=excluded.state, gave=excluded.gave,"
+                " used=excluded.used, fence=excluded.fence, at=excluded.at,"
+                f" tries=tries+(excluded.state={BEGUN})",
+                (run.id, *key, asked, state, gave, used, run.fence, now, now, run.id, run.fence),
+            ).rowcount
+        if not written:
+            raise StoreError(f"another process took over run `{run.id}`")
+
+    def forget_steps(self, run_id: str, keys: Iterable[Key]) -> None:
+        """Delete steps, so that they are asked again."""
+        with self._errors():
+            self._connection.executemany(
+                "DELETE FROM step WHERE run=? AND turn=? AND kind=? AND name=? AND number=?",
+                [(run_id, *key) for key in keys],
+            )
+
+    def keep_part(self, digest: str, value: JsonValue) -> None:
+        """Keep a piece of questions and answers, once."""
+        if digest in self._known_parts:
+            return
+        with self._errors():
+            self._connection.execute(
+                "INSERT OR IGNORE INTO part VALUES(?,?)", (digest, write_json(value))
+            )
+        self._known_parts.add(digest)
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece.
+
+        Raises:
+            RunError: There is none of that digest.
+        """
+        with self._errors():
+            row = self._connection.execute(
+                "SELECT value FROM part WHERE digest=?", (digest,)
+            ).fetchone()
+        if row is None:
+            raise StoreError(f"the runs in `{self.path}` lack their piece `{digest}`")
+        return parse_json(row[0])
+
+    @property
+    def parts(self) -> Mapping[str, JsonValue]:
+        """All pieces, each read when it is asked for."""
+        return _Parts(self)
+
+    def totals(self) -> tuple[int, int, int]:
+        """Sum up model requests: those answered, those asked again, and tokens of the answers."""
+        with self._errors():
+            return self._connection.execute(
+                "SELECT coalesce(sum(state=1), 0), coalesce(sum(tries-1), 0),"
+                " coalesce(sum(coalesce(json_extract(used,'$.input_tokens'),0)"
+                " + coalesce(json_extract(used,'$.output_tokens'),0)), 0)"
+                " FROM step WHERE kind='model'"
+            ).fetchone()
+
+    def spent(self) -> int:
+        """Sum up the price of all answered model requests, in billionths of a US dollar."""
+        with self._errors():
+            (spent,) = self._connection.execute(
+                "SELECT coalesce(sum(json_extract(used,'$.nanodollars')), 0) FROM step"
+                " WHERE kind='model' AND used IS NOT NULL"
+            ).fetchone()
+        return int(spent)
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        """Say what went wrong with the file in words."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise FullDiskError(
+                    f"the disk of `{self.path}` is full",
+                    hint="free some room, then run the same command again: it goes on",
+                ) from error
+            raise StoreError(f"the runs in `{self.path}` cannot be used: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"the runs in `{self.path}` cannot be used: {error}") from error
+        except OSError as error:
+            raise StoreError(
+                f"the runs in `{self.path}` cannot be used: {os_reason(error)}"
+            ) from error
+
+
+def _run_id(batch: str, key: str) -> str:
+    return f"{batch}-{sha256(key.encode()).hexdigest()[:12]}"
+
+
+def _last_failures(steps: Iterable[StepRow]) -> list[Key]:
+    """Return the steps that ended a run: failed or cancelled, and no model was told of it."""
+    rows = list(steps)
+    told = [row for row in rows if row.state == DONE and row.key.kind == "model"]
+    return [
+        row.key
+        for row in rows
+        if row.state in {FAILED, CANCELLED}
+        and not any(
+            row.key.turn.startswith(later.key.turn) and later.began >= row.at for later in told
+        )
+    ]
+
+
+class _Parts(Mapping[str, "JsonValue"]):
+    """The pieces of a store as a mapping."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+
+    def __getitem__(self, digest: str) -> JsonValue:
+        try:
+            return self._store.part(digest)
+        except RunError as error:
+            raise KeyError(digest) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class StoreError(RunError):
+    """The runs cannot be read or written; what was written before stays."""
+
+
+class FullDiskError(StoreError):
+    """The disk is full: the runs stop, and nothing is lost."""
+
+    status = 75

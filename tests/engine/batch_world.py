@@ -1,0 +1,247 @@
+"""A world for batches: a model server that counts, cards, items, and the command as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+Reply = tuple[int, dict[str, str], dict[str, Any]]
+
+CARD = """\
+---
+type: agent
+model: generic.m
+function_tools: [tools.py:note]
+---
+You note.
+"""
+TOOLS = '''\
+import os
+
+
+def note(item: str) -> str:
+    """Note an item."""
+    with open("effects", "a", encoding="utf-8") as file:
+        file.write(f"{item}\\n")
+    return f"noted {item}"
+'''
+
+
+def text_reply(text: str) -> Reply:
+    """Return an answer of the model."""
+    return 200, {}, _completion({"role": "assistant", "content": text}, "stop")
+
+
+def call_reply(name: str, arguments: Mapping[str, object], call_id: str) -> Reply:
+    """Return a call of a tool."""
+    call = {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(arguments)},
+    }
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return 200, {}, _completion(message, "tool_calls")
+
+
+def _completion(message: dict[str, Any], reason: str) -> dict[str, Any]:
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+    }
+
+
+def note_and_answer(body: dict[str, Any]) -> Reply:
+    """Answer as a model that notes the item first, and then says what the tool returned."""
+    messages = body["messages"]
+    item = next(one["content"] for one in messages if one["role"] == "user")
+    if messages[-1]["role"] == "tool":
+        return text_reply(f"done: {messages[-1]['content']}")
+    return call_reply("note", {"item": item}, f"call-{item}")
+
+
+class ModelServer:
+    """A model on loopback that counts what it is asked.
+
+    Args:
+        reply: Makes the reply to a request.
+        seconds: How long each answer takes.
+    """
+
+    def __init__(
+        self, reply: Callable[[dict[str, Any]], Reply] = note_and_answer, seconds: float = 0.0
+    ) -> None:
+        self.asked: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.most_at_once = self._at_once = 0
+        self._lock = Lock()
+        world = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                key = json.dumps(body["messages"], sort_keys=True)
+                with world._lock:
+                    world.asked[key] += 1
+                    world._at_once += 1
+                    world.most_at_once = max(world.most_at_once, world._at_once)
+                time.sleep(seconds)
+                status, headers, value = reply(body)
+                with world._lock:
+                    world._at_once -= 1
+                data = json.dumps(value).encode()
+                try:
+                    self.send_response(status)
+                    for name, text in headers.items():
+                        self.send_header(name, text)
+                    self.send_header("content-type", "application/json")
+                    self.send_header("content-length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
+                    if status == 200:
+                        with world._lock:
+                            world.answered[key] += 1
+                except OSError:
+                    pass  # the client was killed
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> Self:
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class BatchWorld:
+    """A directory with a card, its items, and the command over them.
+
+    Args:
+        directory: The directory.
+        url: The address of the model.
+        items: How many items there are.
+    """
+
+    def __init__(self, directory: Path, url: str, items: int) -> None:
+        self.directory = directory
+        self.output = directory / "out.jsonl"
+        self.home = directory / "home"
+        self.home.mkdir(exist_ok=True)
+        (directory / "noter.md").write_text(CARD, encoding="utf-8")
+        (directory / "tools.py").write_text(TOOLS, encoding="utf-8")
+        (directory / "fastagent.config.yaml").write_text(
+            f"generic: {{base_url: '{url}', api_key: sk-key-of-the-batch}}\n"
+            "model_facts: {generic.m: {input_cost: 10, output_cost: 10}}\n",
+            encoding="utf-8",
+        )
+        self.write_items([f"item-{number}" for number in range(items)])
+
+    def write_items(self, items: list[object]) -> None:
+        """Write the input."""
+        lines = "".join(f"{json.dumps(item)}\n" for item in items)
+        (self.directory / "in.jsonl").write_text(lines, encoding="utf-8")
+
+    def command(self, *options: str) -> list[str]:
+        """Return the command line."""
+        given = [
+            "-c",
+            "fastagent.config.yaml",
+            "--input",
+            "in.jsonl",
+            "--output",
+            "out.jsonl",
+            *options,
+        ]
+        program = str(Path(sys.executable).with_name("fast-agent"))
+        return [program, "batch", "noter.md", *given]
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of the command."""
+        return {
+            **{name: value for name, value in os.environ.items() if "API_KEY" not in name},
+            "HOME": str(self.home),
+            "FAST_AGENT_HOME": str(self.home / "fa"),
+        }
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        """Start the command."""
+        return subprocess.Popen(
+            self.command(*options),
+            cwd=self.directory,
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end, and check its exit status."""
+        done = subprocess.run(
+            self.command(*options),
+            cwd=self.directory,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}"
+        return done
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the results."""
+        return [json.loads(line) for line in self.output.read_text().splitlines()]
+
+    def effects(self) -> Counter[str]:
+        """Count how often the tool ran for each item."""
+        path = self.directory / "effects"
+        return Counter(path.read_text().splitlines() if path.exists() else ())
+
+    def store(self) -> Path:
+        """Return the file of the runs."""
+        (found,) = self.home.glob("**/runs/*.sqlite")
+        return found
+
+    def answered(self) -> int:
+        """Count the model requests whose answers are kept."""
+        try:
+            connection = sqlite3.connect(f"file:{self.store()}?mode=ro", uri=True)
+            try:
+                query = "SELECT count(*) FROM step WHERE kind='model' AND state=1"
+                return int(connection.execute(query).fetchone()[0])
+            finally:
+                connection.close()
+        except (sqlite3.Error, ValueError):
+            return 0

@@ -1,0 +1,272 @@
+"""`fast-agent batch`, as a process against a model on loopback that counts what it is asked."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.batch_world import BatchWorld, ModelServer, Reply, note_and_answer, text_reply
+from tests.patience import wait_until
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+
+def test_a_batch_killed_again_and_again_pays_nothing_twice(tmp_path: Path) -> None:
+    items, chance = 40, random.Random(7)
+    with ModelServer(seconds=0.02) as server:
+        world = BatchWorld(tmp_path, server.url, items)
+        kills = 0
+        while kills < 6:
+            least = world.answered() + chance.randrange(1, 12)
+            if not _killed(world, least):
+                break
+            kills += 1
+        world.run("--concurrency", "4", "--quiet")
+        assert kills >= 3
+        needed = 2 * items
+        assert len(server.answered) == needed
+        # What was on its way at a kill is all that may be asked again: nobody has its answer.
+        assert sum(server.asked.values()) <= needed + 4 * kills
+        assert world.answered() == needed
+    rows = world.rows()
+    assert [row["id"] for row in rows] == list(range(1, items + 1))
+    assert [row["output"] for row in rows] == [f"done: noted item-{n}" for n in range(items)]
+    assert set(world.effects()) == {f"item-{n}" for n in range(items)}
+    assert max(world.effects().values()) <= 2
+    asked = server.asked.copy()
+    world.run("--quiet")  # everything is answered: the rows are written again, nothing is asked
+    assert server.asked == asked
+    assert world.rows() == rows
+
+
+def _killed(world: BatchWorld, least: int) -> bool:
+    """Kill the command when so many answers are kept; False where it ended before."""
+    process = world.start("--concurrency", "4", "--quiet")
+    wait_until(lambda: process.poll() is not None or world.answered() >= least)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return process.returncode < 0
+
+
+def test_a_second_client_attaches_and_both_end(tmp_path: Path) -> None:
+    with ModelServer(seconds=0.05) as server:
+        world = BatchWorld(tmp_path, server.url, 20)
+        first = world.start("--concurrency", "2")
+        wait_until(lambda: world.answered() > 2)
+        second = world.start("--concurrency", "2")
+        said = [process.communicate(timeout=60) for process in (first, second)]
+        assert (first.returncode, second.returncode) == (0, 0), said
+        assert "another process runs this batch" in said[1][1]
+        assert sum(server.asked.values()) == 40
+    assert all(row["ok"] for row in world.rows())
+
+
+def test_the_second_client_takes_over_when_the_first_is_killed(tmp_path: Path) -> None:
+    with ModelServer(seconds=0.05) as server:
+        world = BatchWorld(tmp_path, server.url, 12)
+        first = world.start("--concurrency", "2")
+        wait_until(lambda: world.answered() > 2)
+        second = world.start("--concurrency", "2")
+        wait_until(lambda: second.poll() is None and "another" in _line(second))
+        first.kill()
+        first.communicate()
+        second.communicate(timeout=60)
+        assert second.returncode == 0
+        assert len(server.answered) == 24
+        assert sum(server.asked.values()) <= 26
+    assert all(row["ok"] for row in world.rows())
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def test_errors_are_rows_and_are_run_again_on_request(tmp_path: Path) -> None:
+    broken = True
+
+    def reply(body: dict[str, Any]) -> Reply:
+        text = json.dumps(body["messages"])
+        if broken and "item-3" in text:
+            return 400, {}, {"error": {"message": "no such thing", "type": "invalid"}}
+        return note_and_answer(body)
+
+    with ModelServer(reply) as server:
+        world = BatchWorld(tmp_path, server.url, 6)
+        world.run()
+        rows = world.rows()
+        assert [row["ok"] for row in rows] == [True, True, True, False, True, True]
+        assert rows[3]["error"]["kind"] == "ModelError"
+        assert "no such thing" in rows[3]["error"]["message"]
+        asked = sum(server.asked.values())
+        broken = False
+        world.run()
+        assert sum(server.asked.values()) == asked
+        world.run("--retry-failed")
+        assert sum(server.asked.values()) == asked + 2
+    assert all(row["ok"] for row in world.rows())
+
+
+def test_too_many_errors_stop_the_batch(tmp_path: Path) -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        del body
+        return 400, {}, {"error": {"message": "no", "type": "invalid"}}
+
+    with ModelServer(reply) as server:
+        world = BatchWorld(tmp_path, server.url, 20)
+        done = world.run("--max-errors", "10%", "--concurrency", "1", status=1)
+        assert "3 runs failed, and `--max-errors` allows 2" in done.stderr
+        assert sum(server.asked.values()) == 3
+
+
+def test_a_rate_limit_slows_all_runs_down_and_fails_none(tmp_path: Path) -> None:
+    refused = 0
+
+    def reply(body: dict[str, Any]) -> Reply:
+        nonlocal refused
+        if refused < 12:  # the first, however long the process took to start
+            refused += 1
+            return 429, {"retry-after": "1"}, {"error": {"message": "slow down"}}
+        return note_and_answer(body)
+
+    with ModelServer(reply) as server:
+        world = BatchWorld(tmp_path, server.url, 12)
+        world.run("--concurrency", "6")
+        assert refused == 12
+        assert len(server.answered) == 24
+    assert all(row["ok"] for row in world.rows())
+
+
+def test_a_quota_pauses_the_batch_and_says_until_when(tmp_path: Path) -> None:
+    spent = True
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if spent and "item-2" in json.dumps(body["messages"]):
+            error = {"message": "quota", "type": "insufficient_quota", "code": "insufficient_quota"}
+            return 429, {}, {"error": error}
+        return note_and_answer(body)
+
+    with ModelServer(reply) as server:
+        world = BatchWorld(tmp_path, server.url, 4)
+        done = world.run("--concurrency", "1", status=75)
+        assert "the quota or credit" in done.stderr
+        assert "run the same command again later" in done.stderr
+        rows = world.rows()
+        assert [row["ok"] for row in rows] == [True, True, False, False]
+        assert rows[2]["error"]["kind"] == "NotRun"
+        spent = False
+        world.run()
+        assert len(server.answered) == 8
+        assert sum(server.answered.values()) == 8
+    assert all(row["ok"] for row in world.rows())
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--limit-tokens", "45"), ("--limit-cost", "0.00045")]
+)
+def test_a_limit_is_kept_and_the_batch_goes_on_with_a_higher_one(
+    tmp_path: Path, option: str, value: str
+) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 6)
+        done = world.run(option, value, "--concurrency", "3", status=75)
+        assert "the limit of the batch is reached" in done.stderr
+        # Ten tokens each. A request under way at the limit is cancelled, and asked again later.
+        assert 0 < sum(server.asked.values()) <= 4
+        world.run()
+        assert 12 <= sum(server.asked.values()) <= 14
+    assert all(row["ok"] for row in world.rows())
+
+
+def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 0)
+        path = tmp_path / "in.jsonl"
+        path.write_text('"good"\n{"text": "no message"}\nnot json\n""\n17\n')
+        done = world.run(status=1)
+        for line in ("4 of 5 items", "line 2: it has no `message`", "line 3: it is not JSON",
+                     "line 4: it is empty", "line 5: it is neither"):  # fmt: skip
+            assert line in done.stderr, done.stderr
+        world.write_items([{"id": 1, "message": "a"}, {"id": 1, "message": "b"}])
+        done = world.run("--id-field", "id", status=1)
+        assert "line 2: its id `1` is that of line 1 too" in done.stderr
+        assert not server.asked
+
+
+def test_csv_goes_in_and_out(tmp_path: Path) -> None:
+    with ModelServer(lambda body: text_reply(body["messages"][-1]["content"].upper())) as server:
+        world = BatchWorld(tmp_path, server.url, 0)
+        (tmp_path / "in.csv").write_text('name,message\na,"one, two"\nb,three\n')
+        options = ["--input", "in.csv", "--output", "out.csv", "--id-field", "name"]
+        world.run(*options, "--include-input")
+        lines = (tmp_path / "out.csv").read_text().splitlines()
+        assert lines[0].startswith("id,input_name,input_message,ok,output,usage_input_tokens")
+        assert lines[1].startswith('a,a,"one, two",true,"ONE, TWO",7,3,1,0,')
+        assert lines[2].startswith("b,b,three,true,THREE,7,3,1,0,")
+
+
+def test_a_part_of_the_items_is_taken(tmp_path: Path) -> None:
+    with ModelServer(lambda _: text_reply("yes")) as server:
+        world = BatchWorld(tmp_path, server.url, 20)
+        world.run("--offset", "2", "--limit", "3")
+        assert [row["id"] for row in world.rows()] == [3, 4, 5]
+        world.run("--sample", "4", "--seed", "1")
+        chosen = [row["id"] for row in world.rows()]
+        assert len(chosen) == 4
+        assert chosen == sorted(chosen)
+        world.run("--sample", "4", "--seed", "1")
+        assert [row["id"] for row in world.rows()] == chosen
+        assert sum(server.asked.values()) <= 7
+
+
+def test_a_dry_run_estimates_and_asks_nothing(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 100)
+        done = world.run("--dry-run", "--format", "json")
+        facts = json.loads(done.stdout)
+        assert facts["items"] == 100
+        assert facts["model"] == "generic.m"
+        assert facts["cost_at_least"] > 0
+        assert not server.asked
+    assert not world.output.exists()
+
+
+def test_answers_have_the_form_of_a_schema(tmp_path: Path) -> None:
+    with ModelServer(lambda _: text_reply('{"good": true}')) as server:
+        world = BatchWorld(tmp_path, server.url, 2)
+        schema = {"type": "object", "properties": {"good": {"type": "boolean"}},
+                  "required": ["good"]}  # fmt: skip
+        (tmp_path / "schema.json").write_text(json.dumps(schema))
+        world.run("--json-schema", "schema.json")
+        assert [row["output"] for row in world.rows()] == [{"good": True}] * 2
+
+
+def test_an_interrupt_keeps_what_was_answered(tmp_path: Path) -> None:
+    with ModelServer(seconds=0.05) as server:
+        world = BatchWorld(tmp_path, server.url, 20)
+        process = world.start("--concurrency", "3", "--quiet")
+        wait_until(lambda: world.answered() >= 5)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode not in {0, None}
+        began = time.monotonic()
+        world.run("--concurrency", "8", "--quiet")
+        assert time.monotonic() - began < 25  # nothing waits for what the interrupt cancelled
+        assert len(server.answered) == 40
+        assert sum(server.asked.values()) <= 43
+
+
+def test_no_secret_is_kept(tmp_path: Path) -> None:
+    with ModelServer(lambda _: text_reply("the key is sk-key-of-the-batch")) as server:
+        world = BatchWorld(tmp_path, server.url, 1)
+        world.run()
+        store = world.store()
+        data = b"".join(path.read_bytes() for path in store.parent.iterdir())
+    assert b"sk-key-of-the-batch" not in data
+    assert store.stat().st_mode & 0o777 == 0o600
