@@ -151,7 +151,7 @@ def test_a_decorator_takes_every_field_of_its_type(card_type: CardType) -> None:
         assert not named & fields.__optional_keys__
         named |= fields.__optional_keys__
     # Only in files: what says which file it is, and what is deprecated.
-    left_out = {"type", "schema_version", "history_mode", "mcp_connect"}
+    left_out = {"type", "schema_version", "history_mode"}
     several_fields = {"agents_as_tools_options"}
     assert named - several_fields == set(FIELDS_OF[card_type]) - left_out
     assert (named >= several_fields) == ("history_source" in FIELDS_OF[card_type])
@@ -228,7 +228,7 @@ def test_child_history_may_be_values(new_program: NewProgram) -> None:
             {"max_parallel": 0},
             "`max_parallel` must be a whole number of at least 1, not the n",
         ),
-        ({"model": 3}, "`model` must be text, not the number `3`"),
+        ({"model": 3}, "`model` must be text or a list of texts, not the number `3`"),
         ({"servers": "time"}, "`servers` must be a list of texts, not the text `time`"),
         ({"request_params": {"max_tokns": 1}}, "`request_params` has no field `max_tokns`"),
         ({"history_source": "chidl"}, "`chidl`"),

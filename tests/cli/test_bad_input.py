@@ -48,13 +48,17 @@ def wrong(done: Ran, *places: str) -> None:
         ("---\nname: a/b\n---\nHi.", ["FA108 x.md:2:7"]),
         ("---\nmodel: ${NOT_SET_ANYWHERE}\n---\nHi.", ["FA122 x.md:2:8"]),
         ("---\nname: x\n---\nHi.\n---USER\nHo.", ["FA121 x.md:5:1"]),
-        ("---\nmodel: openai.gpt-5?reasonin=low\n---\nHi.", ["FA503 x.md:2:8"]),
         ("---\nrequest_params: {max_tokns: 5}\n---\nHi.", ["FA101 x.md:2:18"]),
     ],
 )  # fmt: skip
 def test_cards(run: Run, text: str, places: list[str]) -> None:
     Path("x.md").write_text(text)
     wrong(run(*GO, "--card", "x.md"), *places)
+
+
+def test_a_wrong_option_of_a_model(run: Run) -> None:
+    Path("x.md").write_text("---\nmodel: openai.gpt-5?reasonin=low\n---\nHi.")
+    wrong(run("check", "x.md"), "FA503 x.md:2:8")
 
 
 @pytest.mark.spec("FILE-2")

@@ -79,8 +79,8 @@ def test_every_field_that_declares_an_effect_has_a_maker() -> None:
     assert MAKERS.keys() - wanted == set(), "these declare no such effect"
 
 
-WITHOUT = {("config", name) for name in ("skills", "guide")}
-"""Settings whose skills and documents are left out of agents that continue."""
+WITHOUT = {("config", name) for name in ("skills", "guide", "sessions")}
+"""Settings that are left out of agents that continue without them."""
 
 FIRST = int(os.environ.get("HOSTILE_SEED", "1"))
 ROUNDS = int(os.environ.get("HOSTILE_ROUNDS", "25"))

@@ -474,8 +474,9 @@ def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
 def _why_no_card(name: str, source: Source, reading: Reading) -> str | None:
     """Say why a file of a directory is no card; None where it is one.
 
-    A file is a card by `type` or `instruction`. Frontmatter is one too where every key is a field
-    of cards or nearly one, so that a misspelt field is an error and not a file that is missing.
+    A file is a card by `type` or `instruction`. It is one too where every key is a field of cards
+    or nearly one (in YAML with a `name` among them), so that a misspelled field is an error and not
+    a file that is missing.
     """
     if not reading.documents:
         if is_markdown(name) or CARD_KEY.search(source.text) is not None:
@@ -484,13 +485,15 @@ def _why_no_card(name: str, source: Source, reading: Reading) -> str | None:
     values = [one.yaml.value for one in reading.documents]
     if any(isinstance(one, dict) and not _CARD_KEYS.isdisjoint(one) for one in values):
         return None
-    if not is_markdown(name):
+    if not is_markdown(name) and not any(isinstance(one, dict) and "name" in one for one in values):
         return "neither `type` nor `instruction` is in it"
     foreign = [
         key for one in values if isinstance(one, dict) for key in one if not _may_be_field(key)
     ]
     if not foreign:
         return None
+    if not is_markdown(name):
+        return "neither `type` nor `instruction` is in it"
     return (
         f"`{clipped(foreign[0])}` is not a field of cards, and neither `type` nor `instruction` is"
         " in its frontmatter"
