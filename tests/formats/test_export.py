@@ -64,7 +64,7 @@ def reread(
 
 
 def model_of(config: AgentConfig) -> str | None:
-    return None if config.model is None else parse_model_spec(config.model).text
+    return parse_model_spec(config.model).text if isinstance(config.model, str) else None
 
 
 _WORDS = (
