@@ -242,7 +242,7 @@ class SeekerOfAgents:
                     text = text_of(await ask(client, name, "here?"))
                 except MCPError as problem:
                     text = str(problem)
-                gone = "no tool" in text or "no agent" in text or "is closed" in text
+                gone = any(part in text for part in ("unknown tool", "no agent", "is closed"))
                 self._findings.count("calls of agents that come and go")
                 held = text == "here?" or gone
                 self._findings.expect(held, f"{self._served.name}: `{name}` said {text!r}")
