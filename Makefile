@@ -8,7 +8,7 @@ DEMO_BIN := $(DEMO_VENV)/bin
 # Weights and caches of tests and demo stay inside the checkout.
 export FAST_AGENT_HOME ?= $(CURDIR)/.demo/home
 PIP := -m pip --disable-pip-version-check install --quiet --require-hashes
-EXTRAS := core local openai anthropic google all dev build
+EXTRAS := core local openai anthropic google temporal all dev build
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-workflows test fuzz soak check format lint types imports bench bench-peers lock audit docs clean setup weights
@@ -47,11 +47,12 @@ test: weights  ## Set everything up and run the tests
 	@$(BIN)/python -m tests.conformance.run
 
 .PHONY: test-cluster
-test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of several servers
+test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of several servers and of Temporal
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -q && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql; } || true
-	$(BIN)/python -m pytest -rs tests/sessions/postgres tests/serve/test_replicas.py
+	$(BIN)/python -m pytest -rs tests/sessions/postgres tests/serve/test_replicas.py \
+	  tests/engine/temporal
 
 .PHONY: loops
 loops: setup  ## Run the tests of agents, workflows and apps by every runner of coroutines

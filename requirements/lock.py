@@ -17,6 +17,7 @@ SETS: dict[str, list[str]] = {
     "openai": ["--extra", "openai"],
     "anthropic": ["--extra", "anthropic"],
     "google": ["--extra", "google"],
+    "temporal": ["--extra", "temporal"],
     "all": ["--extra", "all"],
     "demo": ["--extra", "local", "--extra", "openai", "--extra", "anthropic", "--group", "demo"],
     "dev": ["--extra", "all", "--group", "dev"],
