@@ -6,6 +6,7 @@ import json
 import random
 import signal
 import time
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.patience import wait_until
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -55,32 +57,48 @@ def _killed(world: BatchWorld, least: int) -> bool:
 
 
 def test_a_second_client_attaches_and_both_end(tmp_path: Path) -> None:
-    with ModelServer(seconds=0.05) as server:
+    attached = Event()
+    with ModelServer(_held_until(attached)) as server:
         world = BatchWorld(tmp_path, server.url, 20)
         first = world.start("--concurrency", "2")
         wait_until(lambda: world.answered() > 2)
         second = world.start("--concurrency", "2")
+        assert "another process runs this batch" in _line(second)
+        attached.set()
         said = [process.communicate(timeout=60) for process in (first, second)]
         assert (first.returncode, second.returncode) == (0, 0), said
-        assert "another process runs this batch" in said[1][1]
         assert sum(server.asked.values()) == 40
     assert all(row["ok"] for row in world.rows())
 
 
 def test_the_second_client_takes_over_when_the_first_is_killed(tmp_path: Path) -> None:
-    with ModelServer(seconds=0.05) as server:
+    attached = Event()
+    with ModelServer(_held_until(attached)) as server:
         world = BatchWorld(tmp_path, server.url, 12)
         first = world.start("--concurrency", "2")
         wait_until(lambda: world.answered() > 2)
         second = world.start("--concurrency", "2")
-        wait_until(lambda: second.poll() is None and "another" in _line(second))
+        assert "another process runs this batch" in _line(second)
         first.kill()
         first.communicate()
+        attached.set()
         second.communicate(timeout=60)
         assert second.returncode == 0
-        assert len(server.answered) == 24
+        assert world.answered() == 24
         assert sum(server.asked.values()) <= 26
     assert all(row["ok"] for row in world.rows())
+
+
+def _held_until(event: Event) -> Callable[[dict[str, Any]], Reply]:
+    """Answer the first three items at once, the others after an event."""
+
+    def reply(body: dict[str, Any]) -> Reply:
+        text = json.dumps(body["messages"])
+        if not any(f'"item-{number}"' in text for number in range(3)):
+            event.wait(60)
+        return note_and_answer(body)
+
+    return reply
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -167,21 +185,28 @@ def test_a_quota_pauses_the_batch_and_says_until_when(tmp_path: Path) -> None:
     assert all(row["ok"] for row in world.rows())
 
 
+@pytest.mark.parametrize("workers", ["2", "3", "8"])
 @pytest.mark.parametrize(
-    ("option", "value"), [("--limit-tokens", "45"), ("--limit-cost", "0.00045")]
+    ("option", "value", "used"),
+    [("--limit-tokens", "45", "40 tokens"), ("--limit-cost", "0.00045", "$0.0004")],
 )
 def test_a_limit_is_kept_and_the_batch_goes_on_with_a_higher_one(
-    tmp_path: Path, option: str, value: str
+    tmp_path: Path, option: str, value: str, used: str, workers: str
 ) -> None:
-    with ModelServer() as server:
+    with ModelServer(seconds=0.02) as server:
         world = BatchWorld(tmp_path, server.url, 6)
-        done = world.run(option, value, "--concurrency", "3", status=75)
-        assert "the limit of the batch is reached" in done.stderr
-        # Ten tokens each. A request under way at the limit is cancelled, and asked again later.
-        assert 0 < sum(server.asked.values()) <= 4
-        world.run()
-        assert 12 <= sum(server.asked.values()) <= 14
+        done = world.run(option, value, "--concurrency", workers, status=75)
+        assert f"the limit of the batch is reached: {used} used" in done.stderr
+        # Ten tokens each. Every request under way at the limit was finished, and is kept.
+        assert sum(server.asked.values()) == 4
+        assert world.answered() == 4
+        again = world.run(option, value, "--concurrency", workers, status=75)
+        assert f"the limit of the batch is reached: {used} used" in again.stderr
+        assert sum(server.asked.values()) == 4
+        world.run("--concurrency", workers)
+        assert sum(server.asked.values()) == 12
     assert all(row["ok"] for row in world.rows())
+    assert set(world.effects().values()) == {1}
 
 
 def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:

@@ -64,11 +64,4 @@ def command(card: tuple[str, ...], cards: tuple[str, ...], **settings: Any) -> N
     """
     from fast_agent.cli.batch_run import BatchCommand
 
-    unused: dict[str, Any] = {
-        "dump": None,
-        "dump_yaml": None,
-        "dump_agent": None,
-        "dump_agent_path": None,
-        "dump_agent_yaml": False,
-    }
-    BatchCommand(cards=(*card, *cards), **settings, **unused).run()
+    BatchCommand(cards=(*card, *cards), **settings).run()

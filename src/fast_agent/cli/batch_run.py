@@ -221,7 +221,7 @@ class BatchCommand(CardOptions):
             max_cost=self.limit_cost,
             max_tokens=self.limit_tokens,
             notify=progress.note,
-            spent=(store.spent(), store.totals()[2]),
+            spent=store.spent(),
         )
         stopped: FastAgentError | None = None
         try:
@@ -316,7 +316,8 @@ class BatchCommand(CardOptions):
         from fast_agent.engine.batch import counts_of
 
         counts = counts_of(store)
-        answered, again, tokens = store.totals()
+        answered, again = store.totals()
+        spent = store.spent()
         facts: dict[str, JsonValue] = {
             "items": counts.total,
             "done": counts.done,
@@ -324,8 +325,8 @@ class BatchCommand(CardOptions):
             "not_run": counts.total - counts.ended,
             "model_requests": answered,
             "asked_again": again,
-            "tokens": tokens,
-            "cost": None if requests.unpriced else store.spent() / 1e9,
+            "tokens": spent.tokens,
+            "cost": None if requests.unpriced else spent.nanodollars / 1e9,
             "output": str(self.target),
             "batch": store.batch,
         }

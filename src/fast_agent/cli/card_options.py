@@ -38,11 +38,6 @@ class CardOptions:
     trust: bool
     no_found: bool
     config_path: Path | None
-    dump: Path | None
-    dump_yaml: Path | None
-    dump_agent: str | None
-    dump_agent_path: Path | None
-    dump_agent_yaml: bool
     quiet: bool
 
     def program(self, faults: Faults) -> FastAgent:
@@ -123,17 +118,36 @@ class CardOptions:
         return TrustOptions(
             everything=self.trust,
             without_found=self.no_found,
-            passive=wants_dump(self),
+            passive=self.is_passive(),
             asker=ask_at_terminal,
         )
 
+    def is_passive(self) -> bool:
+        """Return whether the command only reads cards, and runs none."""
+        return False
 
-def wants_dump(options: CardOptions) -> bool:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOptions(CardOptions):
+    """The options of a command that loads cards, and may write them instead of running them."""
+
+    dump: Path | None
+    dump_yaml: Path | None
+    dump_agent: str | None
+    dump_agent_path: Path | None
+    dump_agent_yaml: bool
+
+    def is_passive(self) -> bool:
+        """Return whether the command only reads cards, and runs none."""
+        return wants_dump(self)
+
+
+def wants_dump(options: DumpOptions) -> bool:
     """Whether cards are to be written, and nothing else done."""
     return bool(options.dump or options.dump_yaml or options.dump_agent)
 
 
-def check_dump(options: CardOptions) -> None:
+def check_dump(options: DumpOptions) -> None:
     """See that the options go together.
 
     Raises:
@@ -145,7 +159,7 @@ def check_dump(options: CardOptions) -> None:
         raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
 
 
-def dump_agents(program: FastAgent, options: CardOptions) -> None:
+def dump_agents(program: FastAgent, options: DumpOptions) -> None:
     """Write cards, then print the command that runs them.
 
     Raises:

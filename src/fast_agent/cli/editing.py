@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.acp.handover import Handover
 from fast_agent.cli import wanted
-from fast_agent.cli.card_options import CardOptions, check_dump, dump_agents, wants_dump
+from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.errors import ConfigError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Editing(CardOptions):
+class Editing(DumpOptions):
     """The options of `fast-agent acp`, and what it does with them."""
 
     agent: str | None
@@ -65,7 +65,7 @@ class Editing(CardOptions):
 
     def trust_options(self) -> TrustOptions:
         """Return how found agents are treated: the person is asked in the editor, at a prompt."""
-        return replace(CardOptions.trust_options(self), asker=None)
+        return replace(DumpOptions.trust_options(self), asker=None)
 
     def _serve(self, program: FastAgent, handover: Handover | None) -> None:
         from fast_agent.acp.opening import SessionOpening

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fast_agent.cli import wanted
-from fast_agent.cli.card_options import CardOptions, check_dump, dump_agents, wants_dump
+from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart
@@ -40,7 +40,7 @@ class _NothingApprovedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneShot(CardOptions):
+class OneShot(DumpOptions):
     """The options of `fast-agent go`, and what it does with them."""
 
     agent: str | None
@@ -131,7 +131,7 @@ class OneShot(CardOptions):
 
     def trust_options(self) -> TrustOptions:
         """Return how found agents are treated: a replay starts nothing of theirs."""
-        return replace(CardOptions.trust_options(self), replays=self.replay is not None)
+        return replace(DumpOptions.trust_options(self), replays=self.replay is not None)
 
     def reaching(self) -> tuple[str, ...]:
         """Return `--stdio` and `--url`, with the names their servers get."""

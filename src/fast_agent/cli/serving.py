@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fast_agent.cli import wanted
-from fast_agent.cli.card_options import CardOptions, check_dump, dump_agents, wants_dump
+from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import standard_error
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving(CardOptions):
+class Serving(DumpOptions):
     """The options of `fast-agent serve`, and what it does with them."""
 
     transport: Literal["http", "stdio"]

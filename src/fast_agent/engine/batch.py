@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 log = getLogger(__name__)
 
-LEASE_SECONDS: Final = 30.0
-"""How long a process may hold a run without a sign of life."""
-
 SETTLE_SECONDS: Final = 1.0
 """How often the runs are written to the disk itself, against a power failure."""
 
@@ -169,7 +166,7 @@ class Batch:
 
     async def _work(self) -> None:
         while self._stopped is None:
-            run = self._store.take(self._owner, LEASE_SECONDS)
+            run = self._store.take(self._owner)
             if run is None:
                 return
             if run.edition is None:
@@ -197,7 +194,8 @@ class Batch:
             self.counts.done += 1
         except PausedError as error:
             self._store.end(run, "queued")
-            self._stop(error)
+            # The others stop at their next request: what is under way is paid for.
+            self._stopped = self._stopped or error
         except DriftError as error:
             self._fail(run, error)
         except StoreError as error:
@@ -223,13 +221,12 @@ class Batch:
             return
         self.counts.failed += 1
         if self._max_errors is not None and self.counts.failed > self._max_errors:
-            self._stop(
-                TooManyErrors(
-                    f"{self.counts.failed} runs failed, and `--max-errors` allows"
-                    f" {self._max_errors}",
-                    hint="look at the error rows; `--retry-failed` runs them again",
-                )
+            error = TooManyErrors(
+                f"{self.counts.failed} runs failed, and `--max-errors` allows {self._max_errors}",
+                hint="look at the error rows; `--retry-failed` runs them again",
             )
+            self._stopped = self._stopped or error
+            self._requests.stop(PausedError(error.message, hint=error.hint))
 
 
 class TooManyErrors(RunError):  # noqa: N818 (a decision of the user, not a fault of the program)

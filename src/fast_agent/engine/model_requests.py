@@ -8,14 +8,16 @@ from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from anyio import Event, sleep
+from anyio import Event, move_on_after
 
 from fast_agent.engine.run_steps import PausedError
+from fast_agent.engine.run_store import NOTHING_SPENT
 from fast_agent.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
+    from fast_agent.engine.run_store import Spent
     from fast_agent.steps.steps import Work
     from fast_agent.text.json_value import JsonValue
 
@@ -36,14 +38,16 @@ class Lane:
 
     Args:
         most: Most requests at a time.
+        stop: Set when no request is sent any more.
 
     Attributes:
         allowed: How many may be under way now.
         open_at: When the next one may be sent, by the monotonic clock.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, stop: Event) -> None:
         self._most = most
+        self._stop = stop
         self._under_way = 0
         self._waiting: deque[Event] = deque()
         self._lowered_at = 0.0
@@ -52,27 +56,33 @@ class Lane:
 
     @asynccontextmanager
     async def request(self) -> AsyncGenerator[None]:
-        """Wait until another request may be sent, and count it while it is under way."""
-        while True:
-            while self._under_way >= max(1, int(self.allowed)):
-                event = Event()
-                self._waiting.append(event)
-                try:
-                    await event.wait()
-                except BaseException:
-                    self._wake()
-                    raise
+        """Wait until another request may be sent, or none is any more; count it meanwhile."""
+        while not self._stop.is_set():
+            if self._under_way >= max(1, int(self.allowed)):
+                await self._wait_for_room()
+                continue
             wait = self.open_at - time.monotonic()
             if wait <= 0:
                 break
             # All of them at once would meet the same limit again.
-            await sleep(wait + random.uniform(0, min(1.0, wait / 4)))  # noqa: S311
+            wait += random.uniform(0, min(1.0, wait / 4))  # noqa: S311
+            with move_on_after(wait):
+                await self._stop.wait()
         self._under_way += 1
         try:
             yield
         finally:
             self._under_way -= 1
             self._wake()
+
+    async def _wait_for_room(self) -> None:
+        event = Event()
+        self._waiting.append(event)
+        try:
+            await event.wait()
+        except BaseException:
+            self._wake()  # the room that woke this one belongs to the next
+            raise
 
     def raise_limit(self) -> None:
         """Allow a little more after an answer."""
@@ -87,6 +97,11 @@ class Lane:
             self.allowed = max(1.0, self.allowed / 2)
             self._lowered_at = now + min(seconds, 1.0)
         self.open_at = max(self.open_at, now + seconds)
+
+    def wake_all(self) -> None:
+        """Let every request that waits see that none is sent any more."""
+        while self._waiting:
+            self._waiting.popleft().set()
 
     def _wake(self) -> None:
         while self._waiting:
@@ -108,7 +123,7 @@ class ModelRequests:
         max_cost: Most US dollars of the batch, or None.
         max_tokens: Most tokens of the batch, or None.
         notify: Called with what a user should know, one line each.
-        spent: What former lives of the batch used: billionths of a dollar, and tokens.
+        spent: What the answers of former lives of the batch used.
 
     Attributes:
         paused: Why no request is sent any more; None while they are.
@@ -122,7 +137,7 @@ class ModelRequests:
         max_cost: float | None = None,
         max_tokens: int | None = None,
         notify: Callable[[str], None],
-        spent: tuple[int, int] = (0, 0),
+        spent: Spent = NOTHING_SPENT,
     ) -> None:
         self._most = most
         self._max_nanodollars = None if max_cost is None else max_cost * 1e9
@@ -130,9 +145,10 @@ class ModelRequests:
         self._notify = notify
         self._lanes: dict[str, Lane] = {}
         self._under_way = 0
-        self._largest = (0, 0)
-        self._settled = Event()
-        self.nanodollars, self.tokens = spent
+        self._largest = spent.largest_nanodollars, spent.largest_tokens
+        self._changed = Event()
+        self._stop = Event()
+        self.nanodollars, self.tokens = spent.nanodollars, spent.tokens
         self.requests = 0
         self.unpriced = 0
         self.paused: PausedError | None = None
@@ -140,7 +156,7 @@ class ModelRequests:
 
     async def send(self, model: str, work: Work[T]) -> T:
         """Ask a model; see `Requests.send`."""
-        lane = self._lanes.setdefault(model, Lane(self._most))
+        lane = self._lanes.setdefault(model, Lane(self._most, self._stop))
         tries = 0
         while True:
             async with lane.request():
@@ -160,7 +176,7 @@ class ModelRequests:
                     return answer
                 finally:
                     self._under_way -= 1
-                    self._settled.set()
+                    self._notify_change()
 
     def record(self, used: Mapping[str, JsonValue]) -> None:
         """Count what an answer used; see `Requests.record`."""
@@ -171,46 +187,72 @@ class ModelRequests:
         self.nanodollars += cost
         self.tokens += tokens
         self._largest = max(self._largest[0], cost), max(self._largest[1], tokens)
+        self._notify_change()
         if self._max_nanodollars is not None and not used.get("priced"):
-            self._pause(
+            self.stop(
                 PausedError(
                     "the price of a model is not known, so `--limit-cost` cannot be kept",
                     hint="state it in `model_facts`, or use `--limit-tokens`",
                 )
             )
 
+    def stop(self, error: PausedError) -> PausedError:
+        """Send no request any more; those under way finish.
+
+        Args:
+            error: Why.
+
+        Returns:
+            The first reason.
+        """
+        if self.paused is None:
+            self.paused = error
+            self._stop.set()
+            for lane in self._lanes.values():
+                lane.wake_all()
+            self._notify_change()
+        return self.paused
+
     async def _reserve(self) -> None:
         """Wait until the request cannot exceed the limits of the batch.
+
+        Near a limit, requests go one at a time: what those under way use decides about the next.
 
         Raises:
             PausedError: It would exceed one.
         """
-        if self.paused is not None:
-            raise self.paused
-        if self._max_nanodollars is None and self._max_tokens is None:
-            return
-        # Before the first answer nobody knows what one costs: one at a time.
-        while self._under_way and self._largest == (0, 0):
-            self._settled = Event()
-            await self._settled.wait()
-            if self.paused is not None:
-                raise self.paused
+        while self.paused is None:
+            if self._max_nanodollars is None and self._max_tokens is None:
+                return
+            if not self._under_way:
+                reached = self._limit_reached(1)
+                if reached is None:
+                    return
+                raise self.stop(reached)
+            # Before the first answer nobody knows what one costs.
+            if self._largest != (0, 0) and self._limit_reached(self._under_way + 1) is None:
+                return
+            await self._changed.wait()
+        raise self.paused
+
+    def _limit_reached(self, requests: int) -> PausedError | None:
+        """Return the limit that so many more requests may exceed; None where none is."""
         for limit, used, largest, name in (
             (self._max_nanodollars, self.nanodollars, self._largest[0], "cost"),
             (self._max_tokens, self.tokens, self._largest[1], "tokens"),
         ):
-            if limit is not None and used + largest * (self._under_way + 1) > limit:
+            if limit is not None and (used >= limit or used + largest * requests > limit):
                 shown = f"${used / 1e9:.4f}" if name == "cost" else f"{used:,} tokens"
-                raise self._pause(
-                    PausedError(
-                        f"the limit of the batch is reached: {shown} used",
-                        hint=f"run it again with a higher `--limit-{name}`: it goes on",
-                    )
+                return PausedError(
+                    f"the limit of the batch is reached: {shown} used",
+                    hint=f"run it again with a higher `--limit-{name}`: it goes on",
                 )
+        return None
 
-    def _pause(self, error: PausedError) -> PausedError:
-        self.paused = self.paused or error
-        return self.paused
+    def _notify_change(self) -> None:
+        # An event cannot be reset: those that wait hold the one that is set here.
+        self._changed.set()
+        self._changed = Event()
 
     def _wait_after(self, model: str, error: ModelError, tries: int) -> float | None:
         """Return how long to wait before another try; None for no other try."""
@@ -219,7 +261,7 @@ class ModelRequests:
             if seconds is None or seconds > LONGEST_QUOTA_SECONDS:
                 until = None if seconds is None else time.time() + seconds
                 when = "" if until is None else f"; it is open again at {_clock(until)}"
-                raise self._pause(
+                raise self.stop(
                     PausedError(
                         f"{error.message}{when}",
                         hint="run the same command again later: it goes on",

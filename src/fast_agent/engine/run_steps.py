@@ -98,6 +98,7 @@ class DurableSteps:
         self._entered: dict[str, int] = {}
         self._recorded_turns: dict[str, int] = {}
         self._waiting: dict[tuple[str, int], Event] = {}
+        self._open: set[str] = set()
         self._order = 0
         self.answered = 0
         self.is_closing = False
@@ -144,9 +145,12 @@ class DurableSteps:
         if self.stopped is None:
             try:
                 return await self._answered(step, work, codec)
-            except (PausedError, StoreError) as error:
+            except PausedError as error:
+                self.stopped = self.stopped or error
+            except StoreError as error:
                 self._stop(error)
         # No agent may take the reason for an answer: the whole run ends here.
+        self._leave_open(self.places.here().path)
         await sleep(inf)
         raise self.stopped or RunError("the run was stopped")
 
@@ -161,6 +165,17 @@ class DurableSteps:
         await self._stop_if_late(known)
         if known is not None and not step.repeatable and not self._went_inside(key):
             raise ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
+        self._open.add(_inside(key))
+        try:
+            return await self._asked_and_kept(key, asked, step, work, codec)
+        finally:
+            self._open.discard(_inside(key))
+            if self.stopped is not None:
+                self._leave_open("")
+
+    async def _asked_and_kept(
+        self, key: Key, asked: str, step: Step, work: Work[T], codec: Codec[T]
+    ) -> T:
         try:
             answer = await self._asked(key, asked, step, work)
         except (PausedError, StoreError):
@@ -179,6 +194,16 @@ class DurableSteps:
             raise
         self._keep_answer(key, asked, step, codec.write(answer))
         return answer
+
+    def _leave_open(self, place: str) -> None:
+        """Stop once no step is under way whose answer is still to come.
+
+        Args:
+            place: Where a question stays without an answer: no step around it ends any more.
+        """
+        self._open = {one for one in self._open if not _is_within(place, one)}
+        if self.stopped is not None and not self._open:
+            self._stop(self.stopped)
 
     def _stop(self, error: RunError) -> None:
         """End the run in this process."""
@@ -209,7 +234,7 @@ class DurableSteps:
         if step.kind == "model":
             return await self._requests.send(str(_model_of(step)), begin)
         # What is asked inside a tool, as by agents it starts, has a place of its own.
-        with entered(Place(self, f"{key.turn}/{step.kind} {key.name}.{key.number}")):
+        with entered(Place(self, _inside(key))):
             return await begin()
 
     def _keep_answer(self, key: Key, asked: str, step: Step, gave: JsonValue) -> None:
@@ -233,8 +258,8 @@ class DurableSteps:
 
     def _went_inside(self, key: Key) -> bool:
         """Whether steps inside of this one are kept, which a repetition does not ask again."""
-        inside = f"{key.turn}/{key.kind} {key.name}.{key.number}"
-        return any(other.turn.startswith(inside) for other in self._known)
+        inside = _inside(key)
+        return any(_is_within(other.turn, inside) for other in self._known)
 
     async def _stop_if_late(self, known: StepRow | None) -> None:
         """End where a former life ended: by a time-out, or by what cancelled the step."""
@@ -395,20 +420,17 @@ class RuntimeFacts(NullSteps):
         return self._known[key]
 
 
-class AnyRequests:
-    """Lets every request through."""
-
-    async def send(self, model: str, work: Work[T]) -> T:
-        """Ask the model."""
-        del model
-        return await work()
-
-    def record(self, used: Mapping[str, JsonValue]) -> None:
-        """Count nothing."""
-
-
 def _model_of(step: Step) -> JsonValue:
     return step.asked.get("model") if isinstance(step.asked, dict) else None
+
+
+def _inside(key: Key) -> str:
+    """Return the place of what is asked inside of a step."""
+    return f"{key.turn}/{key.kind} {key.name}.{key.number}"
+
+
+def _is_within(place: str, outer: str) -> bool:
+    return place == outer or place.startswith(f"{outer}/")
 
 
 def _shown(step: Step) -> str:

@@ -42,7 +42,7 @@ _SCHEMA: Final = """
 CREATE TABLE fact(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE run(
   id TEXT PRIMARY KEY, batch TEXT, item INT, key TEXT, edition TEXT, agent TEXT, input TEXT,
-  state TEXT, owner TEXT, lease REAL, fence INT DEFAULT 0, attempt INT DEFAULT 0, output TEXT,
+  state TEXT, owner TEXT, fence INT DEFAULT 0, attempt INT DEFAULT 0, output TEXT,
   error TEXT, used TEXT, cost REAL, began REAL, ended REAL) WITHOUT ROWID;
 CREATE UNIQUE INDEX once ON run(batch, key);
 CREATE INDEX next ON run(batch, item) WHERE state = 'queued';
@@ -119,6 +119,25 @@ class StepRow:
     began: float
     at: float
     tries: int
+
+
+class Spent(NamedTuple):
+    """What the answers of a batch used, in billionths of a dollar and in tokens.
+
+    Args:
+        nanodollars: All of them together.
+        tokens: All of them together.
+        largest_nanodollars: The most of one answer.
+        largest_tokens: The most of one answer.
+    """
+
+    nanodollars: int = 0
+    tokens: int = 0
+    largest_nanodollars: int = 0
+    largest_tokens: int = 0
+
+
+NOTHING_SPENT: Final = Spent()
 
 
 class NewRun(NamedTuple):
@@ -241,17 +260,16 @@ class RunStore:
         """
         with self._errors():
             return self._connection.execute(
-                "UPDATE run SET state='queued', owner=NULL, lease=NULL"
+                "UPDATE run SET state='queued', owner=NULL"
                 " WHERE batch=? AND state IN ('running', 'waiting')",
                 (self.batch,),
             ).rowcount
 
-    def take(self, owner: str, lease_seconds: float) -> RunRow | None:
+    def take(self, owner: str) -> RunRow | None:
         """Take the next queued run, the first of the batch.
 
         Args:
             owner: The process.
-            lease_seconds: How long it may hold it without renewing.
 
         Returns:
             The run, or None where none is queued.
@@ -259,11 +277,11 @@ class RunStore:
         now = time.time()
         with self._errors():
             row = self._connection.execute(
-                "UPDATE run SET state='running', owner=?, lease=?, fence=fence+1,"
+                "UPDATE run SET state='running', owner=?, fence=fence+1,"
                 " attempt=attempt+1, began=coalesce(began, ?)"
                 " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
                 f" ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
-                (owner, now + lease_seconds, now, self.batch),
+                (owner, now, self.batch),
             ).fetchone()
         return None if row is None else RunRow(*row)
 
@@ -292,8 +310,8 @@ class RunStore:
         ended = None if state in {"queued", "running", "waiting"} else time.time()
         with self._errors():
             self._connection.execute(
-                "UPDATE run SET state=?, output=?, error=?, used=?, cost=?, ended=?, owner=NULL,"
-                " lease=NULL WHERE id=? AND fence=?",
+                "UPDATE run SET state=?, output=?, error=?, used=?, cost=?, ended=?, owner=NULL"
+                " WHERE id=? AND fence=?",
                 (
                     state,
                     None if output is None else write_json(output),
@@ -441,24 +459,26 @@ class RunStore:
         """All pieces, each read when it is asked for."""
         return _Parts(self)
 
-    def totals(self) -> tuple[int, int, int]:
-        """Sum up model requests: those answered, those asked again, and tokens of the answers."""
+    def totals(self) -> tuple[int, int]:
+        """Count model requests: those answered, and those asked again."""
         with self._errors():
             return self._connection.execute(
-                "SELECT coalesce(sum(state=1), 0), coalesce(sum(tries-1), 0),"
-                " coalesce(sum(coalesce(json_extract(used,'$.input_tokens'),0)"
-                " + coalesce(json_extract(used,'$.output_tokens'),0)), 0)"
+                "SELECT coalesce(sum(state=1), 0), coalesce(sum(tries-1), 0)"
                 " FROM step WHERE kind='model'"
             ).fetchone()
 
-    def spent(self) -> int:
-        """Sum up the price of all answered model requests, in billionths of a US dollar."""
+    def spent(self) -> Spent:
+        """Sum up what all answered model requests used."""
         with self._errors():
-            (spent,) = self._connection.execute(
-                "SELECT coalesce(sum(json_extract(used,'$.nanodollars')), 0) FROM step"
-                " WHERE kind='model' AND used IS NOT NULL"
+            found = self._connection.execute(
+                "SELECT coalesce(sum(cost), 0), coalesce(sum(tokens), 0),"
+                " coalesce(max(cost), 0), coalesce(max(tokens), 0) FROM (SELECT"
+                " coalesce(json_extract(used,'$.nanodollars'), 0) AS cost,"
+                " coalesce(json_extract(used,'$.input_tokens'), 0)"
+                " + coalesce(json_extract(used,'$.output_tokens'), 0) AS tokens"
+                " FROM step WHERE kind='model' AND used IS NOT NULL)"
             ).fetchone()
-        return int(spent)
+        return Spent(*map(int, found))
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
