@@ -166,7 +166,7 @@ class SessionError(FastAgentError):
 
 
 class TrustError(FastAgentError):
-    """What a found project would do is not approved, and nobody can be asked."""
+    """What a found project would do is not approved, and no user can be asked."""
 
     status: ClassVar[int] = 3
 

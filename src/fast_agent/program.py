@@ -434,7 +434,7 @@ class Program:
 
         Args:
             receiver: The agent that gets them.
-            agents: Those it gets; itself, and those it has, are passed over.
+            agents: The agents it gets; itself, and those it has, are skipped.
 
         Returns:
             The names of those that are new to it.

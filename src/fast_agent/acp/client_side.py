@@ -19,7 +19,7 @@ class ClientSide:
     Args:
         reads_files: Its text files may be read.
         writes_files: They may be written.
-        terminal: Commands may be run in a terminal of its own.
+        terminal: Whether commands may run in a terminal of the client.
         forms: It asks the person with forms.
         links: It shows the person addresses to open.
     """
@@ -32,7 +32,7 @@ class ClientSide:
 
 
 def read_client_side(capabilities: JsonObject) -> ClientSide:
-    """Read the capabilities a client gives."""
+    """Read the capabilities a client declares."""
     files, asking = child(capabilities, "fs"), child(capabilities, "elicitation")
     return ClientSide(
         reads_files=files.get("readTextFile") is True,

@@ -62,14 +62,14 @@ class ClientFiles:
         self._client = client
 
     def tools(self) -> Iterator[Tool]:
-        """Give the tools the client makes possible."""
+        """Yield the tools that the client's capabilities allow."""
         if self._client.reads_files:
             yield _FileTool(_READ, self._read, repeatable=True)
         if self._client.writes_files:
             yield _FileTool(_WRITE, self._write, repeatable=False)
 
     def resolve(self, path: JsonValue) -> Path | None:
-        """Give the absolute path an argument means, past links; None where it means none."""
+        """Return the absolute path of an argument, links resolved; None if it names no file."""
         if not isinstance(path, str) or not path.strip() or "\0" in path:
             return None
         return Path(os.path.realpath(self._cwd / path))

@@ -21,12 +21,12 @@ log = getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """What has to be known to go on with a client as if nothing had happened.
+    """Everything the next process needs to continue with a client as if nothing had happened.
 
     Args:
         hello: The parameters of the client's `initialize`.
         sessions: Those of a `session/resume` for each session, with the `agent` it talks to.
-        unread: The beginning of a message whose end did not come yet.
+        unread: The start of a message that has not arrived whole.
         asked: How many requests the client was sent; no number is used twice.
     """
 
@@ -38,7 +38,7 @@ class Handover:
     def leave(self, environ: MutableMapping[str, str]) -> None:
         """Leave it to the program that this process runs next.
 
-        It goes through a file without a name, since what clients give may hold secrets.
+        It travels in a file without a name, because what clients send may contain secrets.
 
         Args:
             environ: The environment of that program.

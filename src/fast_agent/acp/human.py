@@ -62,7 +62,7 @@ class ClientHuman:
             return _AWAY
 
     async def confirm(self, title: str, text: str, *, yes: str) -> bool:
-        """Ask whether to go on with something; no answer is a no.
+        """Ask whether to continue; no answer means no.
 
         Args:
             title: The question, in one line.
@@ -148,7 +148,7 @@ def _answer(answer: JsonObject) -> HumanAnswer:
 
 
 def _only_field(schema: JsonObject | None) -> FormField | None:
-    """Give the one field of a form whose answer is one of a few."""
+    """Return the only field of a form if its answer is one of a few, else None."""
     if schema is None:
         return None
     try:

@@ -44,7 +44,7 @@ class ClientKit:
         cwd: The session's directory.
         client: What the client offers.
         files: Its files.
-        updates: Shows what goes on.
+        updates: Reports progress to the client.
         timeout_seconds: Longest run of a command, where the configuration sets one.
     """
 
@@ -67,7 +67,7 @@ class ClientKit:
         self._timeout = timeout_seconds or DEFAULT_LIMITS.timeout_seconds
 
     def __call__(self, config: AgentConfig, tools: Iterable[Tool]) -> Iterator[Tool]:
-        """Give the tools of an agent: commands run in the client's terminal, files are its own."""
+        """Yield the editor's tools: its terminal runs commands, its file system holds files."""
         has_files = False
         for tool in tools:
             if isinstance(tool, ShellTool) and self._client.terminal:

@@ -1,4 +1,4 @@
-"""Live session: one conversation of a client, with agents of its own."""
+"""Live session: one conversation of a client, with its own agents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SESSION_ACTIONS: Final = frozenset({"list", "rename", "delete", "export"})
 
 
 def offered_commands() -> dict[str, Command]:
-    """Give the commands of a session; beginning and leaving one is the client's business."""
+    """Return the commands of a session; the client itself opens and closes sessions."""
     found = {name: one for name, one in COMMANDS.items() if name not in _NOT_HERE}
     whole = found["session"]
     kept = tuple(action for action in whole.actions if action.name in _SESSION_ACTIONS)
@@ -65,7 +65,7 @@ class LiveSession:
         updates: Tells the client what happens.
         approval: Asks the person about agents that were found.
         changed: Called when cards were loaded or reloaded, for the other sessions.
-        again: Called when the program is to begin again; raises RunError where it cannot.
+        again: Called to restart the program; raises RunError if it cannot restart.
         agree: Asks the person, where that is needed, before a message reaches agents that may do
             more than before; raises TrustError where they do not agree. None asks nothing.
         used: Whether something was said in it before.
@@ -110,7 +110,7 @@ class LiveSession:
 
     @property
     def facts(self) -> JsonObject:
-        """What a client is told when it opens the session."""
+        """What a client receives when it opens the session."""
         app, agent, waiting = self._desk.app, self._desk.agent, self._desk.waiting
         return {
             "modes": modes(app, agent, waiting),
@@ -128,7 +128,7 @@ class LiveSession:
         return self._turn is not None
 
     def announce(self) -> None:
-        """Tell the client which commands there are."""
+        """Send the client the list of commands."""
         listed: list[JsonValue] = []
         for command in self._commands.values():
             entry: dict[str, JsonValue] = {"name": command.name, "description": command.summary}
@@ -153,7 +153,7 @@ class LiveSession:
         return [one for one in found if one.name not in self._commands]
 
     def note(self, text: str) -> None:
-        """Tell the person something, with the next answer where none is on its way."""
+        """Show a notice to the user; it waits for the next answer if none is on its way."""
         if self.busy:
             self._updates.think(f"{text}\n")
         else:
@@ -205,7 +205,7 @@ class LiveSession:
         await self.closed.wait()
 
     async def refresh(self) -> None:
-        """Take the cards there are now, and tell the client."""
+        """Switch to the current cards and notify the client."""
         before = self._desk.app.version
         try:
             await self._desk.refresh()
@@ -305,14 +305,14 @@ class LiveSession:
         return _facts(result)
 
     async def _may_act(self, agent: str) -> bool:
-        """Ask the person about an agent that was found; tells them where it stays left out."""
+        """Ask the user to approve a found agent; report if it stays left out."""
         try:
             await self._approval.ask(agent)
         except TrustError as error:
             self._updates.say(refusal_text(error))
             return False
         finally:
-            # It may act now, or not in the place of another one: both are seen in the modes.
+            # The agent may act now, or it stays left out: the modes show either.
             self._changed()
         await self._desk.refresh()
         await self._approval.apply(self._desk.app)
@@ -320,7 +320,7 @@ class LiveSession:
         return True
 
     def _go_on(self, answered: str) -> None:
-        """Talk to whom the conversation goes on with."""
+        """Talk to the agent the conversation continues with."""
         follower = self._desk.app.goes_on_with(answered)
         if follower != self._desk.agent and follower in self._desk.app.agent_names():
             self._desk.agent = follower

@@ -1,6 +1,6 @@
 """Modes: the agents a person may talk to, as clients offer them.
 
-They are modes, and a configuration option too, which a later protocol has in the place of modes and
+They are modes, and also a configuration option, which a later protocol has instead of modes and
 whose choices may change while a session is open.
 """
 

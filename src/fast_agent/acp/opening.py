@@ -98,11 +98,11 @@ class SessionOpening:
     store: Callable[[], SessionStore] | None = None
     watch: CardWatch | None = None
     asking: anyio.Lock = field(default_factory=anyio.Lock)
-    """Held while the person is asked about a project, in whichever session."""
+    """Held while any session asks the user about a project."""
 
     @property
     def server_names(self) -> tuple[str, ...]:
-        """The names of the MCP servers that are given; found ones give way to the editor's."""
+        """The names of the given MCP servers; found ones give way to the editor's."""
         servers = self.program.settings.mcp.servers.values()
         found = {server.name for server in servers if server.grant is not None}
         return tuple(name for name in self.program.server_names if name not in found)
@@ -124,7 +124,7 @@ class SessionOpening:
             session: Where the conversation is kept; closed with it. None keeps it nowhere.
             sessions: All that are open, by id; this one is among them while it is.
             changed: Called when it loaded cards.
-            again: Called when the program is to begin again.
+            again: Called to restart the program.
             task_status: Told when it is open.
 
         Raises:
@@ -182,7 +182,7 @@ class SessionOpening:
                 opened.closed.set()
 
     def _lost_names(self, servers: tuple[str, ...]) -> Iterator[str]:
-        """Yield a line for each found server that gives way to one of the editor."""
+        """Yield a line for each found server that gives way to a server of the editor."""
         from fast_agent.trust.taken_names import taken_line
 
         for name in servers:
@@ -194,7 +194,7 @@ class SessionOpening:
         self, wanted: SessionRequest, session: Session
     ) -> Callable[[], Awaitable[None]] | None:
         """Return what asks, before its first message, about a session that was kept under another
-        root or with agents that could do less; None where nobody is asked.
+        root or with agents that could do less; None if no user is asked.
         """
         if self.store is None or self.program.gate.policy.everything:
             return None
@@ -333,11 +333,11 @@ def _journal_of(session: Session) -> Journal:
 class PromptJournal:
     """A journal around another, for a client that shows a prompt itself.
 
-    The beginning of a turn that nothing else started is written with the next event, and at the
+    The start of a turn that nothing else started is written with the next event, and at the
     latest when the turn waits for anything: so early that nothing of it was sent to the client
     before. Where a turn ends without waiting, that saves it half of what writing costs.
 
-    After something could not be written, every beginning is written at once until that goes well
+    After a failed write, the start of each turn is written immediately until a write succeeds
     again, so that no model is asked for what cannot be kept.
 
     Args:
@@ -355,7 +355,7 @@ class PromptJournal:
         return self._inner.is_due(top=top)
 
     def record(self, *events: SessionEvent) -> None:
-        """Write events, or hold the beginning of a turn; see `Journal.record`.
+        """Write events, or hold the start of a turn; see `Journal.record`.
 
         Raises:
             SessionError: They cannot be written, nor what was held.
@@ -370,7 +370,7 @@ class PromptJournal:
     async def barrier(self) -> None:
         """Wait until what was written is safe; see `Journal.barrier`.
 
-        A held beginning is left for later: it is written before the event loop sends anything.
+        A held start is deferred: it is written before the event loop sends anything.
 
         Raises:
             SessionError: Some of it cannot be written.
@@ -386,7 +386,7 @@ class PromptJournal:
         self._write(events, sure=True)
 
     def history(self, agent: str) -> History | None:
-        """Give what an agent remembered before; see `Journal.history`.
+        """Return what an agent remembered before; see `Journal.history`.
 
         Raises:
             SessionError: It cannot be read, or what was held cannot be written.
@@ -400,7 +400,7 @@ class PromptJournal:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """What the turns written down used; see `Journal.used`."""
+        """What the recorded turns used; see `Journal.used`."""
         return self._inner.used
 
     @property
@@ -409,7 +409,7 @@ class PromptJournal:
         return self._inner.transcript
 
     def _write_held(self) -> None:
-        """Write what is held; where that fails, the next to write something hears of it."""
+        """Write held events; if that fails, the next writer reports the error."""
         if not self._held:
             return
         if self._writing.locked():  # by a thread that waits for the disk

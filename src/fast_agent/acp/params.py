@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def text(params: JsonObject, name: str) -> str:
-    """Give a text that has to be there.
+    """Return a required string.
 
     Raises:
         Refused: It is missing, or no text.
@@ -25,7 +25,7 @@ def text(params: JsonObject, name: str) -> str:
 
 
 def optional_text(params: JsonObject, name: str) -> str | None:
-    """Give a text, or None where it is missing or null.
+    """Return a string, or None if it is missing or null.
 
     Raises:
         Refused: It is something else.
@@ -34,7 +34,7 @@ def optional_text(params: JsonObject, name: str) -> str | None:
 
 
 def objects(params: JsonObject, name: str) -> tuple[JsonObject, ...]:
-    """Give a list of objects; an empty one where it is missing or null.
+    """Return a list of objects, empty if it is missing or null.
 
     Raises:
         Refused: It is something else.
@@ -53,7 +53,7 @@ def objects(params: JsonObject, name: str) -> tuple[JsonObject, ...]:
 
 
 def texts(params: JsonObject, name: str) -> tuple[str, ...]:
-    """Give a list of texts; an empty one where it is missing or null.
+    """Return a list of strings, empty if it is missing or null.
 
     Raises:
         Refused: It is something else.
@@ -67,13 +67,13 @@ def texts(params: JsonObject, name: str) -> tuple[str, ...]:
 
 
 def child(params: JsonObject, name: str) -> JsonObject:
-    """Give an object; an empty one where there is none, or something else."""
+    """Return an object, empty if it is missing or not an object."""
     value = params.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
 def directory(params: JsonObject, name: str) -> Path:
-    """Give a directory that has to be there.
+    """Return a required directory.
 
     Raises:
         Refused: It is missing, not absolute, or no directory.

@@ -42,7 +42,7 @@ class Subject:
 
     Args:
         key: What it is remembered by.
-        said: What the person is told that `always` is about.
+        said: What the user is told `always` covers.
         lasts: Whether it may be decided for good.
     """
 
@@ -62,7 +62,7 @@ class Subjects:
     Args:
         cwd: The directory they hold in.
         resolve: Gives the absolute path an argument means, past links, or None.
-        protected: Which files have a question of their own at every write.
+        protected: Files whose every write is asked about separately.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class ClientPermission:
         peer: The client.
         session_id: The session.
         cwd: The session's directory; in it, files may be read unasked.
-        updates: Shows that a call goes on.
+        updates: Shows that a call is in progress.
         remembered: What was decided for good.
         files: The client's files, for what a write changes.
         origins: Knows where agents and servers come from.
-        protected: Which files have a question of their own at every write.
+        protected: Files whose every write is asked about separately.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class ClientPermission:
         return None
 
     async def _choice(self, request: PermissionRequest, subject: Subject) -> str | None:
-        """Ask; gives the kind of the option the person chose, or None."""
+        """Ask, and return the kind of the option the user chose, or None."""
         options: list[JsonValue] = [
             {"optionId": kind, "name": self._option(kind, subject), "kind": kind}
             for kind in subject.kinds

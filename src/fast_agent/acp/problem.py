@@ -1,4 +1,4 @@
-"""Problems: what is answered in the place of a result."""
+"""Problems: what is answered instead of a result."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ class ProjectApproval:
         peer: The client.
         session_id: The session.
         program: The agents.
-        asking: Held while somebody is asked, so that sessions do not ask the same at once.
-        servers: The names of the servers the editor gives this session's agents.
+        asking: Held while a question is open, so that sessions do not ask the same concurrently.
+        servers: The names of the servers the editor provides to this session's agents.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ProjectApproval:
         return self._barred
 
     async def apply(self, app: AgentApp) -> None:
-        """Give agents the servers of the editor as it is decided now.
+        """Pass the editor's servers to agents as currently approved.
 
         Raises:
             FastAgentError: An agent cannot be made; all stay as they were.

@@ -32,7 +32,7 @@ def read_prompt(params: JsonObject) -> Message:
 def _block(block: JsonObject, index: int) -> Content:
     kind, said = block.get("type"), block.get("text")
     if kind == "text" and isinstance(said, str):
-        # What else a client says of a text is for people, not for models.
+        # Anything else a client says about a text block is for people, not for models.
         return TextContent(said)
     place = f"prompt[{index}]"
     try:
@@ -45,7 +45,7 @@ def _block(block: JsonObject, index: int) -> Content:
 
 
 def block_to_wire(block: Content) -> JsonObject | None:
-    """Give a block as clients show it; None for one that they do not know."""
+    """Return a block as clients show it; None for a block they do not know."""
     if isinstance(block, TextContent):
         return text_block(block.text)
     if isinstance(block, OpaqueContent):
@@ -57,12 +57,12 @@ def block_to_wire(block: Content) -> JsonObject | None:
 
 
 def text_block(text: str) -> JsonObject:
-    """Give a text as a block."""
+    """Return a string as a block."""
     return {"type": "text", "text": text}
 
 
 def tool_content(blocks: Iterable[Content]) -> list[JsonValue]:
-    """Give what a tool call holds, without empty texts."""
+    """Return the content of a tool call, without empty strings."""
     return [
         {"type": "content", "content": wire}
         for block in blocks

@@ -21,7 +21,7 @@ log = getLogger(__name__)
 class RememberedPermissions:
     """Verdicts, by the directory they hold in and what they are about.
 
-    The file is read anew each time, as another process may have written it.
+    The file is read on each use, because another process may have written it.
 
     Args:
         path: The file; it need not exist.
@@ -36,7 +36,7 @@ class RememberedPermissions:
         return self._path.parent
 
     def verdict(self, place: str, subject: str) -> Verdict | None:
-        """Give a verdict, or None where there is none.
+        """Return the verdict, or None if there is none.
 
         Args:
             place: The directory of the session.

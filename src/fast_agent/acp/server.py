@@ -142,7 +142,7 @@ class AcpServer:
         return partial(work, params)
 
     def cancelled(self, request: Request) -> JsonObject:
-        """Give the result of a request that was cancelled; see `Side.cancelled`."""
+        """Return the result of a cancelled request; see `Side.cancelled`."""
         if request.method == "session/prompt":
             return {"stopReason": "cancelled"}
         raise Refused(CANCELLED, "the request was cancelled")
@@ -155,12 +155,12 @@ class AcpServer:
                 session.cancel()
 
     def reloaded(self, done: Reload) -> None:
-        """Hear of a reload; soon every session takes the cards there are now, and tells of them."""
+        """Handle a reload: every session soon takes the current cards and announces them."""
         self._reloads.append(done)
         self._reloaded.set()
 
     def _begin_again(self, asking: LiveSession) -> None:
-        """Have the program begin again, once the prompt of a session is answered.
+        """Restart the program once the prompt of a session is answered.
 
         Raises:
             RunError: Something would be lost.
@@ -175,7 +175,7 @@ class AcpServer:
     def _leave(self) -> Handover:
         sessions: list[JsonObject] = []
         for session in self._sessions.values():
-            session.used = True  # else nobody would find it again
+            session.used = True  # otherwise the session could not be found again
             sessions.append(
                 {
                     "sessionId": session.id,
@@ -376,7 +376,7 @@ class AcpServer:
 
 
 async def _announce(session: LiveSession) -> None:
-    """Tell of commands, after the answer that names the session."""
+    """Announce the commands, after the answer that names the session."""
     session.announce()
 
 
@@ -442,9 +442,9 @@ def serve_stdio(
 ) -> None:
     """Serve the client until it hangs up, or SIGTERM or SIGINT comes.
 
-    Where the program is to begin again, it does so in this process, and goes on with the client.
+    A restart happens in this process and continues with the same client.
 
-    What anything else prints meanwhile goes to standard error, since standard output carries
+    Any other output during that time goes to standard error, since standard output carries
     messages only.
 
     Args:
@@ -482,7 +482,7 @@ async def serve(
         handover: What the process before left that served the client; None where none did.
 
     Returns:
-        What the next process needs, where the program is to begin again.
+        What the next process needs after a restart.
     """
     loop = get_running_loop()
     server: AcpServer | None = None

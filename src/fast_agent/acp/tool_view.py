@@ -43,7 +43,7 @@ _PARTS = re.compile(r"[a-z]+|[A-Z][a-z]*")
 
 
 def tool_kind(name: str, source: str) -> str:
-    """Say what kind of work a tool does, as far as its name tells."""
+    """Return the kind of work a tool does, as far as its name reveals it."""
     if source == "agent":
         return "think"
     if source == "runtime" and name in _OWN:
@@ -89,7 +89,7 @@ def locations(arguments: JsonObject, cwd: Path) -> list[JsonValue]:
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Give a text of others in one bounded line, with nothing in it that cannot be seen."""
+    """Return foreign text as one bounded line without invisible characters."""
     line = " ".join(text.split())
     return visible(line if len(line) <= longest else f"{line[: longest - 1]}…")
 

@@ -1,4 +1,4 @@
-"""Updates: what happens in a turn, as the client is told of it.
+"""Updates: what happens in a turn, as reported to the client.
 
 What the agent that is talked to says is streamed. What agents below it do is shown as tool calls:
 the call that asked for them, and the calls they make themselves; a part of a workflow has a call of
@@ -90,7 +90,7 @@ class Updates:
         self._chunk(b"agent_thought_chunk", text)
 
     def begin(self) -> None:
-        """Begin a turn."""
+        """Start a turn."""
         if self._planner is not None:
             self._plan, self._planner = PlanView(), None
         self._said = False
@@ -224,7 +224,7 @@ class Updates:
             self._end_part(event)
 
     def _end_part(self, event: TurnFinished) -> None:
-        """End the call that stands for a part of a workflow."""
+        """End the call that represents a part of a workflow."""
         shown = event.origin.turn_id
         del self._open[shown]
         content = () if event.message is None else event.message.content
@@ -254,7 +254,7 @@ class Updates:
                 self.think(f"{origin.agent}: {one_line(line, _LONGEST_THOUGHT)}\n")
 
     def _name_part(self, origin: Origin, facts: JsonObject) -> None:
-        """Say in the title of a part's call which step of its chain it was."""
+        """Add to the title of a part's call which step of its chain it was."""
         shown = self._parts.pop((origin.turn_id, str(facts.get("agent"))), None)
         if shown is not None:
             self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown,
@@ -284,14 +284,14 @@ def call_id(turn_id: str, call: str) -> str:
 class PlanView:
     """The entries of the plans of one turn, in order.
 
-    A plan that follows another takes the place of what the other one left undone.
+    A plan that follows another replaces what the previous plan left undone.
     """
 
     def __init__(self) -> None:
         self._entries: dict[tuple[int, str, str, int], dict[str, JsonValue]] = {}
 
     def planned(self, facts: JsonObject) -> JsonObject | None:
-        """Take a plan; gives the update to send, or None where it says nothing new."""
+        """Record a plan; return the update to send, or None if nothing changed."""
         self._entries = {
             key: entry for key, entry in self._entries.items() if entry["status"] != "pending"
         }
@@ -306,7 +306,7 @@ class PlanView:
         return self._update()
 
     def moved(self, facts: JsonObject) -> JsonObject | None:
-        """Take what became of a task; gives the update to send, or None."""
+        """Record the state of a task; return the update to send, or None."""
         number, status = facts.get("plan"), str(facts.get("status"))
         if not isinstance(number, int):
             return None
@@ -339,7 +339,7 @@ def _is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 
 
 def replayed(state: SessionState, cwd: Path) -> Iterator[JsonObject]:
-    """Give the updates of every turn a person began, in order.
+    """Yield the updates of every turn a user started, in order.
 
     Args:
         state: The session.

@@ -101,7 +101,7 @@ class AgentSkills:
         return () if self._catalog is None else await self._catalog.look()
 
     def block(self) -> str:
-        """Give the block of a prompt as of the last look at the tools."""
+        """Return the block of a prompt as of the last check of the tools."""
         return "" if self._catalog is None else self._catalog.block()
 
     def callable(self) -> Sequence[SkillEntry]:

@@ -219,7 +219,7 @@ class Conversation:
         return self.call_ids.own(message)
 
     def free_ids(self, message: Message) -> None:
-        """Let the call ids of a message that is not to be added be used again."""
+        """Release the call ids of a message that will not be added."""
         self.call_ids.free(message)
 
     def _whole_view(self) -> History:

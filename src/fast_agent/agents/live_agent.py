@@ -39,7 +39,7 @@ class LiveAgent(Agent):
 
     Args:
         config: What it is made from.
-        scope: Where its turns stand unless they are told otherwise.
+        scope: The context of its turns by default.
         templates: Messages its history starts with.
         remembers: Whether it remembers turns.
         limits: Bounds for it and everything it starts, or None.

@@ -32,7 +32,7 @@ class LlmAgent(LiveAgent):
         setup: What all its turns share.
         templates: Messages its history starts with.
         new_id: Returns turn ids.
-        scope: Where its turns stand unless they are told otherwise.
+        scope: The context of its turns by default.
         read_resource: Reads a resource of one of its servers: (server, uri) to content blocks.
     """
 

@@ -23,7 +23,7 @@ class OutputShape(Protocol):
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         ...
 
     def parse(self, text: str) -> object:
@@ -60,7 +60,7 @@ class TypedOutput(Generic[T]):
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         return self._schema
 
     def parse(self, text: str) -> T:
@@ -94,7 +94,7 @@ class JsonOutput:
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         return self._schema
 
     def parse(self, text: str) -> JsonValue:

@@ -182,7 +182,7 @@ class AgentConfig:
 
     @property
     def model_text(self) -> str | None:
-        """The model as a text: a spec, or several with commas between; None where none is set."""
+        """The model as a string: a spec, or several separated by commas; None if unset."""
         return ", ".join(self.model) if isinstance(self.model, tuple) else self.model
 
     @property

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 class AgentsAsToolsOptions:
     """Fields of a card that say how its agent calls others; several agents may share one value.
 
-    What a decorator is given beside it goes before it.
+    Options of the decorator take precedence over it.
 
     Args:
         history_source: What called agents start with.
         history_merge_target: Where their new messages go.
-        max_parallel: Most called agents at work at once; None is no limit.
-        child_timeout_sec: Longest run of a called agent, in seconds; None is no limit.
+        max_parallel: Maximum number of agents called at once; None means no limit.
+        child_timeout_sec: Maximum run time of a called agent in seconds; None means no limit.
         max_display_instances: How many runs are shown in full; None leaves the usual number.
     """
 

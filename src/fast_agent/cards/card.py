@@ -48,15 +48,15 @@ class Card:
         Args:
             name: The field.
             *keys: Keys and indexes in its value; a part that does not exist is left off.
-            key: Whether to give the place of the last key instead of its value.
+            key: Whether to return the place of the last key instead of its value.
 
         Returns:
-            Its span in the file; None where the card does not give the field.
+            Its span in the file; None if the card does not set the field.
         """
         if self.document is None:
             return None
         return self.document.span_of((name, *keys), key=key)
 
     def source_line(self, number: int) -> str | None:
-        """Give a line of its file, numbered from 1; None for an agent made in Python."""
+        """Return a line of its file, numbered from 1; None for an agent made in Python."""
         return None if self.document is None else self.document.source.line(number)

@@ -16,7 +16,7 @@ TEST_SUFFIXES = (".test.yaml", ".test.yml")
 """How the names of files end that hold the tests of cards, in lower case."""
 
 MAX_SEARCHED = 200
-"""Entries looked at below a directory without cards, to say where cards are; a bound on time."""
+"""Entries checked below a directory without cards, to find where cards are; bounds the time."""
 
 CARD_KEY = re.compile(r"""^["']?(?:type|name|instruction)["']?\s*:""", re.MULTILINE)
 """A line with a key that every card has one of."""
@@ -56,7 +56,7 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class OtherEntries:
-    """What a directory holds besides files that may be cards.
+    """What a directory contains in addition to files that may be cards.
 
     Args:
         directories: Directories below it, at any depth, that hold files which look like cards.
@@ -93,7 +93,7 @@ def is_skill(name: str) -> bool:
 
 
 def stem(name: str) -> str:
-    """Give a file name without its suffix: what a card without a `name` is called."""
+    """Return a file name without its suffix: the name of a card without a `name`."""
     return os.path.splitext(name)[0]  # noqa: PTH122 - names of addresses come here too
 
 
@@ -136,7 +136,7 @@ def has_card_name(name: str) -> bool:
 
 
 def other_entries(path: str, shown: str) -> OtherEntries:
-    """List what a directory holds besides files that may be cards, to explain why it gives none.
+    """List what a directory contains in addition to card files, to explain why it has no cards.
 
     Hidden entries are left out, links to directories are not followed.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file of a directory that was passed over.
+    """A file of a directory that was skipped.
 
     Args:
         path: The file, as the user named it.
@@ -47,10 +47,10 @@ class FileLoad:
 
     Args:
         candidate: The file; None for an address, and for a path that leads to no file.
-        signature: Its signature before it was read; None where it could not be looked at.
+        signature: Its signature before it was read; None if it could not be checked.
         cards: Its cards, unsound ones too.
         diagnostics: Every problem of it.
-        skipped: Why it was passed over; None where it was not.
+        skipped: Why it was skipped; None if it was not.
         unread: The names its cards would most likely have, where it could not be read.
     """
 
@@ -70,7 +70,7 @@ class FileLoad:
 
     @property
     def only_cards(self) -> bool:
-        """Whether it gave cards, and nothing is to be said of it besides."""
+        """Whether it contained only cards, and there is nothing else to report."""
         return bool(self.cards) and not (self.diagnostics or self.skipped or self.unread)
 
 
@@ -81,7 +81,7 @@ class CardLoad:
     Args:
         cards: The cards in load order, unsound ones too.
         diagnostics: Every problem of every file, in load order.
-        skipped: The files passed over.
+        skipped: The files skipped.
         unread: The names that cards in unreadable files would most likely have, so that nobody
             reports references to them as unknown.
         files: The same, file by file.
@@ -106,10 +106,10 @@ class CardLoad:
         )
 
     def after(self, changes: Mapping[int, FileLoad]) -> CardLoad:
-        """Give what there is after some files changed; it is `of`, quick where little changed.
+        """Return the load after some files changed; `of` itself, and fast if little changed.
 
         Args:
-            changes: What files give now, by their places in `files`.
+            changes: What files contain now, by their index in `files`.
         """
         cards, files = list(self.cards), list(self.files)
         quick = True

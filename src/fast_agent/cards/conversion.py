@@ -214,7 +214,7 @@ def _record(kind: Record) -> Convert:
 
 def _any_of(kind: AnyOf) -> Convert:
     branches = [(_shape(one), converter(one)) for one in kind.kinds]
-    # A text may stand for a list of one.
+    # A string may be written for a list of one.
     branches += [
         (str, converter(one)) for one in kind.kinds if isinstance(one, ListOf) and one.single
     ]

@@ -95,7 +95,7 @@ def _put_in_place(handle: int, staged: dict[str, str]) -> None:
 
 
 def _keep(handle: int, name: str) -> str | None:
-    """Give the old file a second name to come back from."""
+    """Give the old file a second name to restore it from."""
     old = f".{uuid4().hex}.old"
     try:
         os.link(name, old, src_dir_fd=handle, dst_dir_fd=handle, follow_symlinks=False)
@@ -167,7 +167,7 @@ def file_stem(name: str) -> str:
 
 
 def name_problems(name: str) -> list[DumpProblem]:
-    """Say why a file of this name might be written outside the directory, if it might.
+    """Return why a file of this name might be written outside the directory, if it might.
 
     Args:
         name: The file name.

@@ -50,7 +50,7 @@ class CardDocument:
     def instruction(self) -> str | None:
         """Read the instruction out of the body.
 
-        Blank lines around it and a first line `---SYSTEM` are no part of it.
+        Blank lines around it and a first line `---SYSTEM` are not part of it.
 
         Returns:
             The instruction; None where there is no body or nothing in it.
@@ -76,10 +76,10 @@ class CardDocument:
 
         Args:
             path: The field, then keys and indexes in its value.
-            key: Whether to give the place of the last key instead of its value.
+            key: Whether to return the place of the last key instead of its value.
 
         Returns:
-            Its span; None where the document does not give the field.
+            Its span; None if the document does not set the field.
         """
         value = self.yaml.value
         if isinstance(value, dict) and path[0] in value:
@@ -89,7 +89,7 @@ class CardDocument:
         return None
 
     def start(self) -> Span:
-        """Find the place that stands for the whole card: its fence or its first line."""
+        """Find the place that represents the whole card: its fence or its first line."""
         line = self.yaml.first_line - (0 if self.body is None else 1)
         return Span.at(line, 1, max(1, len(self.source.line(line))))
 
@@ -217,7 +217,7 @@ def _several(source: Source, line: int) -> Diagnostic:
 
 
 def _sections(parts: Frontmatter) -> list[Frontmatter]:
-    """Split a body at the lines where further cards begin."""
+    """Split a body at the lines where further cards start."""
     if "\n---\n" not in f"\n{parts.body}":
         return [parts]
     lines = parts.body.split("\n")
@@ -250,7 +250,7 @@ def _begins_card(text: str) -> bool:
     try:
         value = parse_yaml(text).value
     except YamlError as error:
-        # A duplicate key makes a wrong card, not a text that is no card.
+        # A duplicate key makes an invalid card; the text is still a card.
         only_duplicates = all(problem.kind == "duplicate-key" for problem in error.problems)
         return only_duplicates and re.search(r"^type\s*:", text, re.MULTILINE) is not None
     return isinstance(value, dict) and "type" in value

@@ -45,7 +45,7 @@ CardFormat: TypeAlias = Literal["markdown", "yaml"]
 SUFFIXES: Mapping[CardFormat, tuple[str, ...]] = MappingProxyType(
     {"markdown": (".md", ".markdown"), "yaml": (".yaml", ".yml")}
 )
-"""The suffixes of each format, in lower case, the one a dump gives first."""
+"""The suffixes of each format in lower case; a dump uses the first."""
 
 
 def dump_card(
@@ -192,7 +192,7 @@ def _text(config: AgentConfig, values: JsonObject, card_format: CardFormat) -> s
 
 
 def _body(config: AgentConfig, values: JsonObject) -> str | None:
-    """Write the instruction as a body; None where a body would not give it back exactly."""
+    """Write the instruction as a body; None if a body would not restore it exactly."""
     instruction = config.instruction
     if not instruction or values.get("instruction") != escape(instruction):
         return None  # there is none, or it holds variables, which a body does not replace
@@ -397,7 +397,7 @@ def _foreign(config: AgentConfig) -> list[DumpProblem]:
 
 
 def _spelled(kind: Kind, raw: JsonValue) -> JsonValue:
-    """Bring a written value into the form it is dumped in, text for text."""
+    """Convert a written value to the form it is dumped in, string by string."""
     if isinstance(kind, ListOf):
         items = raw if _is_list(raw) else [raw]
         return [_spelled(kind.item, item) for item in items]

@@ -1,4 +1,4 @@
-"""Explanations: why a value is wrong, in words, with the change that would mend it.
+"""Explanations: why a value is invalid, in words, with the change that would fix it.
 
 Only asked for a value already found wrong; every function reports and returns `INVALID`.
 """
@@ -37,7 +37,7 @@ _LONGEST_SHOWN = 40
 
 
 def explain_text(value: object, path: Path, findings: Findings) -> Invalid:
-    """Report a value that is no text, or a blank one."""
+    """Report a value that is not a string, or a blank string."""
     if isinstance(value, str):
         return _bad_value(f"`{shown(path)}` must not be empty", path, findings, "remove the field")
     if isinstance(value, bool | int | float):
@@ -63,7 +63,7 @@ def explain_flag(value: object, path: Path, findings: Findings) -> Invalid:
 
 
 def explain_number(kind: Whole | Number, value: object, path: Path, findings: Findings) -> Invalid:
-    """Report a value that is no number of the kind."""
+    """Report a value that is not a number of the kind."""
     meant = None
     text = _literal(value)
     if isinstance(kind, Whole):
@@ -93,7 +93,7 @@ def explain_choice(
 
 
 def explain_list(kind: ListOf, value: object, path: Path, findings: Findings) -> Invalid:
-    """Report a value that is no list."""
+    """Report a value that is not a list."""
     hint = meant = None
     if isinstance(value, str) and _PLAIN_ITEMS.fullmatch(_literal(value)):
         meant = f"[{value}]"
@@ -102,7 +102,7 @@ def explain_list(kind: ListOf, value: object, path: Path, findings: Findings) ->
 
 
 def explain_mapping(kind: Kind, value: object, path: Path, findings: Findings) -> Invalid:
-    """Report a value that is no mapping."""
+    """Report a value that is not a mapping."""
     return _wrong_type(expected(kind), value, path, findings)
 
 
@@ -139,7 +139,7 @@ def explain_unknown_key(
 
 
 def expected(kind: Kind) -> str:
-    """Say in words what a kind wants."""
+    """Describe what a kind accepts."""
     if isinstance(kind, Text):
         return "text"
     if isinstance(kind, FunctionName):
@@ -163,7 +163,7 @@ def expected(kind: Kind) -> str:
 
 
 def described(value: object) -> str:
-    """Say in words what a value is."""
+    """Describe a value."""
     if value is None:
         return "empty (null)"
     if isinstance(value, bool):
@@ -178,13 +178,13 @@ def described(value: object) -> str:
 
 
 def clipped(text: str) -> str:
-    """Shorten a text to what fits into a message, on one line."""
+    """Shorten a string to one line that fits into a message."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
 
 
 def _literal(value: object) -> str:
-    """Give a scalar as text to guess from; nothing for one that came from a variable."""
+    """Return a scalar as text to guess from; empty if it came from a variable."""
     if isinstance(value, Expanded) or not isinstance(value, str | int | float):
         return ""
     return str(value).strip()

@@ -78,7 +78,7 @@ class Field:
     deprecated: str | None = None
 
     def default_for(self, card_type: CardType) -> JsonValue:
-        """Say what the field is on a card of this type that does not give it.
+        """Return the value of the field on a card of this type that does not set it.
 
         Args:
             card_type: The type of the card.
@@ -554,13 +554,13 @@ FIELDS_OF: Mapping[CardType, Mapping[str, Field]] = MappingProxyType(
 
 
 def default_of(name: str, card_type: CardType) -> JsonValue:
-    """Say what a field is on a card that does not give it.
+    """Return the value of a field on a card that does not set it.
 
     Args:
         name: The field.
         card_type: The type of the card.
 
     Returns:
-        The default; None where the field is then unset, and for a name that is no field.
+        The default; None if the field is then unset, or the name is not a field.
     """
     return next((field.default_for(card_type) for field in FIELDS if field.name == name), None)

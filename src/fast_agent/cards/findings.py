@@ -55,7 +55,7 @@ class Findings:
             path: The way to the value.
             key: Whether the key is what is wrong.
             hint: What to do, or None.
-            replacement: What to write in the place of the value or key, or None.
+            replacement: What to write instead of the value or key, or None.
         """
         span = self.document.span_of(path, key=key) or self.document.start()
         fix = None
@@ -90,11 +90,11 @@ class Findings:
         return name in self._lost
 
     def written(self, path: Path) -> str:
-        """Give a value as it is written in the file."""
+        """Return a value as it is written in the file."""
         return self.document.yaml.written(path)
 
     def value_at(self, path: Path) -> JsonValue:
-        """Give a value as the file has it; None where there is none."""
+        """Return a value as the file has it; None if there is none."""
         value = self.document.yaml.value
         for step in path:
             if isinstance(value, dict) and isinstance(step, str):

@@ -26,7 +26,7 @@ class FixReport:
         changed: The files written, as the diagnostics name them, in their order.
         mended: The problems whose fix is now in its file.
         left: The problems still there: without a fix, overlapping another fix (another pass may
-            mend them), or in a file that is gone or has changed since it was checked.
+            fix them), or in a file that is gone or has changed since it was checked.
     """
 
     changed: tuple[str, ...]
@@ -69,7 +69,7 @@ def apply_fixes(diagnostics: Iterable[Diagnostic], *, root: Path | None = None) 
 
 
 def fix_text(text: str, diagnostics: Iterable[Diagnostic]) -> tuple[str, list[Diagnostic]]:
-    """Put fixes into a text.
+    """Apply fixes to a text.
 
     Args:
         text: The whole text of a file, line ends as they are, without a byte order mark.
@@ -127,7 +127,7 @@ def _with_line_ends(fix: Fix, lines: _Lines) -> str:
 
 
 class _Lines:
-    """The lines of a text, with places as diagnostics count them."""
+    """The lines of a text, with positions as diagnostics count them."""
 
     __slots__ = ("_starts", "_text", "line_end")
 
@@ -142,7 +142,7 @@ class _Lines:
         self.line_end = "\r\n" if crlf * 2 > len(self._starts) - 1 else "\n"
 
     def offset(self, position: Position) -> int | None:
-        """Give the index of a place; None beyond its line or the last one."""
+        """Return the index of a position; None beyond its line or the last one."""
         if not 1 <= position.line <= len(self._starts):
             return None
         start = self._starts[position.line - 1]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class CardGrant(Protocol):
     """What the found set of a card may do; the room `trust` makes it.
 
-    Each method raises `TrustError` for what nobody allowed. A card a person named carries none.
+    Each method raises `TrustError` for anything not approved. A card a user named has no grant.
     """
 
     @property

@@ -51,7 +51,7 @@ _CARD_KEYS = frozenset({"type", "instruction"})
 _OTHER_KEYS = frozenset(
     {*PEER_FIELDS, *(key for one in REQUEST_PARAMS.entries for key in (one.name, one.spelling))}
 )
-"""Keys that are no fields of cards, but that somebody who writes a card may use."""
+"""Keys that are not card fields, but that an author of cards may expect."""
 
 _PASSED_OVER = "passed over: "
 _MAX_LISTED = 8
@@ -80,7 +80,7 @@ def load_cards(
     """Load cards from files, directories and web addresses.
 
     A directory gives its card files sorted by name; directories below it are not loaded. One that
-    gives no card is an error that names what was passed over. A file that is reached twice is
+    contains no card is an error that names what was skipped. A file that is reached twice is
     loaded once.
 
     Args:
@@ -93,7 +93,7 @@ def load_cards(
         fetch: Gets the text behind an address; None refuses addresses. It raises a
             `FastAgentError` for whatever goes wrong, sizes and time-outs included.
         optional: Those of the directories that may hold no card: a warning where files in them
-            were passed over, else a note.
+            were skipped, else a note.
         grant: What the found set of the cards may do; None where a person named them.
 
     Returns:
@@ -164,15 +164,15 @@ class _Directory(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A file or address that was looked at: its text, or what is wrong with it.
+    """A file or address that was read: its text, or its problem.
 
     Args:
         name: Its file name.
         origin: Where a card in it comes from.
         candidate: The file; None for an address, and for a path that leads to no file.
         source: Its text; None where `problem` says why not.
-        problem: What is wrong, or why it was passed over; None where there is text.
-        signature: Its signature before it was looked at.
+        problem: Its error, or why it was skipped; None if there is text.
+        signature: Its signature before it was read.
     """
 
     name: str
@@ -472,7 +472,7 @@ def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
 
 
 def _why_no_card(name: str, source: Source, reading: Reading) -> str | None:
-    """Say why a file of a directory is no card; None where it is one.
+    """Return why a file of a directory is not a card; None if it is one.
 
     A file is a card by `type` or `instruction`. It is one too where every key is a field of cards
     or nearly one (in YAML with a `name` among them), so that a misspelled field is an error and not
@@ -505,7 +505,7 @@ def _may_be_field(key: str) -> bool:
 
 
 def _near_file(path: str, shown: str) -> str | None:
-    """Find a card file or directory beside a path that does not exist, called much like it."""
+    """Find a card file or directory with a name close to a path that does not exist."""
     directory, name = os.path.split(path)
     try:
         beside = sorted(os.listdir(directory))  # noqa: PTH208

@@ -95,7 +95,7 @@ class LoadSet:
         return frozenset(found)
 
     def facts(self) -> tuple[CardFact, ...]:
-        """Say what `check` reports of each card, in load order."""
+        """Return what `check` reports of each card, in load order."""
         return card_facts(tuple(self.cards.values()))
 
 
@@ -109,7 +109,7 @@ def _by_name(cards: Sequence[Card]) -> MappingProxyType[str, Card]:
 
 
 def _stand_alike(old: AgentConfig, new: AgentConfig) -> bool:
-    """Whether two configurations are the same to the agents beside them."""
+    """Whether two configurations look the same to neighbouring agents."""
     return old is new or (
         (old.name, old.default, old.tool_only) == (new.name, new.default, new.tool_only)
         and referred_names(old) == referred_names(new)
@@ -145,7 +145,7 @@ def _default(cards: Sequence[Card], callers: Mapping[str, Sequence[str]]) -> Car
     for card in eligible:
         if card.config.default:
             return card
-    # An agent that only itself refers to is still nobody's.
+    # An agent that only it refers to is still unused.
     referred = {name for name, by in callers.items() if any(one != name for one in by)}
     roots = [card for card in eligible if card.config.name not in referred]
     if len(roots) == 1:
@@ -183,7 +183,7 @@ def default_choice(cards: Sequence[Card]) -> Diagnostic | None:
 
 
 def card_facts(cards: Sequence[Card]) -> tuple[CardFact, ...]:
-    """Say what `check` reports of each card, whether or not the set is sound.
+    """Return what `check` reports of each card, whether or not the set is valid.
 
     Args:
         cards: The cards in load order.
@@ -211,7 +211,7 @@ def check_set(
     probes: Iterable[Probe] = (),
     unread: Collection[str] = (),
 ) -> tuple[Diagnostic, ...]:
-    """Check what no card can tell alone.
+    """Check what a single card cannot reveal.
 
     Args:
         cards: The cards in load order.

@@ -1,4 +1,4 @@
-"""Placeholders: what `{{…}}` in an instruction stands for, found once per text."""
+"""Placeholders: what `{{…}}` in an instruction means, parsed once per text."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Template:
         return tuple([part for part in self.segments if isinstance(part, Placeholder)])
 
     def uses(self, name: str) -> bool:
-        """Tell whether a placeholder of this name is in the text."""
+        """Return whether the text contains a placeholder of this name."""
         return any(placeholder.name == name for placeholder in self.placeholders)
 
 
@@ -84,7 +84,7 @@ def parse_template(text: str) -> Template:
 
     Args:
         text: The instruction as written. A placeholder is `{{name}}` or `{{name:argument}}` on one
-            line, spelt exactly; `\{{` stands for `{{`; all other braces are plain text.
+            line, spelt exactly; `\{{` is a literal `{{`; all other braces are plain text.
 
     Returns:
         Its parts. What looks like a placeholder but is not known stays in the plain text.

@@ -16,7 +16,7 @@ class Reference(NamedTuple):
     Args:
         name: The agent referred to.
         field: The field it stands in.
-        at: Its place in the field's list, from 0; None where the field is no list.
+        at: Its index in the field's list, from 0; None if the field is not a list.
     """
 
     name: str

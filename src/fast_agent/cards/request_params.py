@@ -1,4 +1,4 @@
-"""Request parameters and usage limits, as cards, configuration and Python give them."""
+"""Request parameters and usage limits, as set in cards, configuration and Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageLimits:
-    """Bounds on what an agent and everything it starts may use; None is no bound.
+    """Bounds on what an agent and everything it starts may use; None means no bound.
 
     Args:
         max_requests: Model requests.

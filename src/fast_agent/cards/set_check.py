@@ -41,7 +41,7 @@ class Suggestions:
         self._left = _COMPARISONS // max(1, len(self._names))
 
     def find(self, word: str) -> str | None:
-        """Give the closest name, or None where nothing is close or the budget is spent."""
+        """Return the closest name, or None if no name is close or the budget is spent."""
         if word not in self._known:
             if self._left <= 0:
                 return None
@@ -292,7 +292,7 @@ def _filters(
                     server,
                     key=True,
                     hint=_did_you_mean(near) or f"add `{server}` to `servers`, or take it out",
-                    # Without the configuration nobody knows which of the two is misspelt.
+                    # Without the configuration it is unknown which of the two is misspelt.
                     fix=None if known is None else _key_replacement(card, near, field, server),
                 )
 
@@ -325,7 +325,7 @@ def _replacement(card: Card, name: str, near: str | None, field: str, at: int | 
         return None
     written = document.yaml.written((field, *_keys(at)))
     if written not in {name, f"'{name}'", f'"{name}"'}:
-        return None  # an alias, a variable, a text of several lines
+        return None  # an alias, a variable, a string of several lines
     return Fix(span, _written(near))
 
 
@@ -390,7 +390,7 @@ class Ring(NamedTuple):
     Args:
         node: The node the closing edge leaves from.
         edge: Which of that node's edges it is, from 0.
-        begin: The first nodes of the ring, from the one the closing edge leads to.
+        begin: The first nodes of the cycle, from the one the closing edge leads to.
         length: How many nodes the ring has.
     """
 
@@ -412,13 +412,13 @@ class Ring(NamedTuple):
 
 
 def find_rings(edges: Mapping[str, Sequence[str]]) -> Iterator[Ring]:
-    """Walk a graph depth first and give each edge that closes a ring.
+    """Walk a graph depth first and yield each edge that closes a cycle.
 
     Without these edges the graph has no ring. The time is linear in nodes and edges, and the
     order is that of the mapping.
 
     Args:
-        edges: For each node the nodes it leads to. A node that is no key leads nowhere, and an
+        edges: For each node, the nodes it leads to. A node that is not a key leads nowhere, and an
             edge from a node to itself is left out.
 
     Yields:

@@ -48,7 +48,7 @@ class Origin(NamedTuple):
     """Where a card comes from.
 
     Args:
-        name: The name it has when it gives none; None where it always gives one.
+        name: Its name if it sets none; None if it always sets one.
         source: Its file, absolute; None for a remote card.
         remote: Its address; None for a local card.
         grant: What its found set may do; None for a card a person named.
@@ -279,13 +279,13 @@ def _name(values: Mapping[str, JsonValue], default: str, findings: Findings) -> 
 
 
 def name_fault(name: str) -> str | None:
-    """Say why a text cannot be an agent's name.
+    """Return why a string cannot be an agent's name.
 
     Args:
         name: The text.
 
     Returns:
-        Words that follow the name, such as "begins with `.`"; None where it can.
+        Words that follow the name, such as "begins with `.`"; None if it can.
     """
     if name.isalnum():
         return None
@@ -401,7 +401,7 @@ def _history_mode(arguments: dict[str, Any], findings: Findings) -> None:
 
 
 def _check_vote(arguments: Mapping[str, Any], findings: Findings) -> None:
-    """See that a vote can be won: each answer brings its own kind one vote further at most."""
+    """Check that a vote can be won: each answer adds at most one vote to its own kind."""
     k: object = arguments.get("k", _VOTE["k"].default)
     most = cast("int", arguments.get("max_samples", _VOTE["max_samples"].default))
     if isinstance(k, int) and k > most:
@@ -534,7 +534,7 @@ _MARKERS = ("---USER", "---ASSISTANT", "---RESOURCE")
 
 
 def check_body(document: CardDocument, findings: Findings) -> None:
-    """Report lines of a body that would begin a history message.
+    """Report lines of a body that would start a history message.
 
     Args:
         document: The card's text.

@@ -58,9 +58,9 @@ _COUNT = click.IntRange(min=0)
 def command(card: tuple[str, ...], cards: tuple[str, ...], **settings: Any) -> None:
     """Run an agent over many items, several at a time.
 
-    Each item is one line: a text, an object with a `message`, or the arguments of the agent's
-    `tool_input_schema`. Each has a conversation of its own, and each answer is kept at once: run
-    the same command again after a crash, and it goes on, paying for no answer twice.
+    Each item is one line: a string, an object with a `message`, or the arguments of the agent's
+    `tool_input_schema`. Each runs in a fresh conversation and each answer is saved at once: run
+    the same command again after a crash to continue without paying for an answer twice.
     """
     from fast_agent.cli.batch_run import BatchCommand
 

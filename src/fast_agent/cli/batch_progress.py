@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
 
 LINE_SECONDS: Final = 10.0
-"""How often a line is printed where standard error is no terminal."""
+"""How often a line is printed if standard error is not a terminal."""
 
 _BAR: Final = 24
 _CHARACTERS_PER_TOKEN: Final = 4

@@ -345,7 +345,7 @@ class BatchCommand(CardOptions):
 
 
 async def _answer(app: AgentApp, run: RunRow, steps: Steps, shape: OutputShape | None) -> RunAnswer:
-    """Answer a run in a conversation of its own."""
+    """Answer a run in a fresh conversation."""
     from anyio import CancelScope
 
     from fast_agent.engine.batch import RunAnswer

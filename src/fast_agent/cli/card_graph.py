@@ -143,7 +143,7 @@ def _mermaid(graph: CardGraph) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Write a text so that nothing in it is Mermaid."""
+    """Escape a string so that nothing in it is Mermaid."""
     return "".join(
         letter if letter.isalnum() or letter in " _-.,:" else f"#{ord(letter)};" for letter in text
     )

@@ -1,4 +1,4 @@
-"""CardOptions: what `go`, `serve` and `acp` are told alike, and how they load cards by it."""
+"""CardOptions: options shared by `go`, `serve` and `acp`, and how they load cards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CardOptions:
     quiet: bool
 
     def program(self, faults: Faults) -> FastAgent:
-        """Read the configuration, load the cards and look at what else the options name.
+        """Read the configuration, load the cards and check what else the options name.
 
         Args:
             faults: Keeps what is wrong.
@@ -78,7 +78,7 @@ class CardOptions:
         return None
 
     def reaching(self) -> tuple[str, ...]:
-        """Return the options that bring the receiver servers, besides `--servers`."""
+        """Return the options other than `--servers` that provide servers to the receiver."""
         return ()
 
     def load(self, program: FastAgent) -> None:
@@ -98,7 +98,7 @@ class CardOptions:
         Args:
             program: The program.
             receiver: The agent that gets tools and servers; None is the default one.
-            added: Servers it gets besides those of `--servers`.
+            added: Servers it gets in addition to those of `--servers`.
 
         Raises:
             CardError: With every problem of every card.
@@ -114,7 +114,7 @@ class CardOptions:
         )
 
     def trust_options(self) -> TrustOptions:
-        """Return how the command treats what nobody named."""
+        """Return how the command treats found files."""
         return TrustOptions(
             everything=self.trust,
             without_found=self.no_found,
@@ -148,7 +148,7 @@ def wants_dump(options: DumpOptions) -> bool:
 
 
 def check_dump(options: DumpOptions) -> None:
-    """See that the options go together.
+    """Check that the options are compatible.
 
     Raises:
         click.UsageError: They do not.

@@ -1,18 +1,18 @@
-"""Which cards a command is to load: those it is told, and those that load by themselves."""
+"""Cards a command loads: those it is passed, and those that load automatically."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 AGENT_CARDS = Path(".fast-agent/agent-cards")
-"""Where a project keeps agents that load by themselves."""
+"""Where a project keeps agents that load automatically."""
 
 TOOL_CARDS = Path(".fast-agent/tool-cards")
 """Where it keeps those that become tools of the default agent."""
 
 
 def auto_loaded(directory: Path, workspace: Path) -> tuple[Path, ...]:
-    """Give a directory of cards that loads by itself, if it is there and holds cards.
+    """Return a directory of cards that loads automatically, if it exists and contains cards.
 
     Args:
         directory: `AGENT_CARDS` or `TOOL_CARDS`.

@@ -57,7 +57,7 @@ def command(
         text = render_sarif(report.cards, report.diagnostics, version=__version__)
         standard_output().write_facts(text)
     else:
-        # An empty directory that loads by itself is said once, below.
+        # An empty directory that loads automatically is reported once, below.
         empty = (NO_CARDS.code, "info")
         shown = [one for one in report.diagnostics if (one.code, one.severity) != empty]
         errors = standard_error()

@@ -1,4 +1,4 @@
-"""Checking cards without running anything: the sets some paths stand for, and their problems."""
+"""Checking cards without running anything: the sets that paths denote, and their problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic
 
 _PASSES = 5
-"""Fixes may uncover what other fixes mend; so many rounds are enough for any real card."""
+"""Fixes may uncover what other fixes solve; this many rounds suffice for any real card."""
 
 _HIDDEN_BUT_OURS = ".fast-agent"
 _MAX_DEPTH = 12
@@ -38,7 +38,7 @@ class CheckReport:
     Args:
         cards: The cards, in load order.
         diagnostics: The problems.
-        changed: Files that were mended.
+        changed: Files that were fixed.
     """
 
     cards: tuple[CardFact, ...]
@@ -50,11 +50,11 @@ class Checking:
     """A check of some paths.
 
     Args:
-        paths: What the person named; empty for what loads by itself, or this directory.
+        paths: What the user named; empty for automatically loaded cards, or this directory.
         multi_card: Whether a file may hold several cards.
-        config_path: The configuration file, or None to look for one: for what the person named as
+        config_path: The configuration file, or None to search for one: for a named path, as
             `go --card` does, from the working directory upwards; for a set found below a
-            directory as if somebody worked where it is.
+            directory, as if the command ran there.
     """
 
     def __init__(self, paths: Iterable[str], *, multi_card: bool, config_path: Path | None) -> None:
@@ -63,7 +63,7 @@ class Checking:
         self._config_path = None if config_path is None else config_path.absolute()
 
     def run(self) -> CheckReport:
-        """Check every set the paths stand for."""
+        """Check every set the paths denote."""
         cards: list[CardFact] = []
         diagnostics: dict[Diagnostic, None] = {}
         for paths, is_given, home in self._sets():
@@ -110,7 +110,7 @@ class Checking:
     def _check(self, paths: tuple[str, ...], optional: tuple[str, ...], home: Path) -> CheckReport:
         from fast_agent.cards.load import load_cards
 
-        # What nobody named is looked at as text: no variable gets a value.
+        # Found files are checked as text: no variable gets a value.
         strange = not self._paths
         load = load_cards(
             paths,
@@ -151,7 +151,7 @@ def _project_of(path: str) -> Path | None:
 
 
 def home_of(path: str) -> Path:
-    """Give the directory a set would be run from: where its configuration is looked for."""
+    """Return the directory a set would run in: where its configuration is searched for."""
     if "://" in path:
         return working_directory()
     directory = Path(path).absolute()

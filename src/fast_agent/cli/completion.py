@@ -22,5 +22,5 @@ def command(shell: str) -> None:
     if made is None:
         raise click.UsageError(f"there is no completion for `{shell}`")
     completion = made(cli, {}, "fast-agent", "_FAST_AGENT_COMPLETE")
-    # Its own `source` starts bash to look at its version; the script is the same for all of them.
+    # Its own `source` starts bash to check its version; the script is the same for all versions.
     standard_output().write_facts(completion.source_template % completion.source_vars())

@@ -50,7 +50,7 @@ class Editing(DumpOptions):
         return self.agent
 
     def load(self, program: FastAgent) -> None:
-        """Load the cards, and see that there is somebody to talk to."""
+        """Load the cards, and check that there is an agent to talk to."""
         self.load_cards(program, receiver=self.agent)
         names = [*program.names(), *program.admission.waiting]
         if not names:

@@ -21,7 +21,7 @@ def ended_by_signals() -> Generator[None]:
     """Interrupt the command at the first SIGTERM or SIGHUP, so that it closes what it holds.
 
     By default they kill the process at once, and the commands and servers that it started run on.
-    A command that has a handler of its own for one of them keeps it. One that is ignored, as under
+    A command with a handler for one of them keeps it. An ignored signal, as under
     `nohup`, stays ignored.
 
     Raises:

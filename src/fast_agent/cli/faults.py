@@ -1,4 +1,4 @@
-"""Faults: what is wrong with the arguments of a command, gathered so that all are told at once."""
+"""Faults: problems of a command's arguments, collected to report all of them at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Faults:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Tell what was gathered; wrong usage found later does not hide it."""
+        """Report the collected faults; wrong usage found later does not hide them."""
         if not self._errors or not (error is None or isinstance(error, click.UsageError)):
             return
         # A project that may not act may be refused in several steps; each says the same.
@@ -47,7 +47,7 @@ class Faults:
 
     @contextmanager
     def kept(self) -> Generator[None]:
-        """Keep the error of a step, so that the next one is looked at too."""
+        """Collect the error of a step, so that the next one is checked too."""
         try:
             yield
         except FastAgentError as error:

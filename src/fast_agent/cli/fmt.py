@@ -14,7 +14,7 @@ from fast_agent.cli import options
 @click.argument("paths", nargs=-1, type=options.PATH, metavar="[PATH]...")
 @click.option("--check", is_flag=True, help="Write nothing; status 1 where a file would change.")
 def command(paths: tuple[Path, ...], check: bool) -> None:
-    """Put the fields of cards into the order of the reference.
+    """Sort the fields of cards into the order of the reference.
 
     PATHS are files, and directories whose cards are formatted; without any it is
     `.fast-agent/agent-cards`, or else this directory. Comments and instructions stay as they are. A

@@ -1,4 +1,4 @@
-"""What was found in a directory, looked at and never acted upon."""
+"""What was found in a directory: read, never acted upon."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class FoundHere:
         return list(found.values())
 
     def _remote(self, address: str) -> FoundSet:
-        """Fetch a card to look at what it would do.
+        """Fetch a card to report what it would do.
 
         Raises:
             CardError: It cannot be fetched, or is wrong.
@@ -150,7 +150,7 @@ class FoundHere:
 
 
 def _read_settings(program: FastAgent) -> None:
-    """Read the configuration; a variable that is not set does not keep it from being looked at."""
+    """Read the configuration; an unset variable does not prevent that."""
     from fast_agent.diagnostics.rules import UNSET_CONFIG_VARIABLE
 
     try:

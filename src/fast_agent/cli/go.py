@@ -27,7 +27,7 @@ _ONE_SHOT: Final = (
     "dump_yaml",
     "dump_agent",
 )
-"""Options that talk to nobody at a terminal."""
+"""Options that do not start a conversation at a terminal."""
 
 
 @click.command()
@@ -114,7 +114,7 @@ def command(**options: Any) -> None:
 
 @contextmanager
 def _early_prompt(options: Mapping[str, Any]) -> Generator[EarlyPrompt | None]:
-    """Show a prompt before the program is imported, where a conversation at a terminal begins."""
+    """Show a prompt before the program is imported, if a terminal conversation starts."""
     if not _is_drawn(options):
         yield None
         return
@@ -128,7 +128,7 @@ def _early_prompt(options: Mapping[str, Any]) -> Generator[EarlyPrompt | None]:
 
 
 def _is_drawn(options: Mapping[str, Any]) -> bool:
-    """Whether a conversation at a terminal begins, which is drawn."""
+    """Whether a conversation at a terminal starts, which is drawn."""
     from fast_agent.tui.plain_reason import may_be_set, plain_reason
 
     if os.name != "posix" or any(options[name] not in {None, False} for name in _ONE_SHOT):

@@ -63,7 +63,7 @@ def draw_graph(graph: CardGraph) -> str:
 
 
 def _labels(graph: CardGraph) -> dict[tuple[str, str], str]:
-    """Give one edge for each pair, with all that stands on it."""
+    """Return one edge for each pair, with all labels on it."""
     found: dict[tuple[str, str], list[str]] = {}
     for edge in graph.edges:
         found.setdefault((edge.source, edge.target), []).append(edge.label)
@@ -129,7 +129,7 @@ class _Pen:
             self._elements.append(_text(x, y, label, "label"))
 
     def picture(self) -> str:
-        """Give the whole document."""
+        """Return the whole document."""
         width, height = self._size.width + 2 * _EDGE, self._size.height + 2 * _EDGE
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}"'
@@ -276,12 +276,12 @@ class _Beside:
                 self._before.setdefault(other, []).append(one)
 
     def of(self, name: str, *, before: bool) -> Sequence[str]:
-        """Give those of one side."""
+        """Return the boxes of one side."""
         return (self._before if before else self._after).get(name, ())
 
 
 def _columns(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Give each box its column: right of everything that leads to it."""
+    """Return the column of each box: right of everything that leads to it."""
     before: dict[str, list[str]] = {name: [] for name in sizes}
     for source, target in edges:
         before[target].append(source)
@@ -292,7 +292,7 @@ def _columns(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> dic
 
 
 def _order(rows: list[list[str]], beside: _Beside, *, to_the_right: bool) -> None:
-    """Put the boxes of each column beside those they are joined to."""
+    """Move the boxes of each column next to those they are joined to."""
     place = {name: at for row in rows for at, name in enumerate(row)}
 
     def middle(name: str) -> float:
@@ -307,7 +307,7 @@ def _order(rows: list[list[str]], beside: _Beside, *, to_the_right: bool) -> Non
 def _middles(
     rows: Sequence[Sequence[str]], boxes: Mapping[str, Size], beside: _Beside
 ) -> dict[str, float]:
-    """Give each box its height in its column, as near to those it is joined to as there is room."""
+    """Return the height of each box in its column, as near to its neighbours as there is room."""
     middles: dict[str, float] = dict.fromkeys(boxes, 0.0)
     for sweep in range(_SWEEPS):
         before = sweep % 2 == 0

@@ -1,4 +1,4 @@
-"""Loading the cards of a command: those it is told, and those that load by themselves."""
+"""Loading the cards of a command: those it is passed, and those that load automatically."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load_cards(
 ) -> None:
     """Load the cards of a command; without any there is one plain assistant.
 
-    Cards that load by themselves act once the person approved what they do; see `expect_cards`.
+    Cards that load automatically act once the user approved what they do; see `expect_cards`.
 
     Args:
         program: The program.
@@ -67,7 +67,7 @@ def expect_cards(
     shared: Sequence[str] = (),
     reaching: Sequence[str] = (),
 ) -> None:
-    """Read what a command is about to load, before the configuration beside it is decided about.
+    """Read what a command will load, before the configuration next to it is decided about.
 
     Args:
         program: The program.
@@ -98,7 +98,7 @@ def expect_cards(
 def found_cards(
     program: FastAgent, cards: Sequence[str], tools: Sequence[str]
 ) -> tuple[tuple[Path, ...], tuple[Path, ...], list[Path]]:
-    """Return the directories that load by themselves: agents, tools, and those nobody named."""
+    """Return the directories that load automatically: agents, tools, and all found ones."""
     if program.gate.options.without_found:
         return (), (), []
     agents = auto_loaded(AGENT_CARDS, program.workspace)

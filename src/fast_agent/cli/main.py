@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> _Group:
-    """Give `cli`, the whole command, to those who want to look at it."""
+    """Return `cli`, the whole command, to code that inspects it."""
     if name == "cli":
         from fast_agent.cli.command_table import cli
 

@@ -42,7 +42,7 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
     """Gather the facts.
 
     Args:
-        cwd: Where the configuration is looked for.
+        cwd: Where the configuration is searched for.
         environ: The environment.
 
     Raises:

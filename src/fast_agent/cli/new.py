@@ -20,14 +20,14 @@ _SCHEMA_LINE: Final = f"# yaml-language-server: $schema={_SCHEMA}"
 
 @dataclass(frozen=True, slots=True)
 class StarterSet:
-    """A set of cards to begin with.
+    """A set of cards to start with.
 
     Args:
         about: What it does, for the list.
         message: A first message.
         files: Its files by name.
         wants: The model it wants; None where the small local model does.
-        options: Options of `go` beside `--card` and `--message`.
+        options: Options of `go` in addition to `--card` and `--message`.
     """
 
     about: str
@@ -304,7 +304,7 @@ def _with_schema(file: str, text: str) -> str:
 
 
 def _offer_found() -> None:
-    """Say which agents of other tools are in the working directory, and how to bring them."""
+    """Report agents of other tools in the working directory, and how to import them."""
     from fast_agent.formats.detection import found_here
 
     for place, tool in found_here(Path()):

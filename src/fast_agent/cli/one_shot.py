@@ -214,7 +214,7 @@ class OneShot(DumpOptions):
             raise _NothingApprovedError from error
 
     def _check_results(self) -> None:
-        """See that the conversation can be written, before it is paid for."""
+        """Check that the conversation can be written, before it is paid for."""
         directory = None if self.results is None else self.results.absolute().parent
         if directory is not None and not directory.is_dir():
             raise HistoryError(
@@ -247,7 +247,7 @@ class OneShot(DumpOptions):
         return added
 
     def _messages(self) -> tuple[tuple[Message, ...], Message] | None:
-        """Give what the conversation starts with, and the message to send; None for a dump."""
+        """Return what the conversation starts with, and the message to send; None for a dump."""
         if self._dumps or self._is_conversation:
             return None
         from fast_agent.messages.message import Message
@@ -327,7 +327,7 @@ class OneShot(DumpOptions):
         return EventLines(text=not self.quiet)
 
     def _human(self, program: FastAgent) -> Human | None:
-        """Give the person at the terminal, where an agent or a server might ask one."""
+        """Return the user at the terminal, if an agent or a server might ask one."""
         configs = [card.config for card in program.load_set.cards.values()]
         asking = any(
             one.human_input or one.servers or one.mcp_connect or one.confirm for one in configs

@@ -27,7 +27,7 @@ def together(*options: Option) -> Option:
 
 
 def cards(whose: str) -> Option:
-    """Give the options that load cards.
+    """Return the options that load cards.
 
     Args:
         whose: The agent that gets those of `--card-tool`.
@@ -53,15 +53,15 @@ def cards(whose: str) -> Option:
 
 
 def servers(told: str) -> Option:
-    """Give `--servers`, with what it is for."""
+    """Return `--servers`, with its purpose."""
     return click.option("--servers", multiple=True, metavar="NAMES", help=told)
 
 
 def trust(loads: str) -> Option:
-    """Give `--trust`.
+    """Return `--trust`.
 
     Args:
-        loads: Who loads cards whose code may be run besides those that load by themselves.
+        loads: Who loads cards whose code may run, in addition to those that load automatically.
     """
     told = f"Let everything found act in this run: what came with the project, what {loads} loads."
     return together(
@@ -73,7 +73,7 @@ def trust(loads: str) -> Option:
 
 
 def child_history() -> Option:
-    """Give the options of what called agents start with, and of where their messages go."""
+    """Return the options of what called agents start with, and of where their messages go."""
     from fast_agent.cards.agent_config import HISTORIES
 
     return together(
@@ -91,12 +91,12 @@ def child_history() -> Option:
 
 
 def shell(told: str = "Allow every agent to run shell commands.") -> Option:
-    """Give `--shell`, with what it lets agents do."""
+    """Return `--shell`, with what it allows agents to do."""
     return click.option("--shell", is_flag=True, help=told)
 
 
 def files() -> Option:
-    """Give `--files` and `--fetch`, what every agent may do with files and web pages."""
+    """Return `--files` and `--fetch`, what every agent may do with files and web pages."""
     return together(
         click.option(
             "--files",
@@ -108,12 +108,12 @@ def files() -> Option:
 
 
 def quiet(told: str) -> Option:
-    """Give `--quiet`, with what is printed then."""
+    """Return `--quiet`, with what is printed then."""
     return click.option("--quiet", "-q", is_flag=True, help=told)
 
 
 def output_format(*forms: str, told: str | None = None) -> Option:
-    """Give `--format`, which is a form of `human` and those named; it comes as `output`."""
+    """Return `--format`, one of `human` and those named; it is passed on as `output`."""
     choice = click.Choice(["human", *forms])
     return click.option(
         "--format", "output", type=choice, default="human", show_default=True, help=told

@@ -93,7 +93,7 @@ class GuardedText(io.TextIOBase):
 
 
 class _TerminalBytes(io.RawIOBase):
-    """The bytes of a terminal; what is no text shows as replacement characters."""
+    """The bytes of a terminal; anything but text shows as replacement characters."""
 
     def __init__(self, text: GuardedText) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class Output:
     """A stream that a command writes to.
 
     Args:
-        stream: Standard output or standard error, as it is now.
+        stream: The current standard output or standard error.
     """
 
     __slots__ = ("_stream",)
@@ -180,7 +180,7 @@ class Output:
         """Write bytes: as they are, or shown as text on a terminal."""
         binary = getattr(self._stream, "buffer", None)
         self._stream.flush()
-        if binary is None:  # a stream of text that somebody put there
+        if binary is None:  # a text stream that a caller put there
             self.write(data.decode("utf-8", "replace"))
             return
         binary.write(data)
@@ -202,12 +202,12 @@ class Output:
 
 
 def standard_output() -> Output:
-    """Return standard output as it is now."""
+    """Return the current standard output."""
     return Output(sys.stdout)
 
 
 def standard_error() -> Output:
-    """Return standard error as it is now."""
+    """Return the current standard error."""
     return Output(sys.stderr)
 
 

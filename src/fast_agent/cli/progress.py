@@ -34,7 +34,7 @@ class Progress:
 
     @property
     def listener(self) -> Listener | None:
-        """What to give the agents; None where nothing is to be shown."""
+        """The listener for the agents; None if nothing is shown."""
         return None if self._quiet and not self._stream else self._tell
 
     def print_facts(self, facts: JsonObject) -> None:
@@ -42,7 +42,7 @@ class Progress:
         self._out.write_facts(f"{json.dumps(facts, ensure_ascii=False)}\n")
 
     def note(self, text: str) -> None:
-        """Tell something a person should know."""
+        """Show a note to the user."""
         if not self._quiet:
             report_note(text)
 
@@ -99,7 +99,7 @@ class Progress:
 
 
 class _Unshown:
-    """What of a run is not shown: runs beyond those a card wants in full, and failures told."""
+    """What is not shown of a run: runs beyond those a card wants in full, and reported failures."""
 
     def __init__(self) -> None:
         self._runs: set[str] = set()

@@ -65,7 +65,7 @@ def recorded_run(program: FastAgent, record: Path | None, replay: Path | None) -
 
 
 def tell_left(replayer: Replayer, shown: Path) -> None:
-    """Tell what of a recording was not asked for."""
+    """Report the recorded answers that were not asked for."""
     left = replayer.left()
     if left:
         names = [f"{key.kind} {key.name}".strip() + f" of `{key.agent}`" for key in left]

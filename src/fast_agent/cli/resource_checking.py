@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def split_paths(paths: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Tell directories of skills from guides.
+    """Separate directories of skills from guides.
 
     Args:
         paths: What the person named.

@@ -118,7 +118,7 @@ def read_plainly(options: Sequence[Option], arguments: Sequence[str]) -> Values 
 
 
 def roots_of(values: Mapping[str, object]) -> ResourceRoots:
-    """Give the roots that a command's values name, or those of this directory."""
+    """Return the roots that a command's values name, or those of this directory."""
     from fast_agent.resources.roots import ResourceRoots
 
     roots = ResourceRoots(

@@ -19,7 +19,7 @@ _MOST_COMPLETIONS = 100
 
 
 def listing_json(catalog: Catalog) -> str:
-    """Give the lists with MCP's field names."""
+    """Return the lists with MCP's field names."""
     listing = catalog.listing()
     return _json(
         {
@@ -30,7 +30,7 @@ def listing_json(catalog: Catalog) -> str:
 
 
 def listing_text(catalog: Catalog) -> str:
-    """Give one line for each resource and template, then what it is."""
+    """Return one line for each resource and template, then its description."""
     listing, templates = catalog.listing(), catalog.templates()
     lines = [_entry(one.uri.text, one) for one in listing.entries(listing.uris)]
     if templates:
@@ -40,12 +40,12 @@ def listing_text(catalog: Catalog) -> str:
 
 
 def contents_json(contents: Iterable[ResourceContent]) -> str:
-    """Give contents as `resources/read` answers them."""
+    """Return contents in the form of `resources/read` answers."""
     return _json({"contents": [one.data for one in contents]})
 
 
 def hits_json(hits: Iterable[Hit]) -> str:
-    """Give what a search found, the best first."""
+    """Return the search hits, the best first."""
     return _json(
         {
             "hits": [
@@ -64,7 +64,7 @@ def hits_json(hits: Iterable[Hit]) -> str:
 
 
 def hits_text(hits: Iterable[Hit]) -> str:
-    """Give what a search found: the URI and section, and the words around."""
+    """Return the search hits: the URI and section, and the words around."""
     lines: list[str] = []
     for hit in hits:
         section = f"  § {visible(hit.heading)}" if hit.heading else ""
@@ -73,7 +73,7 @@ def hits_text(hits: Iterable[Hit]) -> str:
 
 
 def completion_json(values: Sequence[str]) -> str:
-    """Give values as `completion/complete` answers them."""
+    """Return values in the form of `completion/complete` answers."""
     return _json(
         {
             "values": values[:_MOST_COMPLETIONS],
@@ -84,7 +84,7 @@ def completion_json(values: Sequence[str]) -> str:
 
 
 def completion_text(values: Iterable[str]) -> str:
-    """Give values, one a line."""
+    """Return values, one per line."""
     return "".join(f"{visible(value)}\n" for value in values)
 
 

@@ -55,7 +55,7 @@ def resources_here(environ: Mapping[str, str] | None = None) -> ResourcesHere:
     from fast_agent.resources.guide.file import configured_guide
 
     program = FastAgent(cwd=here, environ=environ)
-    # Cards say who else gets the skills, so the answer is the one `go` gives here.
+    # Cards decide who else gets the skills, so the result is the one `go` has here.
     expect_cards(program, cards=())
     has_guide = expect_guide(program)
     guide = configured_guide(program.settings)
@@ -104,5 +104,5 @@ def _may_bring_something(here: Path, home: Path, environ: Mapping[str, str]) -> 
                     if _SECTION in file.read(_MAX_BYTES):
                         return True
             except OSError:
-                continue  # none here, or none that can be read; reading it properly tells why
+                continue  # none here, or none that can be read; reading it properly reports why
     return False

@@ -26,12 +26,12 @@ def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Sess
 
     Args:
         program: What is run.
-        new: Begin a session.
+        new: Start a session.
         resume: Go on with this one; `NEWEST` or an id.
 
     Raises:
         SessionError: It cannot be made or opened.
-        TrustError: Its agents may do more than when it was kept, and nobody agreed.
+        TrustError: Its agents may do more than when it was saved, and no user agreed.
     """
     if not new and resume is None:
         yield None
@@ -45,7 +45,7 @@ def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Sess
 
 
 def resumed(program: FastAgent, store: SessionStore, resume: str) -> Session:
-    """Open a session to go on with it, and ask the person where that needs their yes.
+    """Open a session to continue it, asking the user where it needs their approval.
 
     Args:
         program: What is run.
@@ -54,7 +54,7 @@ def resumed(program: FastAgent, store: SessionStore, resume: str) -> Session:
 
     Raises:
         SessionError: It cannot be opened.
-        TrustError: Its agents may do more than when it was kept, and nobody agreed.
+        TrustError: Its agents may do more than when it was saved, and no user agreed.
     """
     wanted = newest(store, program.workspace) if resume == NEWEST else resume
     if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
@@ -63,7 +63,7 @@ def resumed(program: FastAgent, store: SessionStore, resume: str) -> Session:
 
 
 def _agreed(program: FastAgent, change: SetChange) -> bool:
-    """Ask the person at the terminal whether a session goes on with agents it was not kept with."""
+    """Ask the user at the terminal whether a session continues with other agents than before."""
     from fast_agent.trust.question import at_terminal
 
     asker = at_terminal(program.approvals)
@@ -73,7 +73,7 @@ def _agreed(program: FastAgent, change: SetChange) -> bool:
 
 
 def receiver(app: AgentApp, session: Session | None, agent: str | None) -> str:
-    """Choose the agent a message goes to: as told, the one talked to last, or the default one.
+    """Select the receiver: the given agent, the last one talked to, or the default one.
 
     After a chain it is the agent the chain hands on to; see `AgentApp.goes_on_with`.
 

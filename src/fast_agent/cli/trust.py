@@ -75,7 +75,7 @@ def _approve(here: FoundHere, paths: Sequence[str], *, yes: bool, prose: bool) -
     from fast_agent.trust.question import at_terminal, refusal, render_question, shown_root
 
     approvals = here.approvals
-    # Agents without effects act unasked, but their turns are bounded until somebody approves them.
+    # Agents without effects act unasked, but their turns are bounded until a user approves them.
     sets = [one for one in here.sets(*paths) if one.effects or one.is_strange or one.agents]
     if not sets:
         report_note("nothing there acts on this machine, so there is nothing to approve")

@@ -126,7 +126,7 @@ class Measuring:
 
 
 def _facts(calibration: Calibration, used: Usage, steps: int, target: float) -> JsonObject:
-    """Give the plan, what was measured, and what the whole task is expected to use."""
+    """Return the plan, its measurements, and the expected usage of the whole task."""
     plan = calibration.plan(steps, target)
     times = plan.draws_total / calibration.valid.trials
     return {

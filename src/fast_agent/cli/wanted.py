@@ -1,4 +1,4 @@
-"""What the options of a command want besides cards: servers, a model, histories, a store."""
+"""What options request in addition to cards: servers, a model, histories, a store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def known_servers(program: FastAgent, wanted: Sequence[str]) -> list[str]:
-    """Give those of the servers named by `--servers` that the configuration defines.
+    """Return the servers named by `--servers` that the configuration defines.
 
     Args:
         program: The program.
@@ -28,7 +28,7 @@ def known_servers(program: FastAgent, wanted: Sequence[str]) -> list[str]:
 
 
 def check_servers(program: FastAgent, wanted: Sequence[str]) -> None:
-    """See that the configuration defines every server named by `--servers`.
+    """Check that the configuration defines every server named by `--servers`.
 
     Raises:
         TrustError: One of them may not act.
@@ -45,7 +45,7 @@ def check_servers(program: FastAgent, wanted: Sequence[str]) -> None:
 
 
 def check_model(program: FastAgent, model: str | None) -> None:
-    """See that the model of `--model` is one, where it is given.
+    """Check that `--model` names a model, if it is passed.
 
     Raises:
         ModelError: It is none; with every problem.
@@ -71,7 +71,7 @@ def report_warnings(program: FastAgent) -> None:
 def child_history(
     source: HistorySource | None, merge_target: HistoryTarget | None
 ) -> ChildHistory | None:
-    """Give the histories of called agents, where an option sets them."""
+    """Return the histories of called agents, if an option sets them."""
     if source is None and merge_target is None:
         return None
     from fast_agent.cards.agent_config import ChildHistory

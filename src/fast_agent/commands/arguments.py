@@ -21,9 +21,9 @@ class Token:
 
     Args:
         text: What it says, without quotes.
-        start: Where it begins in the line.
+        start: Where it starts in the line.
         end: Where it ends.
-        quoted: Whether it stood in quotes, so that it is no option.
+        quoted: Whether it was quoted, and therefore is not an option.
         closed: Whether its quote was closed.
     """
 
@@ -41,7 +41,7 @@ class _WrongError(Exception):
 def next_token(line: str, start: int) -> Token | None:
     """Read the word at or behind a place of a line; None where there is none.
 
-    A word that begins with a quote ends with it; inside, a backslash goes before a quote.
+    A word that starts with a quote ends with it; inside, a backslash escapes a quote.
 
     Args:
         line: The line.

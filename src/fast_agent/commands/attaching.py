@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def attach(desk: Desk, names: Sequence[str]) -> str:
-    """Give the agent that is talked to others as tools, for good: a reload keeps them.
+    """Attach others to the current agent as tools, permanently: a reload keeps them.
 
     Args:
         desk: The conversation.
@@ -34,11 +34,11 @@ async def attach(desk: Desk, names: Sequence[str]) -> str:
 
 
 async def attached(desk: Desk, give: Callable[[], Iterable[str]]) -> str:
-    """Give the agent that is talked to tools, and tell what came of each.
+    """Attach tools to the current agent, and report the result of each.
 
     Args:
         desk: The conversation.
-        give: Changes the cards, and names the agents that were to become tools. It is run in a
+        give: Changes the cards, and returns the agents that should become tools. It runs in a
             worker thread.
 
     Raises:

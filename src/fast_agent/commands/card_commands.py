@@ -66,7 +66,7 @@ async def _reload(arguments: Arguments, desk: Desk) -> CommandResult:
 
 
 async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
-    """Show what the project would do and may not, or approve it as it is now."""
+    """Show what the project would do and may not, or approve its current state."""
     from anyio.to_thread import run_sync
 
     from fast_agent.trust.question import render_question

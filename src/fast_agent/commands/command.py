@@ -1,4 +1,4 @@
-"""Command: one line of the table of commands, and what running it gives."""
+"""Command: one row of the table of commands, and the result of running it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WordKind: TypeAlias = Literal[
     "theme",
     "turn",
 ]
-"""What a word stands for; completion offers the words there are."""
+"""What a word means; completion offers the words available."""
 
 Busy: TypeAlias = Literal["now", "queue", "no"]
 """Whether a command may run while a turn works: at once, after it, or not."""
@@ -50,7 +50,7 @@ class Arguments:
     options: dict[str, str] = field(default_factory=dict[str, str])
 
     def word(self, index: int = 0) -> str | None:
-        """Give a word by its place; None where it was not given."""
+        """Return a word by its position; None if it was not passed."""
         return self.words[index] if index < len(self.words) else None
 
     def has(self, option: str) -> bool:
@@ -64,7 +64,7 @@ class Word:
 
     Args:
         name: What it is called in help, in capitals.
-        kind: What it stands for.
+        kind: What it means.
         required: Whether it must be given.
         rest: It is the rest of the line as it is written, quotes and all.
     """
@@ -89,7 +89,7 @@ class Option:
         name: Its spelling, with dashes.
         summary: What it does.
         value: What its value is called in help; empty for one without a value.
-        kind: What the value stands for.
+        kind: What the value means.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Command:
         return f"{self.name} {self.hint}".rstrip()
 
     def action(self, name: str) -> Command | None:
-        """Give an action by its name."""
+        """Return an action by its name."""
         return next((action for action in self.actions if action.name == name), None)
 
 
@@ -169,14 +169,14 @@ class CommandResult:
     """What a command gave, for the shell to show and to act on.
 
     Args:
-        text: What a person is told, in Markdown that reads well as it is; may be empty.
+        text: What the user sees, in Markdown that reads well unrendered; may be empty.
         failed: Nothing was done; the text says why.
         agent: The agent that is talked to from now on, where that is another one.
-        agents_changed: The agents, or what they are, may be other ones now.
+        agents_changed: The set of agents, or their definitions, may have changed.
         session_changed: The conversation is another one now, or was taken back.
         ask: A message to send now, or None.
         leave: The shell is to end.
-        restart: The program is to begin again, with the same arguments and this session.
+        restart: The program should restart, with the same arguments and this session.
     """
 
     text: str = ""

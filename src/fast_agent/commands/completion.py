@@ -29,11 +29,11 @@ _MOST_ENTRIES = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One way to go on.
+    """One way to continue a line.
 
     Args:
-        text: What to put in the place of the line's end.
-        start: Where in the line that place begins.
+        text: What to insert instead of the line's end.
+        start: Where in the line that text goes.
         about: What it is, in a line; may be empty.
     """
 
@@ -45,7 +45,7 @@ class Completion:
 def complete(
     line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
 ) -> tuple[Completion, ...]:
-    """Say how a line may go on.
+    """Return the ways a line may continue.
 
     Args:
         line: The line up to the cursor.
@@ -108,7 +108,7 @@ class _Before:
 
     Attributes:
         command: The same, or the action of it that was named.
-        value: What the value of an option stands for, where one is due.
+        value: What the value of an option means, where one is due.
     """
 
     def __init__(self, command: Command) -> None:
@@ -118,7 +118,7 @@ class _Before:
 
     @property
     def expected(self) -> WordKind | None:
-        """What the word stands for; None where none is taken."""
+        """What the word means; None where no word is accepted."""
         if self.value is not None:
             return self.value
         words = self.command.words
@@ -153,7 +153,7 @@ def _of_kind(
 def _fitting(
     begun: str, choices: Sequence[tuple[str, str]], *, by_about: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield what begins as typed, then what holds the typed letters in their order."""
+    """Yield what starts as typed, then what contains the typed letters in their order."""
     yield from (one for one in choices if one[0].startswith(begun))
     for text, about in choices:
         pool = f"{text} {about}" if by_about else text
@@ -215,7 +215,7 @@ def _session_about(one: SessionSummary) -> str:
 def _paths(
     begun: str, start: int, desk: Desk, suffixes: tuple[str, ...] | None
 ) -> Iterator[Completion]:
-    """List directories, and the files whose names end rightly, that go on from a path."""
+    """List directories, and the files with the right suffix, that continue a path."""
     import os
 
     folder, slash, name = begun.rpartition("/")

@@ -1,4 +1,4 @@
-"""Desk: where a person sits at a conversation; what commands look at and change."""
+"""Desk: the place of a user in a conversation; what commands read and change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Desk:
             approval.
         sessions: Where conversations are kept; None where they are not.
         session: The session this one is kept in, or None. It belongs to the desk.
-        watch: What watches the cards, told of further ones; None where nothing does.
+        watch: Watcher of the cards, notified of further ones; None if nothing watches.
         listener: Hears of the events of turns; None is the app's own.
         human: The way to the person; None is the app's own.
         notify: Told what a person should know; one line each.
@@ -114,7 +114,7 @@ class Desk:
         return self._sessions is not None
 
     def instance(self, name: str | None = None) -> Agent:
-        """Give an agent of the conversation, the one that is talked to unless named.
+        """Return an agent of the conversation, by default the current one.
 
         Raises:
             RunError: There is none.
@@ -127,7 +127,7 @@ class Desk:
         return self.app.agent(name, self.cast)
 
     def thinker(self) -> LlmAgent:
-        """Give the agent that is talked to, where it asks a model itself.
+        """Return the current agent, if it asks a model itself.
 
         Raises:
             RunError: It is a workflow, which has others do the work.
@@ -158,7 +158,7 @@ class Desk:
         return True
 
     def _default(self) -> str:
-        """Return the agent a person talks to first; nothing answers in the place of one left out.
+        """Return the agent a user talks to first; an agent left out is not replaced.
 
         Raises:
             RunError: There is none.

@@ -113,7 +113,7 @@ async def _rewind(arguments: Arguments, desk: Desk) -> CommandResult:
 
 
 def _begins(message: Message) -> bool:
-    """Whether a message began a turn: a user's, that is no template and answers no call."""
+    """Whether a message started a turn: a user's, not a template and not a tool result."""
     return message.role == "user" and not message.is_template and not message.tool_results
 
 

@@ -75,7 +75,7 @@ async def _prompts(arguments: Arguments, desk: Desk) -> CommandResult:
 async def _asked(
     server: ServerPrompts, name: str, given: Mapping[str, str], desk: Desk
 ) -> CommandResult:
-    """Fill a prompt; what it begins with goes into the history, its last message is sent."""
+    """Fill a prompt; its earlier messages go into the history, its last message is sent."""
     prompts = {prompt.name: prompt for prompt in await server.prompts()}
     prompt = prompts.get(name)
     if prompt is None:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def named_path(text: str, desk: Desk) -> Path:
-    """Give the path a person named, absolute.
+    """Return the path a user named, absolute.
 
     Args:
         text: A path relative to the workspace, or one from `~` or `/` on.
         desk: The conversation.
 
     Raises:
-        RunError: It is no path.
+        RunError: It is not a path.
     """
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Restart: the program begins anew in its process, so that no module keeps an old state."""
+"""Restart: the program starts again in its process, so that no module keeps old state."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _RESUME = "--resume"
 
 
 def restart(session: str | None = None) -> NoReturn:
-    """Begin the program again with its arguments; called once all it holds is closed.
+    """Start the program again with its arguments; called once all its resources are closed.
 
     Args:
-        session: The session to go on with; None where there is none.
+        session: The session to continue; None if there is none.
 
     Raises:
-        OSError: The interpreter cannot be run; the program goes on.
+        OSError: The interpreter cannot be run; the program keeps running.
     """
     arguments = resuming(sys.orig_argv[1:], session)
     for stream in (sys.stdout, sys.stderr):
@@ -29,7 +29,7 @@ def restart(session: str | None = None) -> NoReturn:
 
 
 def resuming(arguments: Sequence[str], session: str | None) -> list[str]:
-    """Have the arguments of a command line name the session to go on with.
+    """Return the arguments of a command line, naming the session to continue with.
 
     Args:
         arguments: The arguments, as the program was started with.

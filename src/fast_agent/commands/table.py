@@ -89,9 +89,9 @@ SIGNS: Mapping[str, str] = MappingProxyType(
 
 
 def is_command(line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS) -> bool:
-    """Say whether a line is a command; any other is a message for the agent.
+    """Return whether a line is a command; any other is a message for the agent.
 
-    A path (`/etc/hosts`), a heading (`# Plan`), `#include` and `@someone` are no commands; a name
+    A path (`/etc/hosts`), a heading (`# Plan`), `#include` and `@someone` are not commands; a name
     that is nearly one is, so that a slip of the finger is not sent to a model.
 
     Args:
@@ -120,7 +120,7 @@ async def run_command(
         commands: The commands of the shell.
 
     Returns:
-        What to tell and to do. What could not be done is told too; nothing is raised for it.
+        What to show and to do. Failures are in it too; nothing is raised.
     """
     try:
         sign, name, rest = _taken_apart(line)
@@ -187,7 +187,7 @@ def _command(name: str, commands: Mapping[str, Command]) -> Command:
 
 
 def _taken_apart(line: str) -> tuple[str, str, str]:
-    """Give the sign a line begins with, the word behind it, and the rest."""
+    """Return the sign a line starts with, the word after it, and the rest."""
     line = line.strip()
     sign = line[:1]
     if sign not in {"/", "@", "#"}:

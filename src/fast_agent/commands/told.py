@@ -1,4 +1,4 @@
-"""What commands tell: lists, errors and texts of others, as Markdown that reads well as it is."""
+"""Output of commands: lists, errors and foreign text, as Markdown that reads well unrendered."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def listed(lines: Iterable[str]) -> str:
 
 
 def short(text: str) -> str:
-    """Give a text of others in one bounded line, with nothing in it that cannot be seen."""
+    """Return foreign text as one bounded line without invisible characters."""
     line = " ".join(text.split())
     return visible(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…")
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Put a text of others in a code block whose fence is longer than any in it."""
+    """Put foreign text into a code block whose fence is longer than any in it."""
     longest = max((len(found) for found in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     shown = "\n".join(visible(line) for line in text.rstrip().splitlines())
@@ -38,7 +38,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def failure(error: FastAgentError) -> CommandResult:
-    """Tell what went wrong, with every problem in its place."""
+    """Report an error, with every problem at its place."""
     if any(problem.path for problem in error.diagnostics):
         return CommandResult(text=fenced(render_human(error.diagnostics)), failed=True)
     text = "\n".join(visible(line) for line in error.message.splitlines())

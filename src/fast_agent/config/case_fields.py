@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 RECORDINGS: Final = "recordings"
-"""Where recordings are kept beside a test file, unless it says otherwise."""
+"""Where recordings are kept next to a test file, by default."""
 
 
 MAX_REPEATS: Final = 100
@@ -20,7 +20,7 @@ MAX_REPEATS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageBounds:
-    """Most that a case may use; None is no bound."""
+    """Upper bounds on what a case may use; None means no bound."""
 
     max_requests: int | None = None
     max_tool_calls: int | None = None

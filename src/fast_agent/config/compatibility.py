@@ -1,6 +1,6 @@
 """Settings as the nearest peer spells them: read as ours, or named in a note.
 
-A file is translated before anything looks at it, so that trust, the reader and diagnostics see one
+A file is translated before anything reads it, so that trust, the reader and diagnostics see one
 spelling. Keys that are known nowhere stay, and are errors as in any file.
 """
 

@@ -62,7 +62,7 @@ def _written(value: JsonValue) -> str:
 
 
 def _replaced(text: str, span: Span, new: str) -> str:
-    """Put something in the place of a part of a text; whole lines stay whole."""
+    """Replace a part of a text; whole lines stay whole."""
     lines = text.splitlines(keepends=True)
     before = "".join(lines[: span.start.line - 1])
     before += lines[span.start.line - 1][: span.start.column - 1]

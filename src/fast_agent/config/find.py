@@ -26,7 +26,7 @@ class Found:
     Args:
         config: The configuration file, or None.
         secrets: The secrets file, or None.
-        warnings: What was passed over, and why.
+        warnings: What was skipped, and why.
     """
 
     config: Path | None
@@ -40,10 +40,10 @@ def find_files(cwd: Path, home: Path, config_path: Path | None = None) -> Found:
     Args:
         cwd: The working directory, absolute.
         home: The home directory of the program.
-        config_path: A configuration file given by name, or None to look for one.
+        config_path: A configuration file given by name, or None to search for one.
 
     Returns:
-        The nearest of each. Secrets beside the configuration are nearest.
+        The nearest of each. Secrets next to the configuration are nearest.
     """
     warnings: list[Diagnostic] = []
     config = config_path or _nearest(CONFIG_NAMES, _upwards(cwd), home, warnings)
@@ -99,7 +99,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _safe(path: Path, home: Path) -> bool:
-    """Whether nobody else can have left the file there: a configuration can start programs."""
+    """Whether only the user can have left the file there: a configuration can start programs."""
     if os.name != "posix" or path.parent == home:
         return True
     try:

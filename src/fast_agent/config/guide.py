@@ -1,6 +1,6 @@
 """The section `guide`: documents in categories and collections, as values and as a table.
 
-A file `.guide.yaml` beside the documents holds the same keys.
+A file `.guide.yaml` next to the documents has the same keys.
 """
 
 from __future__ import annotations

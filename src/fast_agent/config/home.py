@@ -16,7 +16,7 @@ HOME_VARIABLE: Final = "FAST_AGENT_HOME"
 
 
 def working_directory() -> Path:
-    """Give the directory the process works in, absolute.
+    """Return the directory the process works in, absolute.
 
     Raises:
         ConfigError: It was deleted.
@@ -51,7 +51,7 @@ def user_home(environ: Mapping[str, str]) -> Path:
 
 
 def from_home(text: str, environ: Mapping[str, str]) -> Path:
-    """Make a path of a text that may begin with `~/`."""
+    """Make a path of a string that may start with `~/`."""
     if text == "~" or text.startswith(("~/", "~\\")):
         return user_home(environ) / text[2:]
     return Path(text)
@@ -71,7 +71,7 @@ SECRETS_NAMES: Final = ("fastagent.secrets.yaml", "fast-agent.secrets.yaml")
 
 
 GUIDE_FILE: Final = ".guide.yaml"
-"""The file beside documents that holds the configuration of their guide."""
+"""The file next to documents that contains the configuration of their guide."""
 
 _NEVER_SERVED: Final = frozenset(
     {".git", ".hg", ".svn", ".jj", ".venv", "node_modules", "__pycache__", ".DS_Store"}

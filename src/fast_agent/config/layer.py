@@ -70,11 +70,11 @@ class Layer(Protocol):
         ...
 
     def has(self, keys: Keys) -> bool:
-        """Whether it gives this setting."""
+        """Whether it sets this setting."""
         ...
 
     def place(self, keys: Keys, *, key: bool = False) -> Place:
-        """Say where it gives it; the nearest there is, where it does not."""
+        """Return where it sets it, or the nearest place if it does not."""
         ...
 
 
@@ -106,7 +106,7 @@ class FileLayer:
         return self.source.path
 
     def has(self, keys: Keys) -> bool:
-        """Whether it gives this setting."""
+        """Whether it sets this setting."""
         value: JsonValue = self.document.value
         for part in keys:
             if isinstance(part, str):
@@ -118,7 +118,7 @@ class FileLayer:
         return value is not None
 
     def place(self, keys: Keys, *, key: bool = False) -> Place:
-        """Say where it gives it."""
+        """Return where it sets it."""
         hidden = tuple(_secrets(self.document.value, below=False))
         return place_in(self.source, self.span(keys, key=key), secret=self.secret, hidden=hidden)
 
@@ -172,15 +172,15 @@ class EnvironmentLayer:
 
     @property
     def path(self) -> str:
-        """Empty: the environment is no file."""
+        """Empty: the environment is not a file."""
         return ""
 
     def has(self, keys: Keys) -> bool:
-        """Whether a variable gives just this setting."""
+        """Whether a variable sets exactly this setting."""
         return keys in self.variables
 
     def place(self, keys: Keys, *, key: bool = False) -> Place:  # noqa: ARG002
-        """Name the variable, the first of several that give a part of it."""
+        """Return the variable's name, the first of several that set a part of it."""
         found = (name for given, name in self.variables.items() if given[: len(keys)] == keys)
         return Place("", variable=next(found, None))
 

@@ -180,7 +180,7 @@ def _policy_elsewhere(layer: FileLayer) -> Diagnostic:
 def _files(
     found: Found, home: Path | None, shown_from: Path, problems: list[Diagnostic], *, named: bool
 ) -> list[FileLayer]:
-    """Read the files that were found, the weakest first, and say which of them nobody named."""
+    """Read the files that were found, the weakest first, and return which are found ones."""
     layers: list[FileLayer] = []
     for path, secret in ((found.config, False), (found.secrets, True)):
         if path is None:
@@ -217,7 +217,7 @@ def _refusal(errors: Sequence[Diagnostic]) -> ConfigError:
 
 
 def _merged(lower: Tree, upper: Tree) -> Tree:
-    """Put one tree over another: mappings key by key, everything else as a whole."""
+    """Merge one tree over another: mappings key by key, everything else as a whole."""
     merged = dict(lower)
     for key, value in upper.items():
         below = merged.get(key)
@@ -254,7 +254,7 @@ def _servers(
 
 
 def _told_already(problems: Sequence[Diagnostic], place: Place) -> bool:
-    """Whether a problem inside a place was told before."""
+    """Whether a problem inside a place was reported before."""
     return place.span is not None and any(
         problem.path == place.path
         and problem.span is not None
@@ -314,7 +314,7 @@ def read_overrides(
         table: The configuration.
         environ: The environment.
         directory: Where relative paths start.
-        known: What the files give, so that names in them are found in any letter case.
+        known: The settings of the files, so that names in them are found in any letter case.
     """
     variables: dict[Keys, str] = {}
     tree: Tree = {}
@@ -351,7 +351,7 @@ def read_overrides(
 def _target(
     table: Record, parts: list[str], known: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], Kind] | str:
-    """Find the setting a variable stands for, or say what is wrong and, a line below, a hint."""
+    """Find the setting a variable denotes, or return the problem and, a line below, a hint."""
     kind: Kind = table
     keys: tuple[str, ...] = ()
     here: object = known
@@ -376,7 +376,7 @@ def _target(
 
 
 def _free_key(part: str, here: object, *, exact: bool) -> str:
-    """Choose the key a part stands for: one that is there, or a new one."""
+    """Choose the key a part denotes: an existing one, or a new one."""
     if isinstance(here, Mapping):
         folded = _fold(part)
         for key in cast("Mapping[str, object]", here):

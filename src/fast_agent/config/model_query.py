@@ -69,7 +69,7 @@ QUERY_KEYS: Final[Mapping[str, Mapping[str, QueryKey]]] = {
 
 
 def split_models(text: str) -> tuple[str, ...]:
-    """Return the specs of a text that names a model and those that answer where it fails.
+    """Return the specs in a string of a model and those that answer if it fails.
 
     Args:
         text: Specs with commas between; a comma in a value is written as `%2C`.

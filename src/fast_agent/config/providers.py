@@ -1,6 +1,6 @@
-"""The model providers the program knows: where their keys are looked for and what they need.
+"""The known model providers: where their keys are searched for and what they need.
 
-Facts only. The configuration has one section for each, model specs begin with their names, and the
+Facts only. The configuration has one section for each, model specs start with their names, and the
 provider adapter makes the connection.
 """
 
@@ -30,7 +30,7 @@ class Provider:
         requirement: What to install when one of `modules` is missing.
         hosts: Its own hosts, exact or with `*` for one part of the name; a key goes to no other
             unasked. None where each person has another one, which anybody can have.
-        default_model: The model of whoever has a key for it and names none; None where there is no
+        default_model: The default model of a user with a key for it; None if there is no
             such model.
     """
 

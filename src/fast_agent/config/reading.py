@@ -70,7 +70,7 @@ class Reader:
     Args:
         layer: Where the values come from, for places.
         directory: Where relative paths start, absolute.
-        environ: What `${NAME}` stands for; None leaves it as it is.
+        environ: Values of `${NAME}`; None leaves it as it is.
         rules: The rules problems are reported under.
     """
 
@@ -265,7 +265,7 @@ class Reader:
         return f"`{text}`" if text else self._rules.whole
 
     def _wrong_type(self, kind: Kind, value: JsonValue, at: Keys) -> object:
-        # The value itself is never told: it may be a secret in the wrong place.
+        # The value itself is never shown: it may be a secret in the wrong place.
         message = f"{self._named(at)} must be {expected(kind)}, not {given(value)}"
         return self._problem(self._rules.wrong_type, at, message)
 
@@ -308,7 +308,7 @@ def branch_of(kind: AnyOf, value: JsonValue) -> Kind | None:
 
 
 def from_text(kind: Kind, text: str) -> JsonValue:
-    """Make a JSON value of a text that came from a variable, as its kind asks for.
+    """Convert a string that came from a variable to a JSON value, as its kind requires.
 
     Args:
         kind: What is wanted.
@@ -354,7 +354,7 @@ def built(kind: Kind, value: Any) -> Any:
 
 
 def expected(kind: Kind) -> str:
-    """Say what a kind takes, such as `an integer from 1`."""
+    """Describe what a kind accepts, such as `an integer from 1`."""
     match kind:
         case PathText():
             return "a path"
@@ -377,7 +377,7 @@ def expected(kind: Kind) -> str:
 
 
 def given(value: JsonValue) -> str:
-    """Say what type a value has, without telling the value."""
+    """Return the type of a value without revealing the value."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -25,7 +25,7 @@ class PlaceOf(Protocol):
     """Finds where a setting is written."""
 
     def __call__(self, keys: Keys, *, key: bool = False) -> Place:
-        """Give the place of a setting, or of its key."""
+        """Return the place of a setting, or of its key."""
         ...
 
 
@@ -36,10 +36,10 @@ def make_server(
 
     Args:
         name: Its key in `mcp.servers`.
-        values: Its values, each checked by itself.
+        values: Its values, each checked separately.
         place_of: Finds where a setting is written.
         complete: Whether `values` is all that was written. Otherwise what is missing may only be
-            misspelt, which was told, and is no problem of its own.
+            misspelt, which was reported, and is not a separate problem.
 
     Returns:
         The server, or None and what is wrong.
@@ -121,7 +121,7 @@ def _oauth_problems(
             "begin it with `http://` or `https://`",
         )
     if oauth.client_secret is not None and oauth.issuer is None:
-        # A server that lies would have the secret sent to an authorization server of its own.
+        # A hostile server would have the secret sent to its own authorization server.
         yield place_of((*at, "client_secret"), key=True).problem(
             WRONG_SERVER,
             f"the server `{name}` has a `client_secret` without the `issuer` it is for",

@@ -33,7 +33,7 @@ def _empty() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootSettings:
-    """A directory or file an MCP server is told of.
+    """A directory or file reported to an MCP server.
 
     Args:
         uri: An absolute path or a `file:` URI.
@@ -86,7 +86,7 @@ class ServerSettings:
         oauth: How this program is authorized there.
         include_instructions: Whether its instructions are part of those of agents.
         load_on_start: Whether it is connected to when the program starts.
-        roots: What it is told it may work on.
+        roots: What the server is told it may work on.
         read_timeout_seconds: Longest wait for an answer, or None for the default.
         connect_timeout_seconds: Longest wait for a connection, or None for the default.
         list_timeout_seconds: Longest wait for a page of a list, or None for the default.
@@ -246,7 +246,7 @@ class Settings:
         model_facts: What is known of models, over what the price list says.
         mcp: MCP servers.
         providers: Settings of every known provider, by its name.
-        endpoints: Endpoints that speak the OpenAI protocol, by the name specs begin with.
+        endpoints: Endpoints that speak the OpenAI protocol, by the prefix of their specs.
         local: Local models.
         shell: The shell tool.
         sessions: Conversations that are kept.
@@ -254,7 +254,7 @@ class Settings:
         guide: Documents served as `guide://`.
         tui: How the terminal looks and which keys it takes.
         layers: Where all this comes from, the weakest first.
-        warnings: What was found to be doubtful, such as a file that was passed over.
+        warnings: Doubtful findings, such as a file that was skipped.
     """
 
     default_model: str | None = None
@@ -280,7 +280,7 @@ class Settings:
         return tuple(layer.path for layer in self.layers if layer.path)
 
     def provider(self, name: str) -> ProviderSettings:
-        """Give the section of a provider; an empty one where it is not configured."""
+        """Return the section of a provider; an empty one if it is not configured."""
         return self.providers.get(name, _NO_PROVIDER)
 
     def place_of(self, *keys: str | int, key: bool = False) -> Place | None:
@@ -288,7 +288,7 @@ class Settings:
 
         Args:
             keys: Such as `"mcp", "servers", "time"`.
-            key: Whether to give the place of the last key instead of its value.
+            key: Whether to return the place of the last key instead of its value.
 
         Returns:
             The place in the strongest layer that has it; None where it is a default.

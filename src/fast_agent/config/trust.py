@@ -22,7 +22,7 @@ def _none() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DenySettings:
-    """What nobody may allow.
+    """What no user may allow.
 
     Args:
         hosts: Host names, exact or `*.name`.
@@ -44,7 +44,7 @@ class TrustSettings:
         hosts: Hosts that may be connected to over https, exact or `*.name`.
         commands: Whole command lines that may be run, compared word by word.
         variables: The host each variable may be sent to, by its name.
-        deny: What nobody may allow.
+        deny: What no user may allow.
         ask: Whether a person may be asked at all.
     """
 

@@ -1,4 +1,4 @@
-"""One located problem, and the change that would mend it."""
+"""One located problem, and the change that would fix it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Diagnostic:
         span: The key or value that is wrong; None where the whole file is.
         severity: `error` stops a load; `warning` and `info` do not.
         hint: What to do, or None.
-        fix: A change that would mend it, or None.
+        fix: A change that would fix it, or None.
         related: Other places that belong to it.
         source_line: The text of the line at `span.start`, for the caret; None where unknown.
     """

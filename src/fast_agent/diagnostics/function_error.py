@@ -35,7 +35,7 @@ def function_error(
         path: The file it is wrong in; empty for the card's own.
         span: The place in that file, or None.
         source_line: The line at that place, or None.
-        replacement: What the card should say in the place of the function, or None.
+        replacement: What the card should have instead of the function, or None.
 
     Returns:
         The error, with one diagnostic. Where `path` is empty, the caller knows the place.

@@ -46,7 +46,7 @@ def render_human(
 
 
 def summarize(diagnostics: Sequence[Diagnostic]) -> str:
-    """Count problems by severity, and those `--fix` would mend, on one line."""
+    """Count problems by severity, and those `--fix` would solve, on one line."""
     counts = [
         _count(sum(found.severity == severity for found in diagnostics), noun)
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))

@@ -26,7 +26,7 @@ def rules() -> Mapping[str, Rule]:
 
 
 def index_rules(gathered: Iterable[Rule]) -> Mapping[str, Rule]:
-    """Order rules by code, and see that each code and each name stands for one rule."""
+    """Order rules by code, and check that each code and each name identifies one rule."""
     by_code: dict[str, Rule] = {}
     names: set[str] = set()
     for rule in sorted(gathered, key=lambda one: one.code):

@@ -75,7 +75,7 @@ class Surroundings:
         output: The directory of the cards.
         project: The directory the other tools were used in.
         servers: The MCP servers that can be named.
-        taken: Names of cards that are there already, of which none is written anew.
+        taken: Names of existing cards, none of which is written again.
         has_default: Whether a card that is there is the default one.
     """
 
@@ -95,7 +95,7 @@ def assemble(files: Sequence[ForeignAgents], around: Surroundings) -> list[Impor
         around: What they are imported into.
 
     Returns:
-        The cards, each valid by itself and in the set.
+        The cards, each valid on its own and in the set.
     """
     drafts = [draft for one in files for draft in one.drafts]
     drafts += _chains(files)
@@ -126,7 +126,7 @@ def _chains(files: Sequence[ForeignAgents]) -> list[Draft]:
 
 
 def _join_tasks(drafts: Sequence[Draft]) -> None:
-    """Put the instruction of its agent before that of each task."""
+    """Prepend the instruction of its agent to that of each task."""
     agents = {draft.name: draft for draft in drafts if draft.worker is None}
     for draft in drafts:
         if draft.worker is None:
@@ -390,7 +390,7 @@ def _add_prompt_files(draft: Draft, around: Surroundings) -> None:
 
 
 def _add_project(draft: Draft, around: Surroundings) -> None:
-    """Give an agent the instructions of its project, where its tool does and there are any."""
+    """Add the instructions of its project to an agent whose tool does so, if there are any."""
     there = [name for name in PROJECT_FILES if (around.project / name).is_file()]
     if draft.has_project and there:
         draft.appended.append("{{projectInstructions}}")
@@ -435,7 +435,7 @@ def card_text(draft: Draft) -> str:
 
 
 def _plain(text: str) -> str:
-    r"""Write a text so that nothing in it is a placeholder: `{{` as `\{{`."""
+    r"""Escape a string so that nothing in it is a placeholder: `{{` as `\{{`."""
     lines = text.replace("\r\n", "\n").split("\n")
     while lines and not lines[0].strip():
         del lines[0]
@@ -455,7 +455,7 @@ def _escaped(value: JsonValue) -> JsonValue:
 
 
 def _is_body(instruction: str) -> bool:
-    """Whether a body gives back a text that has lines of dashes."""
+    """Whether a body restores a text that has lines of dashes."""
     source = Source("", f"---\n{{}}\n---\n{instruction}\n")
     reading = read_markdown(source, multi_card=True)
     if len(reading.documents) != 1 or reading.documents[0].instruction() != instruction:

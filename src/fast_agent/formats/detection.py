@@ -127,14 +127,14 @@ def _is_hidden(name: str) -> bool:
 
 
 def format_of_markdown(path: str, values: JsonObject) -> Format | None:
-    """Tell whose agent a Markdown file is, by its place and its fields.
+    """Return the format of an agent in a Markdown file, by its place and its fields.
 
     Args:
         path: Its path.
         values: Its frontmatter.
 
     Returns:
-        The format; None where it is no agent.
+        The format; None if it is not an agent.
     """
     lower = path.lower()
     if lower.endswith((".agent.md", ".chatmode.md")):
@@ -171,7 +171,7 @@ def _by_fields(values: JsonObject) -> Format | None:
 
 
 def format_of_yaml(value: JsonValue) -> Format | None:
-    """Tell whose agents a YAML file holds, by its fields; None for anything else."""
+    """Return the format of a YAML file of agents, by its fields; None for anything else."""
     if not isinstance(value, Mapping):
         return None
     kind = value.get("type")
@@ -201,14 +201,14 @@ def _is_crew_part(value: JsonValue) -> bool:
 
 
 def is_crew_of_tasks(values: JsonObject) -> bool:
-    """Tell whether a file of CrewAI holds tasks, not agents."""
+    """Return whether a CrewAI file contains tasks, not agents."""
     return any(
         isinstance(value, Mapping) and "expected_output" in value for value in values.values()
     )
 
 
 def format_of_json(path: str, value: JsonValue) -> Format | None:
-    """Tell whose agents or servers a JSON file holds; None for anything else."""
+    """Return the format of a JSON file of agents or servers; None for anything else."""
     if not isinstance(value, Mapping):
         return None
     name = PurePath(path).name.lower()

@@ -50,8 +50,8 @@ class Draft:
         is_card: Whether its instruction has placeholders of cards, which stay.
         is_first: Whether its tool talks to it first.
         is_open: Whether it named no tools, and so had all.
-        is_hidden: Whether other agents may not call it by themselves.
-        has_project: Whether its tool gives it the instructions of the project.
+        is_hidden: Whether other agents may not call it on their own initiative.
+        has_project: Whether its tool adds the instructions of the project.
     """
 
     file: ForeignFile
@@ -178,7 +178,7 @@ class Draft:
                 self.abilities -= tool.abilities
 
     def open(self, choice: ToolChoice, what: str) -> None:
-        """Give an agent that names no tools what was chosen for such agents."""
+        """Add the tools chosen for agents that name none."""
         self.is_open = True
         self.comment = f"# named no tools, which were all there; imported with --tools {choice}\n"
         self.abilities |= _GIVEN[choice]

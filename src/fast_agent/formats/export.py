@@ -36,7 +36,7 @@ DIRECTORIES: Final[Mapping[Target, str]] = {
     "codex": ".codex/agents",
     "docker-agent": ".",
 }
-"""Where each tool looks for agents."""
+"""Where each tool searches for agents."""
 
 _TOOLS: Final[Mapping[Target, Mapping[Ability, tuple[str, ...]]]] = {
     "claude": {
@@ -140,7 +140,7 @@ def export_cards(cards: Sequence[Card], target: Target) -> tuple[dict[str, str],
 
 
 class _Export:
-    """One card on its way; a field that is not told of in `done` is reported at the end."""
+    """One card in progress; a field that is not recorded in `done` is reported at the end."""
 
     def __init__(self, card: Card, target: Target) -> None:
         self._card = card
@@ -441,7 +441,7 @@ def _server_tool(target: Target, server: str, pattern: str) -> str:
 
 
 def _settings(one: str | McpConnect) -> dict[str, JsonValue] | None:
-    """Describe a server of `mcp_connect` as other tools do; None where its line is no command."""
+    """Describe a server of `mcp_connect` as other tools do; None if its line is not a command."""
     target = one if isinstance(one, str) else one.target
     headers = None if isinstance(one, str) else one.headers
     env = None if isinstance(one, str) else one.env

@@ -258,7 +258,7 @@ class Fields:
 
 
 def clip(text: str) -> str:
-    """Shorten a text for a message."""
+    """Shorten a string for a message."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 1]}…"
 

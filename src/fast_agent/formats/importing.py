@@ -122,7 +122,7 @@ def write_import(plan: Import, *, force: bool) -> list[Path]:
 
     Args:
         plan: The plan.
-        force: Whether files that are there may be written anew.
+        force: Whether existing files may be overwritten.
 
     Returns:
         The files that were written; a file that had the same text already is not among them.

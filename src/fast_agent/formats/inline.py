@@ -80,7 +80,7 @@ def add_connect(draft: Draft, entry: JsonValue) -> None:
 
 
 def take_skills(draft: Draft, fields: Fields, name: str) -> None:
-    """Take names of skills, whose directories are looked for when all files are read."""
+    """Record names of skills, whose directories are searched for when all files are read."""
     names = fields.words(name) if fields.has(name) else None
     draft.skills += [(one, (*fields.keys, name)) for one in names or ()]
 

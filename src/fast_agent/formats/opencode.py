@@ -137,7 +137,7 @@ def _take_tools(draft: Draft, fields: Fields, choice: ToolChoice) -> None:
 
 
 def _permitted(draft: Draft, fields: Fields) -> None:
-    """Give what is allowed by name; what is not named is allowed there, and not here."""
+    """Grant what is allowed by name; a tool that is not named is allowed there, but not here."""
     permission = fields.values.get("permission")
     if isinstance(permission, str):
         names = ["*"] if permission != "deny" else []

@@ -164,7 +164,7 @@ def _json(source: Source, choice: ToolChoice, wanted: Format | None) -> ForeignA
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Put blanks in the place of a comment or of a comma too many, so that places stay."""
+    """Replace a comment or an extra comma by blanks, so that positions stay."""
     if match[1] is not None:
         return match[1]
     return re.sub(r"[^\n]", " ", match[0])

@@ -10,7 +10,7 @@ Ability: TypeAlias = Literal["read", "write", "shell", "fetch", "ask"]
 
 
 class Tool(NamedTuple):
-    """What a card has in the place of a tool.
+    """The equivalent of a tool on a card.
 
     Args:
         abilities: What it lets the agent do.
@@ -223,7 +223,7 @@ _GEMINI_MCP = re.compile(r"mcp_([^_]+)_(.+)")
 
 
 def ability_of(name: str, family: str) -> Tool | Unnamed:
-    """Find what a card has in the place of a tool.
+    """Find the equivalent of a tool on a card.
 
     Args:
         name: The tool, as it is named there: `Read`, `Bash(git *)`, `mcp__docs__search`, `docs/*`.

@@ -33,14 +33,14 @@ class CallIds:
         return len(self._own) + (0 if self._below is None else len(self._below))
 
     def note(self, messages: Iterable[Message]) -> None:
-        """Take note of the calls of `messages` as they are."""
+        """Record the current calls of `messages`."""
         self._own.update(call.id for one in messages for call in one.tool_calls)
 
     def own(self, message: Message) -> Message:
-        """Return `message` with call ids not in use, and take note of them.
+        """Return `message` with call ids not in use, and record them.
 
         Some models number their calls from one in every answer, or leave the id empty; a result
-        could then not be told from another call's.
+        could then not be distinguished from another call's.
         """
         if not message.tool_calls:
             return message
@@ -56,7 +56,7 @@ class CallIds:
         return replace(message, tool_calls=tuple(calls), native=None) if changed else message
 
     def own_block(self, messages: Iterable[Message]) -> Iterator[Message]:
-        """Give the messages of another conversation, in order, with call ids not in use here.
+        """Yield the messages of another conversation, in order, with call ids not in use here.
 
         Args:
             messages: A stretch of a conversation in which results follow their calls.
@@ -82,7 +82,7 @@ class CallIds:
             yield owned
 
     def free(self, message: Message) -> None:
-        """Let the call ids of a message that is not to be added be used again."""
+        """Release the call ids of a message that will not be added."""
         self._own.difference_update([call.id for call in message.tool_calls])
 
     def _free_id(self, wanted: str) -> str:

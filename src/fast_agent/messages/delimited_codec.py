@@ -62,7 +62,7 @@ class Section:
     end: int
 
     def text_of(self, source: Source) -> str:
-        """Give the text under the delimiter."""
+        """Return the text under the delimiter."""
         return source.text[self.body : self.end]
 
 
@@ -78,7 +78,7 @@ def delimited_places(source: Source) -> list[tuple[int, int]]:
 
 
 def split_sections(text: str) -> Iterator[Section]:
-    """Split a text at its delimiter lines; text before the first one is a section without one."""
+    """Split a text at its delimiter lines; anything before the first is a section without one."""
     delimiter, start, body, at = "", 0, 0, 0
     while at <= len(text):
         end = text.find("\n", at)

@@ -172,7 +172,7 @@ def _check_replaceable(path: Path) -> None:
 
 
 def _has_delimiter(source: Source) -> bool:
-    """Return whether a text was written as a history; to a reader any text is one message."""
+    """Return whether a text was written as a history; a reader takes any text as one message."""
     return source.text.lstrip().startswith(DELIMITERS)
 
 
@@ -278,7 +278,7 @@ _BY_ENDING = {
 
 
 def media_type_of(name: str) -> str | None:
-    """Give the media type a file's name stands for.
+    """Return the media type of a file's name.
 
     Args:
         name: A file name or path.
@@ -295,7 +295,7 @@ WAIT = 30.0
 
 
 def merge_into(path: Path, messages: Iterable[Message], *, wait: float = WAIT) -> None:
-    """Add messages to the end of a history file as one block; what others add meanwhile is kept.
+    """Append messages to a history file as one block; blocks others append concurrently are kept.
 
     It reads and writes the whole file and waits for the disk; call it from a worker thread.
 

@@ -110,7 +110,7 @@ class History(Sequence[Message]):
             start: The first index, from 0.
 
         Returns:
-            An iterator that ends where this history ends, whatever is appended meanwhile.
+            An iterator that ends where this history ends, even if more is appended while it runs.
         """
         start = max(0, start)
         if start >= self._length:
@@ -168,7 +168,7 @@ class Transcript:
     """A conversation as a file holds it.
 
     Args:
-        system: The system prompt the file gives, or None.
+        system: The system prompt in the file, or None.
         messages: The messages, in order.
         extra: Unknown fields of the document, kept.
     """

@@ -31,7 +31,7 @@ def read_json_history(source: Source) -> Transcript:
         What it holds. The older form, in which `content` is a single object, is read too.
 
     Raises:
-        HistoryError: It is no strict JSON, or a message is wrong; `diagnostics` has every problem.
+        HistoryError: It is not strict JSON, or a message is invalid; `diagnostics` has all.
     """
     try:
         value = parse_json(source.text)
@@ -91,7 +91,7 @@ def to_json(value: JsonValue, *, indent: int | None = None) -> str:
 
 
 def located(found: list[ShapeProblem], text: str, offset: int = 0) -> list[Problem]:
-    """Give problems their place in the JSON text that begins at `offset` of a file."""
+    """Locate problems in the JSON text that starts at `offset` of a file."""
     if not found:
         return []
     places = JsonMap.of(text)

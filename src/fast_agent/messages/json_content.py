@@ -1,4 +1,4 @@
-"""Content blocks in the wire form MCP gives them."""
+"""Content blocks in their MCP wire form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPES = frozenset({"text", "image", "audio", "resource_link", "resource"})
 
 
 def content_to_wire(block: Content) -> dict[str, JsonValue]:
-    """Give a block its wire form.
+    """Convert a block to its wire form.
 
     Args:
         block: Any block.
@@ -67,7 +67,7 @@ def content_to_wire(block: Content) -> dict[str, JsonValue]:
 
 
 def contents_to_wire(blocks: Iterable[Content]) -> list[JsonValue]:
-    """Give blocks their wire form, in order."""
+    """Convert blocks to their wire form, in order."""
     return [content_to_wire(block) for block in blocks]
 
 
@@ -75,7 +75,7 @@ def content_from_wire(value: JsonValue) -> Content:
     """Read one block.
 
     Args:
-        value: Its wire form; a type that is not known gives an `OpaqueContent`.
+        value: Its wire form; an unknown type becomes an `OpaqueContent`.
 
     Returns:
         The block.
@@ -102,7 +102,7 @@ def read_contents(node: Node) -> tuple[Content, ...]:
 
 
 def read_content(node: Node) -> Content | None:
-    """Read one block; note problems in the node and give None when it has no known shape."""
+    """Read one block; note problems in the node and return None if its shape is unknown."""
     if isinstance(node.value, str):
         wanted: JsonObject = {"type": "text", "text": node.value}
         hint = 'write `{"type": "text", "text": …}`'
@@ -176,7 +176,7 @@ def _resource_to_wire(block: EmbeddedResource) -> dict[str, JsonValue]:
 def merged(
     wire: dict[str, JsonValue], extra: JsonObject, known: frozenset[str]
 ) -> dict[str, JsonValue]:
-    """Put unknown fields after known ones; a known name among them is a HistoryError."""
+    """Add unknown fields after known ones; a known name among them is a HistoryError."""
     if not extra:
         return wire
     clash = known & extra.keys()

@@ -39,7 +39,7 @@ _MESSAGE = frozenset(
 
 
 def message_to_wire(message: Message) -> dict[str, JsonValue]:
-    """Give a message its JSON form; fields that are unset are left out.
+    """Convert a message to its JSON form; unset fields are left out.
 
     Args:
         message: Any message.
@@ -100,7 +100,7 @@ def message_from_wire(value: JsonValue) -> Message:
 
 
 def read_message(node: Node) -> Message | None:
-    """Read one message, noting problems in the node; None when it is no object."""
+    """Read one message, noting problems in the node; None if it is not an object."""
     if node.fields() is None:
         return None
     return Message(

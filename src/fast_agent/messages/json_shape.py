@@ -74,14 +74,14 @@ class Node:
         return Node(value, (*self.path, key), self.problems)
 
     def fields(self) -> JsonObject | None:
-        """Give the value as an object; note a problem and give None when it is none."""
+        """Return the value as an object; note a problem and return None if it is not one."""
         if isinstance(self.value, Mapping):
             return self.value
         self.must_be("an object")
         return None
 
     def items(self) -> Iterator[Node]:
-        """Give the nodes of a list's values; of nothing for null; note anything else."""
+        """Yield the nodes of a list's values; none for null; note any other value."""
         if isinstance(self.value, list):
             for index, value in enumerate(self.value):
                 yield self.child(index, value)
@@ -89,21 +89,21 @@ class Node:
             self.must_be("a list")
 
     def entries(self) -> Iterator[tuple[str, Node]]:
-        """Give the nodes of an object's values by key; of nothing for null; note anything else."""
+        """Yield the nodes of an object's values by key; none for null; note any other value."""
         if self.value is None:
             return
         for key, value in (self.fields() or NOTHING).items():
             yield key, self.child(key, value)
 
     def string(self, key: str, *, hint: str | None = None) -> str:
-        """Give the string field `key`, which must be there."""
+        """Return the required string field `key`."""
         found = self.optional_string(key)
         if found is None and self.field(key) is None:
             self.report(f"has no `{key}`", hint=hint)
         return found or ""
 
     def optional_string(self, key: str) -> str | None:
-        """Give the string field `key`; None when it is missing or null."""
+        """Return the string field `key`; None if it is missing or null."""
         value = self.field(key)
         if value is None or isinstance(value, str):
             return value
@@ -111,7 +111,7 @@ class Node:
         return None
 
     def flag(self, key: str) -> bool:
-        """Give the true-or-false field `key`; False when it is missing or null."""
+        """Return the true-or-false field `key`; False if it is missing or null."""
         value = self.field(key)
         if value is None or isinstance(value, bool):
             return bool(value)
@@ -119,11 +119,11 @@ class Node:
         return False
 
     def field(self, key: str) -> JsonValue:
-        """Give the value of `key` as it is; None when it is missing."""
+        """Return the raw value of `key`; None if it is missing."""
         return cast("JsonObject", self.value).get(key)
 
     def rest(self, known: frozenset[str]) -> JsonObject:
-        """Give the fields that are not `known`."""
+        """Return the fields that are not `known`."""
         fields = cast("JsonObject", self.value)
         if fields.keys() <= known:
             return NOTHING
@@ -131,7 +131,7 @@ class Node:
 
 
 def kind_of(value: JsonValue) -> str:
-    """Say what kind of JSON value something is, short values themselves included."""
+    """Return the kind of a JSON value in words, including short values themselves."""
     if value is None:
         return "null"
     if isinstance(value, str) and 0 < len(value) <= 30:

@@ -24,7 +24,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class JsonFault:
-    """Something that keeps a text from being strict JSON.
+    """A reason why a text is not strict JSON.
 
     Args:
         message: What is wrong.
@@ -150,7 +150,7 @@ def _all_faults(text: str) -> tuple[JsonFault, ...]:
 
 @dataclass(slots=True)
 class _Level:
-    """An object or array that is open while a text is walked."""
+    """An object or array that is open during the walk."""
 
     path: JsonPath
     keyed: bool
@@ -180,7 +180,7 @@ class JsonMap:
 
     @classmethod
     def of(cls, text: str) -> JsonMap:
-        """Walk a text whose syntax is known to be right."""
+        """Walk a text whose syntax is known to be valid."""
         made = cls({}, {}, [])
         stack: list[_Level] = []
         for token, start, end in _tokens(text):

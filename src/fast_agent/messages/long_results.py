@@ -1,6 +1,6 @@
 """Long results: how much of a tool result a model is given, and where the rest of it is.
 
-A history keeps every result whole, and so do the session's log and files. Only the view beside it,
+A history keeps every result whole, and so do the session's log and files. Only the view of it,
 which is what a model is given, has long ones shortened to their head and tail, with an address by
 which the tool `read_result` reads the rest.
 """
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message, ToolCall, ToolResult
 
 RESULTS: Final = "session://results/"
-"""What addresses of whole results begin with; the id of the call follows."""
+"""Prefix of the addresses of whole results; the id of the call follows."""
 
 _NO_TOOLS: Final[Mapping[str, int]] = Empty()
-_TAIL_SHARE: Final = 4  # the beginning of a result says more than its end
+_TAIL_SHARE: Final = 4  # the start of a result is more informative than its end
 
 
 @frozen
@@ -76,7 +76,7 @@ class ResultLimits:
 def size_of(result: ToolResult) -> int:
     """Return how many bytes of UTF-8 the texts of a result take, at most.
 
-    Where a text has other characters than those of ASCII, four bytes are counted for each, so that
+    In a text with characters other than ASCII, four bytes are counted for each, so that
     this takes the same time for texts of any length.
     """
     size = 0
@@ -95,10 +95,10 @@ def shortened(result: ToolResult, most: int) -> ToolResult:
 
     Args:
         result: The result; images and links in it stay.
-        most: The bytes of UTF-8 left of its texts, besides the note that says what is missing.
+        most: Bytes of UTF-8 to keep of its texts, besides the note that says what is missing.
 
     Returns:
-        The result itself where it is no longer than that.
+        The result itself if it is not longer than that.
     """
     if size_of(result) <= most:
         return result

@@ -54,7 +54,7 @@ class ToolResult:
         id: The id of the call it answers.
         content: Blocks for the model.
         is_error: The call failed; the content says why.
-        structured: Structured content beside the blocks, or None.
+        structured: Structured content in addition to the blocks, or None.
         extra: Unknown fields, kept.
     """
 
@@ -86,7 +86,7 @@ class Message:
         channels: Side content by name, such as `reasoning`.
         native: The provider's own form of the message, as JSON, for exact replay; None elsewhere.
         stop_reason: Why an assistant message ended; a known `StopReason` or the file's own word.
-        phase: The phase a file gives, kept.
+        phase: The phase found in a file, preserved.
         is_template: Seeded by a card's `messages`; survives a plain history clear.
         timestamp: ISO 8601 text or seconds since the epoch as the file has it, or None.
         extra: Unknown fields, kept.
@@ -110,7 +110,7 @@ class Message:
         return text_of(self.content)
 
     def without_native(self) -> Message:
-        """Give the same without the provider's own form, as for another agent to keep."""
+        """Return the message without the provider's native form, for another agent to keep."""
         return self if self.native is None else replace(self, native=None)
 
     @classmethod

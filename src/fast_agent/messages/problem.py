@@ -22,7 +22,7 @@ _LONGEST_SHOWN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong in a text.
+    """A problem in a text.
 
     Args:
         rule: The rule it breaks.
@@ -52,7 +52,7 @@ class Problem:
         return cls(rule, fault.message, fault.start + offset, fault.end + offset, first=first)
 
     def diagnostic(self, source: Source) -> Diagnostic:
-        """Give it its place in `source`."""
+        """Convert it to a diagnostic at its place in `source`."""
         span = span_between(source, self.start, self.end)
         related: tuple[Related, ...] = ()
         if self.first is not None:

@@ -23,7 +23,7 @@ class OrderProblem:
 
 
 def check_validity(messages: Iterable[Message]) -> list[str]:
-    """Say in which ways providers would refuse a conversation.
+    """Return why providers would refuse a conversation, one line per reason.
 
     Args:
         messages: The conversation, in order.
@@ -73,7 +73,7 @@ def close_open_calls(history: History, text: str) -> History:
         text: What the error results say.
 
     Returns:
-        The history with one error result for each open call, in call order, beside the results that
+        The history with one error result for each open call, in call order, in addition to existing
         are there; the same history where no call is open. The cost does not depend on its length.
     """
     if not history:

@@ -1,8 +1,8 @@
 """View: a history as every provider accepts it.
 
 Files, callers and merges can bring histories that a provider would refuse: two user messages in a
-row, a tool call nobody answered, a result nobody asked for. The history keeps them as they are;
-the view beside it, which is what a model is given, has them put right as messages are appended.
+row, a tool call without a result, a result without a call. The history keeps them unchanged;
+the view of it, which is what a model receives, corrects them as messages are appended.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _append_assistant(view: History, message: Message) -> History:
 
 
 def _asking(message: Message) -> Message:
-    """Give an assistant message no results, and no two calls of one id."""
+    """Return an assistant message without results and without two calls of one id."""
     calls = {call.id: call for call in reversed(message.tool_calls)}
     if len(calls) == len(message.tool_calls) and not message.tool_results:
         return message
@@ -69,7 +69,7 @@ def _asking(message: Message) -> Message:
 
 
 def _answering(calls: tuple[ToolCall, ...], message: Message) -> Message:
-    """Give a user message no calls, and exactly one result for each of `calls`, in their order."""
+    """Return a user message without calls, and with exactly one result for each of `calls`."""
     results = message.tool_results
     same = [result.id for result in results] == [call.id for call in calls]
     if same and not message.tool_calls:

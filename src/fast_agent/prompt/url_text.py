@@ -29,7 +29,7 @@ class Fetch(Protocol):
             url: An `http` or `https` URL.
             max_bytes: Most bytes the answer may hold.
             timeout: Most seconds the whole fetch may take.
-            check: Asked before each connection, redirects included; None asks nobody.
+            check: Called before each connection, redirects included; None allows all.
 
         Raises:
             ResourceError: There is no such page, or it is too large, too slow or no text.
@@ -153,7 +153,7 @@ async def fetch_page(
         url: An `http` or `https` URL.
         max_bytes: Most bytes the answer may hold.
         timeout: Most seconds the whole fetch may take.
-        check: Asked before each connection, redirects included; None asks nobody.
+        check: Called before each connection, redirects included; None allows all.
 
     Returns:
         The page, its text in the charset the server names, else UTF-8.

@@ -36,7 +36,7 @@ class Additions:
     roots: tuple[str, ...] = ()
 
     def with_more(self, roots: Iterable[str], servers: Iterable[str]) -> Additions:
-        """Give these and more; nothing is held twice."""
+        """Return these and more; nothing is held twice."""
         return replace(
             self,
             roots=tuple(dict.fromkeys((*self.roots, *roots))),
@@ -44,7 +44,7 @@ class Additions:
         )
 
     def over(self, config: AgentConfig, agents: Iterable[str]) -> AgentConfig:
-        """Give a configuration with these additions; what it has already is not added again.
+        """Return a configuration with these additions; what it already has is not added again.
 
         Args:
             config: The configuration of its card.
@@ -60,7 +60,7 @@ class Additions:
 def with_additions(
     roots: Roots, added: Mapping[str, Additions], before: Mapping[str, Card]
 ) -> tuple[tuple[Card, ...], list[Diagnostic]]:
-    """Give all cards with what was added to them.
+    """Return all cards with their additions.
 
     Args:
         roots: The cards as they were loaded.

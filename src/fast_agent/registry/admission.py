@@ -74,7 +74,7 @@ class Admission:
         self.decisions = Decisions(gate, workspace, self.expected, given)
         """What was decided about it."""
         self.hides_home = False
-        """Whether a configuration that nobody named is read in the place of that of the home."""
+        """Whether a found configuration is read instead of the one in the home."""
         self._admitted_at: Signature | None = None
         self._taken_keys: dict[str, tuple[Keys, ...]] = {}
         self._files: dict[str, tuple[FileLoad, Grant, FileLoad]] = {}
@@ -94,7 +94,7 @@ class Admission:
         return bool(self.decisions.sets) and self._gate.stand != self._admitted_at
 
     def decide_layers(self, layers: Sequence[FileLayer]) -> Mapping[str, FoundPart]:
-        """Decide about configuration files nobody named, with the cards beside them."""
+        """Decide about found configuration files, with the cards next to them."""
         strange: dict[Path, list[FileLayer]] = {}
         given: list[FileLayer] = []
         for layer in layers:
@@ -145,7 +145,7 @@ class Admission:
         return free
 
     def admit(self, roots: Mapping[str, CardRoot], *, again: bool = False) -> dict[str, CardLoad]:
-        """Return what roots give the registry.
+        """Return the loads that roots contribute to the registry.
 
         Args:
             roots: The roots, by what they are known by.
@@ -181,7 +181,7 @@ class Admission:
             load: The cards.
 
         Raises:
-            CardError: They would do something that nobody approved; holds every problem.
+            CardError: They would do something that is not approved; contains every problem.
         """
         from fast_agent.trust.easing import without_easing
         from fast_agent.trust.origin import root_of
@@ -322,7 +322,7 @@ class Admission:
         return CardLoad.of(files)
 
     def _file(self, file: FileLoad, grant: Grant, root: CardRoot) -> FileLoad:
-        """Give the cards of a file their grant, and the values of variables where they may act."""
+        """Attach grants to the cards of a file, and variable values if they may act."""
         if not file.cards:
             return file
         path = root.path if file.candidate is None else file.candidate.path

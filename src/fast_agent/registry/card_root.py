@@ -1,4 +1,4 @@
-"""Card roots: a file, directory or address cards were loaded from, looked at again for changes."""
+"""Card roots: a file, directory or address cards were loaded from, checked for changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _State: TypeAlias = tuple[bytes, int, int, int]
 """The name of a file, and its signature."""
 
 _UNSEEN: Signature = (-1, -1, -1)
-"""The signature of a file that could not be looked at."""
+"""The signature of a file that could not be checked."""
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -47,7 +47,7 @@ class CardReader:
         self._fetch = fetch
 
     def key(self, path: str | os.PathLike[str]) -> str:
-        """Give what a path or address is known by: an absolute path, or the address itself."""
+        """Return the key of a path or address: an absolute path, or the address itself."""
         text = os.fspath(path)
         return text if "://" in text else str((self.cwd / text).resolve())
 
@@ -144,7 +144,7 @@ class CardRoot:
     def _changed_files(self) -> list[Candidate] | None:
         """List the files of the directory that changed; None where some came or went.
 
-        It is asked at every pass, so it is kept quick: files are looked at from their directory,
+        Every pass asks for it, so it is fast: files are checked relative to their directory,
         which spares the way to it.
         """
         if not self._names:
@@ -181,7 +181,7 @@ class CardRoot:
         found = {_name_of(one.path) for one in list_directory(self.path, self._shown)}
         if found != set(known):
             return False
-        # A directory called like a card may give way to a file of the same name.
+        # A directory named like a card may give way to a file of the same name.
         if sum(map(has_card_name, names)) == len(found):
             self._listing = names
         return True
@@ -246,7 +246,7 @@ class CardRoot:
 
 
 def _names_in_directory(files: Iterable[FileLoad]) -> dict[bytes, int]:
-    """Give the places of files by name; none where it was no directory with files in it."""
+    """Return the index of each file name; empty if it was not a directory with files."""
     names: dict[bytes, int] = {}
     for at, file in enumerate(files):
         if file.candidate is None or file.candidate.named:
@@ -256,17 +256,17 @@ def _names_in_directory(files: Iterable[FileLoad]) -> dict[bytes, int]:
 
 
 def _state(name: bytes, file: FileLoad) -> _State:
-    """Say how a file was when it was read."""
+    """Return the state of a file when it was read."""
     return (name, *(file.signature or _UNSEEN))
 
 
 def _name_of(path: str) -> bytes:
-    """Give the name of a file as the system takes it, so that no pass has to encode it."""
+    """Return a file name as the system takes it, so that no pass has to encode it."""
     return os.fsencode(path.rpartition(os.sep)[2])
 
 
 def _half_written(file: FileLoad) -> FileLoad:
-    """Call a file that held a card and would now be passed over wrong.
+    """Report a file as invalid if it contained a card and would now be skipped.
 
     Many programs empty a file before they write it; its agents would else be gone for a moment,
     and what they remember with them.

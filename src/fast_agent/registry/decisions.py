@@ -36,7 +36,7 @@ class LeftOut:
         name: Its name, as messages show it.
         reason: Why, in words that follow its name.
         found: The set that is not approved.
-        effects: The effects nobody allowed.
+        effects: The effects that are not approved.
     """
 
     name: str
@@ -46,7 +46,7 @@ class LeftOut:
 
     @property
     def line(self) -> str:
-        """Return what a person is told."""
+        """Return the line a user sees."""
         return f"{self.name} is left out: {self.reason}"
 
 
@@ -65,7 +65,7 @@ class Decisions:
         settings: The settings that are left out, by their dotted path.
         servers: The servers that are left out, by name.
         parts: The skills, guides and test files that are left out.
-        closed_sets: The sets of other users that give no skill and no guide, by their root.
+        closed_sets: The sets of other users, by root, whose skills and guides are left out.
         agents: The agents that are left out, by name.
         taken: Lines about what has the name of something given or built in.
         may_ask: Whether the person may be asked now.
@@ -106,7 +106,7 @@ class Decisions:
             yield line
 
     def untold(self) -> Iterator[str]:
-        """Yield the lines that nobody was told yet."""
+        """Yield the lines that were not reported yet."""
         known = set(self._told)
         yield from (line for line in self.lines() if line not in known)
 
@@ -145,7 +145,7 @@ class Decisions:
     def decide(self) -> None:
         """Decide about all that is expected, where that changed since it was last decided about.
 
-        Agents made in Python and options of a run are known only when it begins.
+        Agents made in Python and options of a run are known only when it starts.
         """
         options = self._gate.options
         if options.passive or options.without_found or not self._expected.paths():
@@ -176,7 +176,7 @@ class Decisions:
             folder: The directory of the skill, without links.
 
         Returns:
-            None where each skill is looked at; empty where nobody needs to be told.
+            None if each skill is checked; empty if nothing needs to be reported.
         """
         options = self._gate.options
         if options.passive:
@@ -237,7 +237,7 @@ class Decisions:
             file: The file.
 
         Raises:
-            TrustError: It ends outside the root or in a secret, and nobody allowed that.
+            TrustError: It ends outside the root or in a secret, and that is not approved.
         """
         grant = self.grants.get(end_of(root))
         if grant is not None:
@@ -270,7 +270,7 @@ class Decisions:
         return tuple([self._expected.describe(path) for path in self._expected.paths()])
 
     def sets_with(self, servers: tuple[str, ...]) -> tuple[FoundSet, ...]:
-        """Work out the found sets as they act in a session to which an editor gives servers.
+        """Work out the found sets as they act in a session with servers of an editor.
 
         Args:
             servers: Their names; they reach all but cards from addresses.
@@ -286,7 +286,7 @@ class Decisions:
         return tuple(found)
 
     def begin(self) -> None:
-        """Ask nobody from now on: a conversation is not interrupted by questions about projects."""
+        """Stop asking: a conversation is not interrupted by questions about projects."""
         self.may_ask = False
 
     def check_server(self, name: str) -> None:
@@ -390,7 +390,7 @@ class Decisions:
 
 
 def whose(found: FoundSet) -> str:
-    """Return why a set of another user gives nothing, in words that follow a name."""
+    """Return why a set of another user is ignored, in words that follow a name."""
     whose = f"belong to the user `{found.owner}`"
     return f"its files {whose if found.owner else 'may be changed by everyone'}"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def shared_options(
     *, shell: bool = False, files: FileAccess | None = None, fetch: bool = False
 ) -> tuple[str, ...]:
-    """Return the options that give every agent tools, as approvals name them."""
+    """Return the options that add tools to every agent, as approvals name them."""
     options = ("--shell" if shell else "", f"--files {files}" if files else "",
                "--fetch" if fetch else "")  # fmt: skip
     return tuple(filter(None, options))
@@ -45,7 +45,7 @@ class Expected:
 
     Attributes:
         roots: The cards, by what they are known by.
-        layers: The configuration files nobody named, by their root.
+        layers: The found configuration files, by their root.
         shared: Options that reach every agent, such as `--shell`.
         reaching: Options that reach the receiver, such as `--servers docs`.
         model: The model of every agent, over their cards; None leaves it to them.
@@ -189,7 +189,7 @@ class Expected:
         Args:
             root: The root.
             keep: Whether the next call may take what this one finds, where nothing else is expected
-                by then: the cards are decided about right after the configuration beside them. What
+                by then: the cards are judged right after the configuration next to them. What
                 is run or read is checked again when it is.
         """
         from fast_agent.trust.survey import survey
@@ -240,7 +240,7 @@ class Expected:
         )
 
     def _usual_receiver(self, given: Given) -> str | None:
-        """Return the agent that tools and servers go to where nobody says which."""
+        """Return the agent that tools and servers go to by default."""
         loads = [root.load for key, root in self.roots.items() if key not in self._tools]
         card = default_card([card for load in loads for card in load.cards])
         if card is not None:

@@ -166,7 +166,7 @@ class Registry:
     def add_functions(
         self, functions: Iterable[Callable[..., object]], agent: str | None = None
     ) -> None:
-        """Give agents that decorators made function tools, those they have passed over.
+        """Add function tools to agents that decorators made, where they were skipped.
 
         Args:
             functions: The functions.
@@ -198,11 +198,11 @@ class Registry:
             self._snapshot = _next(before, after, ())
 
     def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
-        """Give an agent others as tools, for good: a reload keeps them.
+        """Attach others to an agent as tools, permanently: a reload keeps them.
 
         Args:
             receiver: The agent that gets them.
-            agents: Those it gets; itself, and those it has, are passed over.
+            agents: The agents it gets; itself, and those it has, are skipped.
 
         Returns:
             The names of those that are new to it.
@@ -268,7 +268,7 @@ class Registry:
 
 
 def _next(before: Snapshot, after: Snapshot, touched: Collection[str]) -> Snapshot:
-    """Give a snapshot a higher version than the one before, where something changed."""
+    """Assign a snapshot a higher version than the previous one, if something changed."""
     old, new = before.load_set.cards, after.load_set.cards
     same_names = list(old) == list(new)
     if same_names:
@@ -297,7 +297,7 @@ def _differ(old: Card | None, new: Card) -> bool:
 def _refreshed(
     roots: Mapping[str, tuple[Card, ...]], loads: Mapping[str, CardLoad]
 ) -> dict[str, tuple[Card, ...]]:
-    """Bring cards up to date in roots that hold a file which was just read by another root."""
+    """Update cards in roots that contain a file which another root just read."""
     fresh: dict[object, tuple[Card, ...]] = {}
     for load in loads.values():
         for card in load.cards:
@@ -409,7 +409,7 @@ class SetChecks:
         return self._found
 
     def _still_holds(self, cards: Sequence[Card], touched: Collection[str]) -> bool:
-        """Whether the cards differ from those before only in what no other card can tell."""
+        """Whether the cards differ from the previous ones only in what no other card depends on."""
         if len(cards) != len(self._cards):
             return False
         if touched:

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 InputsOf: TypeAlias = "Callable[[AgentConfig], Iterable[str]]"
-"""Names the files an agent is made from besides its card, absolute; they may be missing."""
+"""Names the files an agent is made from in addition to its card, absolute; they may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """What a pass over the roots came to.
+    """The result of a pass over the roots.
 
     Args:
         version: The registry's version after it.
         added: Agents that are new.
         updated: Agents whose card, or a file it stands on, changed.
         removed: Agents that are gone.
-        refused: Whether something is wrong with the cards as they are now, so that the last
+        refused: Whether the current cards have errors, so that the last
             good set was kept whole.
         problems: What is wrong or worth a warning, in load order.
     """
@@ -56,7 +56,7 @@ class Reload:
 
     @property
     def line(self) -> str | None:
-        """What a person is told, in a line; None where nothing happened."""
+        """The line a user sees; None if nothing happened."""
         if self.refused:
             errors = sum(problem.severity == "error" for problem in self.problems)
             many = "1 error" if errors == 1 else f"{errors} errors"
@@ -74,7 +74,7 @@ class Reloader:
 
     Args:
         registry: Where the agents go.
-        inputs_of: Names the files an agent is made from besides its card.
+        inputs_of: Names the files an agent is made from in addition to its card.
         admission: What of found sets gets in; what was refused is tried again when it moved. None
             lets all in as it was read.
     """
@@ -89,7 +89,7 @@ class Reloader:
         self._taken: dict[str, CardLoad] = {}
         self._waiting: set[str] = set()
         self._deferred: list[tuple[str | None, Callable[[Mapping[str, CardLoad]], object]]] = []
-        """Tools and servers for agents that are left out, and what gives them."""
+        """Tools and servers for agents that are left out, and where they came from."""
         self._lock = RLock()
 
     @property
@@ -99,7 +99,7 @@ class Reloader:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The files that decide what agents are, besides their cards."""
+        """The files that decide what agents are, in addition to their cards."""
         paths = self._inputs.paths
         return paths if self._admission is None else (*paths, *self._admission.decisions.places)
 
@@ -144,11 +144,11 @@ class Reloader:
     def run(self, *, anew: bool = False) -> Reload:
         """Look at every root once, and take in what changed.
 
-        What is wrong is told once, and again when something else changes; the last good set then
+        Errors are reported once, and again when something else changes; the last good set then
         stays whole. Nothing is raised for wrong cards.
 
         Args:
-            anew: Whether all roots are taken in again, as after a decision about what was found.
+            anew: Whether all roots are loaded again, as after a decision about found files.
         """
         with self._lock:
             before = self._registry.snapshot
@@ -180,7 +180,7 @@ class Reloader:
         return self._admission is not None and self._admission.lacks(receiver)
 
     def _give_deferred(self) -> None:
-        """Give agents that are let in now the tools and servers that were meant for them."""
+        """Pass tools and servers to the agents meant for them that may act now."""
         for one in tuple(self._deferred):
             receiver, load = one
             if not self._lacks(receiver):
@@ -280,7 +280,7 @@ class CardInputs:
         for name, (config, paths) in self._cards.items():
             if not changed.isdisjoint(paths):
                 names.add(name)
-                # Files beside it may have come or gone.
+                # Files next to it may have come or gone.
                 self._cards[name] = config, tuple(self._inputs_of(config))
         for _, paths in self._cards.values():
             for path in paths:

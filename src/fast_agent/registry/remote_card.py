@@ -26,7 +26,7 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> Fetc
 
     Args:
         address: An `http` or `https` address.
-        check: Asked before each connection, redirects included; None asks nobody.
+        check: Called before each connection, redirects included; None allows all.
 
     Returns:
         The text, and the address it came from in the end.

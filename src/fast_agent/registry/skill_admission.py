@@ -51,7 +51,7 @@ class SkillAdmission:
     def _line(
         self, skill: Path, skills: FoundSkills, grant: Grant, frontmatter: JsonObject | None
     ) -> str | None:
-        """Return what a person is told of a skill that is left out; None where it may be used."""
+        """Return the line about a skill that is left out; None if it may be used."""
         closed = [effect for effect in skills.of(skill) if not grant.allows(effect)]
         if closed:
             holder = closed[0].holder

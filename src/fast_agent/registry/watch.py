@@ -19,11 +19,11 @@ log = getLogger(__name__)
 
 
 class CardWatch:
-    """Reloads when cards, or files they stand on, change: `with CardWatch(reloader, told):`.
+    """Reloads when cards, or files they depend on, change: `with CardWatch(reloader, told):`.
 
     Args:
         reloader: Makes the passes.
-        told: Hears, in the watcher's thread, of each pass that changed something or was refused.
+        told: Called in the watcher's thread for each pass that changed something or was refused.
     """
 
     def __init__(self, reloader: Reloader, told: Callable[[Reload], None]) -> None:

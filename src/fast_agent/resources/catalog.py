@@ -34,7 +34,7 @@ class Listing:
         )
 
     def entries(self, uris: Iterable[str]) -> list[Resource]:
-        """Give the entries of some of the URIs; looking one up may take reading a file."""
+        """Return the entries of some of the URIs; looking one up may read a file."""
         by_scheme = self._by_scheme
         return [by_scheme[uri[: uri.index("://")]][uri] for uri in uris]
 
@@ -65,7 +65,7 @@ class Catalog:
         return self._by_scheme
 
     def listing(self) -> Listing:
-        """The resources as they are now; the same object until a provider's revision changes."""
+        """The current resources; the same object until a provider's revision changes."""
         revision = tuple([provider.revision for provider in self.providers])
         listing = self._listing
         if listing is None or listing.revision != revision:
@@ -73,7 +73,7 @@ class Catalog:
         return listing
 
     def templates(self) -> tuple[ResourceTemplate, ...]:
-        """The templates, sorted; the same object until one changes. No resource is looked at."""
+        """The templates, sorted; the same object until one changes. No resource is read."""
         found = {one.template: one for prov in self.providers for one in prov.templates()}
         templates = tuple(map(found.__getitem__, sorted(found)))
         if templates != self._templates:

@@ -1,4 +1,4 @@
-"""Changes of resources, and the bus that tells sessions of them."""
+"""Changes of resources, and the bus that notifies sessions of them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ChangeBus:
         return stop
 
     def publish(self, change: Change) -> None:
-        """Tell every listener, unless nothing changed."""
+        """Notify every listener, unless nothing changed."""
         if change:
             for listener in self._listeners:
                 listener(change)

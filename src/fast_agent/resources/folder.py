@@ -83,7 +83,7 @@ class Folder:
         Returns:
             Its bytes, and a stamp that equals `stamp(path)` while the file is the same. A file
             changed a moment ago gets a stamp that equals nothing: the clock of the file system may
-            not tell its next change apart.
+            not distinguish its next change.
 
         Raises:
             RefusedFileError: It is missing, a link, no regular file, too large or unreadable.
@@ -121,8 +121,8 @@ class Folder:
 
         Args:
             limits: `tree_files` bounds files and folders together, `tree_depth` the nesting.
-            below: A folder to begin in, relative; paths stay relative to the whole.
-            skip: Says which names are passed over without a word.
+            below: A folder to start in, relative; paths stay relative to the whole.
+            skip: Decides which names are skipped silently.
 
         Returns:
             Files and folders, and what was left out with its reason: links, special files, names

@@ -1,6 +1,6 @@
-"""Who follows what: subscriptions, the watcher they need, and who is told of a change.
+"""Subscriptions, the watcher they need, and the notifications of changes.
 
-The watcher runs while any client would hear of a change, and no longer.
+The watcher runs only while a client would be notified of a change.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Following:
         self._tools = tools
         self._prompts = prompts
         self._lists: tuple[tuple[int, ...], bytes] | None = None
-        """The catalog's revision and the tools, as clients last heard of them."""
+        """The catalog's revision and the tools of the last notification."""
         self._sessions: set[Session] = set()
         self._states: dict[Uri, str] = {}
-        """The fingerprint of each followed URI, as clients last heard of it."""
+        """The fingerprint of each followed URI at the last notification."""
         self._counts: dict[Uri, int] = {}
         self._stop: Callable[[], None] | None = None
         self._lock = RLock()
@@ -73,7 +73,7 @@ class Following:
             return tuple(self._sessions)
 
     def open(self, session: Session) -> Session:
-        """Add a session, which hears of changes from now on."""
+        """Add a session, which is notified of changes from now on."""
         with self._lock:
             self._sessions.add(session)
         return session
@@ -113,7 +113,7 @@ class Following:
             self._settle()
 
     def unsubscribe(self, session: Session, text: str) -> None:
-        """Follow a URI no longer; one that was not followed is passed over.
+        """Stop following a URI; a URI that was not followed is ignored.
 
         Raises:
             InvalidUri: It is no URI.
@@ -186,10 +186,10 @@ class Following:
         return Answer({"_meta": {SUBSCRIPTION_ID: request_id}})
 
     def refresh(self) -> Change:
-        """Look at the disk again and tell everyone what they follow of what changed.
+        """Check the disk again and notify all clients of the changes they follow.
 
         Returns:
-            What was told.
+            The changes notified.
         """
         with self._lock:
             change = Change()
@@ -201,7 +201,7 @@ class Following:
                 if state != before:
                     updated.add(uri)
                     self._states[uri] = state
-            # A list may have noticed the change before the watcher did, so ask what was last told.
+            # A list may have noticed the change before the watcher did: compare with what was sent.
             revision, tools = now = self._listed()
             told_revision, told_tools = self._lists or now
             self._lists = now
@@ -265,7 +265,7 @@ class Following:
                 del self._counts[uri], self._states[uri]
 
     def _settle(self) -> None:
-        """Start the watcher with the first that would hear of a change, drop it with the last."""
+        """Start or stop the watcher, depending on whether any session is subscribed."""
         wanted = any(session.interested for session in self._sessions)
         if wanted and self._stop is None:
             places = [place for one in self._catalog.providers for place in one.places()]

@@ -1,4 +1,4 @@
-"""Media types by file name, from a fixed table; content is never looked at."""
+"""Media types by file name, from a fixed table; content is never read."""
 
 from __future__ import annotations
 
@@ -115,13 +115,13 @@ _TEXTUAL = frozenset(
 
 
 def media_type(name: str) -> str:
-    """Give the media type of a file.
+    """Return the media type of a file.
 
     Args:
         name: A file name, or a path with `/` between its parts.
 
     Returns:
-        The type its extension stands for, in any letter case; that of a few well-known names
+        The type of its extension, in any letter case; that of a few well-known names
         without one; otherwise `application/octet-stream`.
     """
     last = name.rpartition("/")[2].lower()
@@ -132,5 +132,5 @@ def media_type(name: str) -> str:
 
 
 def is_textual(mime_type: str) -> bool:
-    """Say whether a media type is one of text, so that search may look into it."""
+    """Return whether a media type is textual, so that search may read it."""
     return mime_type.startswith("text/") or mime_type in _TEXTUAL

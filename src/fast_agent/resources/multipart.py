@@ -36,7 +36,7 @@ class Part:
         mime_type: Its media type, without parameters.
         data: Its bytes.
         modified: When it last changed, in seconds since 1970, or None where that is not known.
-        problem: Why it could not be read, or None; `data` is a text that says so then.
+        problem: Why it could not be read, or None; `data` is then a text that says so.
     """
 
     uri: Uri
@@ -64,7 +64,7 @@ class Multipart(NamedTuple):
 
 
 def compose(uri: str, parts: Sequence[Part], limits: Limits = DEFAULT_LIMITS) -> Multipart:
-    """Put documents together; the same documents give the same bytes.
+    """Combine documents; the same documents produce the same bytes.
 
     Each part has `Content-Type`, `Content-Location` (the URI it reads under alone),
     `Content-Length` (of the document's bytes, before any base64), `ETag` (SHA-256) and, where

@@ -1,6 +1,6 @@
 """Pages of a sorted list, with cursors that survive changes of the list.
 
-A cursor holds the last key that was given: the next page begins behind it, wherever that is then.
+A cursor contains the last key of its page: the next page starts after it, wherever that is then.
 """
 
 from __future__ import annotations

@@ -142,11 +142,11 @@ def bad_params(message: str) -> RequestRefused:
 
 
 def error_object(problem: ResourceError, era: Era) -> JsonObject:
-    """Say a problem as a JSON-RPC error.
+    """Convert a problem to a JSON-RPC error.
 
     Args:
         problem: Any of this module's.
-        era: The protocol's: before 2026-07-28 what is not found had a code of its own.
+        era: The protocol's: before 2026-07-28, "not found" had its own code.
 
     Returns:
         `code`, `message` and, where there is any, `data`.

@@ -1,7 +1,7 @@
 """What a source of resources offers: the seam between the core and `internal`, `guide`, `skill`.
 
 A provider answers from an immutable snapshot that it swaps whole, because requests, the watcher
-and the search index ask from several threads. The small values here and beside it are named tuples:
+and the search index ask from several threads. The small values here and nearby are named tuples:
 making a dataclass costs a millisecond at each start of a server.
 """
 
@@ -31,7 +31,7 @@ class Document(NamedTuple):
         uri: Where its text reads from.
         title: What people call it, or None to take its first heading.
         stamp: Any value that differs when the text may have changed; compared, never read.
-        text: Gives the text, or None where it is no text or cannot be read now.
+        text: Returns the text, or None if it is not text or cannot be read now.
     """
 
     uri: Uri
@@ -72,7 +72,7 @@ class Provider(Protocol):
         """Read a resource.
 
         Returns:
-            One content or more, each under its canonical URI. The same read gives the same bytes.
+            One content or more, each under its canonical URI. The same read returns the same bytes.
 
         Raises:
             ResourceError: `NotFound`, `Ambiguous`, `TooLarge` or `Unavailable`.
@@ -107,10 +107,10 @@ class Provider(Protocol):
         ...
 
     def fingerprint(self, uri: Uri) -> str:
-        """Tell one state of a resource from another: the answer differs when a read would.
+        """Identify the state of a resource: the result differs when a read would.
 
         Asked for URIs that clients follow, derived ones (manifests, collections, patterns)
-        included, when they begin to follow and after each `refresh`. It reads as little as it can
+        included, when they are first followed and after each `refresh`. It reads very little
         and never raises; a URI that reads nothing has the fingerprint `""`.
         """
         ...
@@ -126,7 +126,7 @@ class Provider(Protocol):
 
 
 class ToolAnswer(NamedTuple):
-    """What a tool call gives: MCP content blocks, and data where there is any."""
+    """The result of a tool call: MCP content blocks, and data if there is any."""
 
     content: tuple[JsonObject, ...]
     is_error: bool = False
@@ -139,7 +139,7 @@ class ToolAnswer(NamedTuple):
 
     @classmethod
     def of_problem(cls, problem: ResourceError) -> ToolAnswer:
-        """Tell a model what went wrong and what to try."""
+        """Report a problem to a model, and what to try."""
         hint = f"\n{problem.hint}" if problem.hint else ""
         return cls.of_text(problem.message + hint, is_error=True)
 
@@ -188,14 +188,14 @@ def _no_tools() -> Sequence[ServedTool]:
 
 
 class Addition(NamedTuple):
-    """What a provider adds to a server beside resources.
+    """What a provider adds to a server in addition to resources.
 
     Args:
         methods: Further methods by name: `skills/list`.
         extensions: What `capabilities.extensions` declares, by extension id.
-        tools: Gives the tools as they are now.
+        tools: Returns the current tools.
         instructions: A paragraph for the server's `instructions`, or None.
-        capabilities: What it declares besides, such as `prompts`.
+        capabilities: Further declared capabilities, such as `prompts`.
     """
 
     methods: Mapping[str, Method] = MappingProxyType({})

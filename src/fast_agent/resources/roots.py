@@ -145,7 +145,7 @@ class OpenRoots(NamedTuple):
 
     Args:
         catalog: All of it.
-        additions: What a server offers beside resources.
+        additions: What a server offers in addition to resources.
         skill: The provider of skills, or None.
         guide: The provider of guides, or None.
     """

@@ -135,7 +135,7 @@ class SearchIndex:
 
         Args:
             query: Words.
-            limit: Most hits; no document gives more than two.
+            limit: Maximum number of hits; at most two per document.
 
         Returns:
             The best first.
@@ -152,7 +152,7 @@ class SearchIndex:
     def _ranked(
         self, database: Connection, words: list[str], rows: list[tuple[int, float, str]]
     ) -> list[Hit]:
-        """Score what was found anew, by headings and by how many sections a document has."""
+        """Score the hits again, by headings and by how many sections a document has."""
         matched = _heading_weights(database, words, [row[0] for row in rows])
         hits: list[Hit] = []
         for number, rank, snippet in rows:
@@ -166,7 +166,7 @@ class SearchIndex:
         return sorted(hits, key=lambda hit: -hit.score)
 
     def refresh(self) -> int:
-        """Bring the index up to date now.
+        """Update the index now.
 
         Returns:
             How many documents are in it.
@@ -192,7 +192,7 @@ class SearchIndex:
             from weakref import finalize
 
             database = self._database = connect("", isolation_level=None, check_same_thread=False)
-            finalize(self, database.close)  # an index that nobody holds is of no more use
+            finalize(self, database.close)  # an unowned index is of no more use
             database.executescript(_SCHEMA)
         begun, looked = self._clock(), self._looked
         if looked is None or begun >= looked[1] or self._catalog.listing() is not looked[0]:
@@ -201,7 +201,7 @@ class SearchIndex:
             # Looking costs a stat for each document, so it is not done for each query.
             ended = self._clock()
             wait = 0 if changed else (ended - begun) * (1 / _LOOKING - 1)
-            # Asked after the documents: a provider that has just looked at them all does not again.
+            # Asked after the documents: a provider that has just scanned them does not scan again.
             self._looked = (self._catalog.listing(), ended + max(_FRESH_SECONDS, wait))
         return database
 
@@ -224,7 +224,7 @@ class SearchIndex:
             for uri in gone:
                 self._drop(database, uri)
         except BaseException:
-            # The database and the stamps must not part: begin anew next time.
+            # The database and the stamps must agree: start over next time.
             database.close()
             self._database, self._looked = None, None
             self._stamps.clear()

@@ -110,7 +110,7 @@ def section(uri: str, text: str, name: str) -> Section:
     Args:
         uri: The document's, for messages.
         text: Its text.
-        name: A heading, letter case aside, or the end of a path of them: `Setup > Linux`.
+        name: A heading in any letter case, or the end of a path of headings: `Setup > Linux`.
 
     Raises:
         NotFound: There is none; the hint names the closest, or what there is.
@@ -140,13 +140,13 @@ def excerpt(
     offset: int = 0,
     max_chars: int | None = None,
 ) -> Excerpt:
-    """Take a piece of a text, ending at a line's end where there is one in its second half.
+    """Return a piece of a text, ending at a line's end if there is one in its second half.
 
     Args:
         uri: The document's, for messages.
         text: Its text.
         section_name: A section to keep to, or None.
-        offset: Characters to pass over, in the section where one is named.
+        offset: Characters to skip, within the section if one is named.
         max_chars: Most characters, at least 1; None for all.
 
     Raises:

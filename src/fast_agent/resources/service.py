@@ -105,7 +105,7 @@ class ResourceService:
         return _LISTS | {"subscriptions/listen"} | self._methods.keys()
 
     def open(self, send: Callable[[str, JsonObject], None], protocol: str | None = None) -> Session:
-        """Begin serving a client.
+        """Start serving a client.
 
         Args:
             send: Takes a notification to the client, as `Session` says.
@@ -150,7 +150,7 @@ class ResourceService:
     def admit(
         self, session: Session, method: str, params: JsonObject, *, served: bool = False
     ) -> None:
-        """Settle the client's protocol with a request, for an edge that answers it by itself.
+        """Settle the client's protocol with a request, for an edge that answers it itself.
 
         Args:
             session: The client.
@@ -168,7 +168,7 @@ class ResourceService:
             raise bad_params("the session is not initialized; send `initialize` first")
 
     def call(self, session: Session, method: str, params: JsonObject) -> Answer:
-        """Answer a request whose protocol is settled; the rest is as for `answer`."""
+        """Answer a request whose protocol is settled; otherwise like `answer`."""
         if method.endswith("/list") and session.era == "handshake":
             self.following.show_lists(session)
         if method in _LISTS:
@@ -189,14 +189,14 @@ class ResourceService:
         self.following.listen(session, params, request_id)
 
     def notice(self, session: Session, method: str, params: JsonObject) -> None:
-        """Take a notification from the client; those without meaning here are passed over."""
+        """Handle a notification from the client; those without meaning here are ignored."""
         if method == "notifications/cancelled":
             request_id = params.get("requestId")
             if isinstance(request_id, (int, str)):
                 self.following.unlisten(session, request_id)
 
     def log(self, level: str, message: str) -> None:
-        """Tell clients that set a logging level, such as of a skill that was left out.
+        """Send a log message to clients that set a logging level, such as about a skill left out.
 
         Args:
             level: One of MCP's: `warning`.
@@ -206,7 +206,7 @@ class ResourceService:
             session.log(level, self.info.name, message)
 
     def tools(self) -> Sequence[ServedTool]:
-        """The tools as they are now, by name."""
+        """The current tools, by name."""
         found = {tool.name: tool for addition in self.additions for tool in addition.tools()}
         return tuple(found[name] for name in sorted(found))
 
@@ -369,7 +369,7 @@ def text_of(params: JsonObject, key: str, path: str | None = None) -> str:
 
 
 def object_of(params: JsonObject, key: str, path: str | None = None) -> JsonObject:
-    """Take an object out of parameters; the rest is as for `text_of`."""
+    """Return an object from parameters; otherwise like `text_of`."""
     value = params.get(key)
     if not isinstance(value, Mapping):
         raise bad_params(f"`{path or key}` is missing or no object")

@@ -58,9 +58,9 @@ class Session:
         self.client: JsonObject = NOTHING
         self.level: str | None = None
         self.lists_shown = False
-        """Whether a handshake client has seen a list, and so is told when lists change."""
+        """Whether a handshake client has read a list, and is therefore notified of list changes."""
         self.subscriptions: dict[str, str] = {}
-        """By canonical URI, the spelling the client used: it is told of that one."""
+        """By canonical URI, the spelling the client used: notifications use it."""
         self.listens: dict[int | str, Listen] = {}
 
     @property
@@ -77,11 +77,11 @@ class Session:
 
     @property
     def interested(self) -> bool:
-        """Whether any change would be told to this client."""
+        """Whether any change would be notified to this client."""
         return bool(self.subscriptions or self.listens or self.lists_shown)
 
     def tell(self, change: Change) -> None:
-        """Send what this client asked to hear of a change."""
+        """Send the notifications of a change that this client asked for."""
         uris = sorted(uri.text for uri in change.updated)
         if self.lists_shown:
             self._lists(NOTHING, change)

@@ -184,7 +184,7 @@ class StdioServer:
                 self._open = False  # the client has gone; the loop ends at its next step
 
     def _writable(self) -> bool:
-        """Whether a write would not wait, so that one under way ends by itself."""
+        """Whether a write would not wait, so that one in progress ends without help."""
         from select import select
 
         try:
@@ -203,7 +203,7 @@ class StdioServer:
 def serve_stdio(service: ResourceService) -> None:
     """Serve the client that started this process, until its input ends or SIGTERM or SIGINT comes.
 
-    What anything else prints meanwhile goes to standard error, since standard output carries
+    Any other output during that time goes to standard error, since standard output carries
     messages only.
     """
     import signal

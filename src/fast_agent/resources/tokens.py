@@ -1,4 +1,4 @@
-"""An estimate of how many tokens a text takes, made without any model's tokenizer."""
+"""An estimate of how many tokens a string takes, made without any model's tokenizer."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def estimate(characters: int) -> int:
-    """Estimate tokens of a text with this many characters, rounded up."""
+    """Estimate the tokens of a string with this many characters, rounded up."""
     return -(-characters // CHARACTERS_PER_TOKEN)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 2048
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*"
-# Characters that stand for themselves, between a scheme that is lower case and the end.
+# Characters that need no encoding, between a lower-case scheme and the end.
 _CANONICAL = re.compile(r"[a-z][a-z0-9+.\-]*://[A-Za-z0-9!$&'()*+,;=:@~\-._/]+")
 _NO_NAMES = frozenset({"", ".", ".."})
 _BAD_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
@@ -36,7 +36,7 @@ class Uri(NamedTuple):
     Args:
         text: The canonical spelling, which is also `str(uri)`.
         scheme: Lower case, without `://`.
-        segments: Decoded, in Unicode's composed form (NFC); the first is no host name.
+        segments: Decoded, in Unicode's composed form (NFC); the first is not a host name.
     """
 
     text: str
@@ -147,7 +147,7 @@ def _decode(segment: str) -> str:
 
 
 def _checked(segment: str, scheme: str) -> str:
-    """Bring a decoded segment into composed form, or refuse it."""
+    """Convert a decoded segment to composed form, or refuse it."""
     if not segment.isascii():
         from unicodedata import normalize
 

@@ -1,7 +1,7 @@
 """The change watcher: calls back soon after something changes below some places on disk.
 
 It runs in a thread, so that an edge needs no event loop. It uses `watchfiles`; where the system has
-no more watches to give, it polls, never for more than a tenth of the time.
+more watches available, it polls, never for more than a tenth of the time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _BEGIN = 0.1
-"""Seconds before the watcher begins, so that the answer it is begun for goes out first."""
+"""Seconds before the watcher starts, so that the answer it is started for goes out first."""
 _QUIET = 0.015
 _LONGEST_BURST = 0.06
 _POLL = 0.04
@@ -29,7 +29,7 @@ _MOST_FOLDERS = 50_000
 _STEP_MS = 10
 """How often `watchfiles` looks: latency against load; idle, this takes 0.5 % of a processor."""
 _ARMED_MS = 50
-"""When it watches for sure, after it was told what."""
+"""When it is certain to watch, after it was given the paths."""
 
 Waiter: TypeAlias = "Callable[[float | None], bool]"
 """Waits for a change: given seconds at most, or None; False where there was none in time."""
@@ -50,7 +50,7 @@ def start_watch(
         A function that stops the watcher; it may be called from `on_change`, and does not wait.
     """
     watch = _Watch(tuple(places), on_change, deep=deep)
-    # A thread that works on while the interpreter goes down would abort it; told before it is
+    # A thread that keeps working while the interpreter shuts down would abort it; notified before
     # begun, so that no end of the program can come between.
     atexit.register(watch.end)
     watch.start()
@@ -86,7 +86,7 @@ class _Watch(Thread):
             self._run(_Poll(self._places, self._stopped, deep=self._deep).wait)
 
     def _run_watchfiles(self) -> bool:
-        """Watch with `watchfiles`; False where it cannot be imported or has too little to give."""
+        """Watch with `watchfiles`; False if it cannot be imported or has too few watches."""
         try:
             from watchfiles import watch
         except ImportError:
@@ -171,7 +171,7 @@ class _Folders:
         self.folders = tuple({**self._inside, **above})
 
     def matters(self, change: object, path: str) -> bool:
-        """Return whether a change at a path is to be told of; see `watchfiles.watch`."""
+        """Return whether a change at a path is to be reported; see `watchfiles.watch`."""
         del change
         folder, name = os.path.split(path)
         return path in self._names or (folder in self._inside and not is_never_served(name))

@@ -110,12 +110,12 @@ class InvalidMessageError(RpcError):
 
 
 class RemoteError(Exception):
-    """An error that the other side answered, or that there will be no answer.
+    """An error that the other side sent, or the absence of an answer.
 
     Args:
         message: Why.
         code: The code of the answer; None if the connection ended.
-        data: What the answer says besides; None if nothing.
+        data: Further data of the answer; None if there is none.
     """
 
     def __init__(self, message: str, code: int | None = None, data: JsonValue = None) -> None:

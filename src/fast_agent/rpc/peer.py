@@ -106,7 +106,7 @@ class Peer:
         asked: How many requests the other side was sent before.
         redact: Hides secrets in notifications, results and errors; None hides none. Requests go as
             they are: a file that is written through the other side must not be changed.
-        announces: Whether the other side is told that a request of ours is cancelled.
+        announces: Whether the other side is notified when a request of ours is cancelled.
         waits: Whether nothing is read while the other side does not read.
 
     Attributes:
@@ -499,7 +499,7 @@ class LineWriter:
 
 
 class Workers:
-    """Does jobs beside each other, each as if in a task of its own.
+    """Runs jobs concurrently, each as if in a separate task.
 
     Args:
         tasks: Where the tasks run.
@@ -511,7 +511,7 @@ class Workers:
         self._ending = False
 
     def do(self, job: Job) -> None:
-        """Begin a job soon; it must not raise."""
+        """Start a job soon; it must not raise."""
         while self._idle:
             waiting = self._idle.pop()
             if not waiting.done():
@@ -520,7 +520,7 @@ class Workers:
         self._tasks.start_soon(self._work, job)
 
     def end(self) -> None:
-        """Let every task end once it has nothing to do."""
+        """Let every task end once it is idle."""
         self._ending = True
         for waiting in self._idle:
             if not waiting.done():

@@ -40,7 +40,7 @@ class AdminTools:
         program: The agents.
         roots: The directories cards may be loaded from; none offers no loading.
         reload: Whether reading the cards again is offered.
-        trust: Whether code that loaded cards bring is run though nobody approved it.
+        trust: Whether unapproved code of loaded cards may run.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class AdminTools:
         return ToolAnswer(({"type": "text", "text": text},), structured={"agents": names})
 
     def _check_left_out(self, path: Path, names: Sequence[str]) -> None:
-        """Tell a client which cards wait for the operator, where it gets none of them."""
+        """Report to a client which cards wait for the operator, if it gets none of them."""
         waiting = self._program.admission.left_out_in(path)
         if waiting and not names:
             listed = ", ".join(f"`{name}`" for name in waiting)

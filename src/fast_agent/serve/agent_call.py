@@ -56,14 +56,14 @@ class AgentCall:
         self._arguments = arguments
 
     async def run(self, report: Report | None = None, human: Human | None = None) -> ToolAnswer:
-        """Let the agent answer.
+        """Run the call and return the agent's answer.
 
         Args:
             report: Tells the client how far it is; None where it does not want to know.
             human: The way to the client's person; None where there is none.
 
         Returns:
-            The answer, also where the agent failed or was called off: then it says why.
+            The answer; if the agent failed or was cancelled, the reason.
         """
         redact = self._scopes.redact
         with self._scopes.calling():

@@ -26,13 +26,13 @@ class Conversation:
     """A conversation with the agents of a generation.
 
     Nothing is made for it until an agent is asked. Where it is kept as a session it may be parked:
-    then it holds no agents, no memories and no open file, and takes all up again when it goes on.
+    then it has no agents, no memories and no open file, and restores them when it continues.
 
     Args:
         generation: Its agents.
-        begin: Begins the session it is kept in; None keeps it in memory only.
+        begin: Starts the session it is kept in; None keeps it in memory only.
         store: Where its session is opened again; None where it is kept in memory only.
-        session_id: Its session, where another server began it; None for one that begins here.
+        session_id: Its session, if another server started it; None for one that starts here.
 
     Attributes:
         using: How many requests use it now.
@@ -79,7 +79,7 @@ class Conversation:
         return self._cast is not None or self._session_id is not None
 
     def agent(self, name: str) -> Agent:
-        """Give an agent of the conversation.
+        """Return an agent of the conversation.
 
         Raises:
             FastAgentError: There is none, it cannot be run, or the session cannot be written.
@@ -114,7 +114,7 @@ class Conversation:
     async def prepare(self) -> None:
         """Hold its session, where other servers answer it too, without blocking the event loop.
 
-        Where another server wrote it, agents are made anew from what is in the session now.
+        If another server wrote it, agents are made again from the session's current state.
 
         Raises:
             FastAgentError: Another server uses it, or it cannot be read.
@@ -129,13 +129,13 @@ class Conversation:
             self._session = await run_sync(self._opened)
 
     async def release(self) -> None:
-        """Let other servers answer it, where it is not in use and they can."""
+        """Let other servers answer it, if it is idle and they can."""
         session = self._session
         if session is None or self.using or self._store is None or not self._store.is_shared:
             return
         async with self._preparing:
             if self.using:
-                return  # a request came meanwhile
+                return  # a request arrived in between
             try:
                 await run_sync(session.release)
             except SessionError as error:
@@ -172,7 +172,7 @@ class Conversation:
             left.leave()
 
     async def park(self) -> None:
-        """Let go of agents and session; what was said stays in the session."""
+        """Release agents and session; the transcript stays in the session."""
         cast, session = self._cast, self._session
         self._cast = self._session = None
         try:
@@ -194,7 +194,7 @@ class Conversation:
             self.generation.leave()
 
     def _take_back(self) -> None:
-        """Be as before it began, where nobody could be asked: no session without turns stays."""
+        """Undo the start if no model could be asked: no session without turns remains."""
         if self._cast is not None and self._cast.live:
             return  # a workflow whose members are there, some of them
         session = self._session
@@ -213,5 +213,5 @@ class Conversation:
             session = self._begin()
             self._session_id = session.id
             return session
-        # The same conversation goes on, whatever was approved since: nobody is asked in its middle.
+        # The same conversation continues, whatever was approved since: nobody asks in its middle.
         return self._store.open_unasked(self._session_id)

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.02
 
 LAST_SECONDS = 3.0
-"""How long calls that were called off may take to end, and answers to be written."""
+"""How long cancelled calls may take to end, and answers to be written, in seconds."""
 
 
 class Drain:
-    """Waits for calls under way, and calls off those that take too long; it takes no new ones.
+    """Waits for running calls, and cancels those that take too long; accepts no new ones.
 
     Args:
         busy: Whether a call is under way.
         call_off: Calls off those that are.
-        seconds: How long they may go on.
+        seconds: How long they may continue.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class Drain:
         self.begun = False
 
     def begin(self, then: Callable[[float], None]) -> None:
-        """Begin; for a signal's handler, in the thread of the event loop.
+        """Start draining; for a signal handler, in the thread of the event loop.
 
         Args:
             then: Called when nothing is under way any more, or does not end, with the seconds that
-                are left for what is no call. A second `begin` makes an end of all calls at once.
+                are left for anything but calls. A second `begin` ends all calls at once.
         """
         if self._over:
             then(LAST_SECONDS)

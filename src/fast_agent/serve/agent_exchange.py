@@ -2,7 +2,7 @@
 
 The newest protocol has no requests from server to client. A call that needs the client's person
 ends with the questions instead, and with a token; the client asks again with the token and the
-answers, and the turn, which waited meanwhile, goes on.
+answers, and the turn, which waited until then, continues.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Exchange:
         self._scope.cancel()
 
     async def run(self, human: Human) -> None:
-        """Let the agent answer; the questions go to whoever waits in `moved`."""
+        """Run the agent; its questions go to the request that waits in `moved`."""
         with self._scope:
             self.answer = await self.call.run(self._tell if self.report else None, human)
         self._moved.set()
@@ -124,7 +124,7 @@ class Exchanges:
     """The calls that wait for their clients.
 
     Args:
-        new_id: Returns tokens that nobody can guess.
+        new_id: Returns unguessable tokens.
     """
 
     def __init__(self, new_id: Callable[[], str]) -> None:
@@ -135,7 +135,7 @@ class Exchanges:
     async def begin(
         self, tasks: TaskGroup, exchange: Exchange, human: Human, owner: str
     ) -> JsonObject | None:
-        """Start a call; the rest is as for `go_on`."""
+        """Start a call; otherwise like `go_on`."""
         tasks.start_soon(exchange.run, human)
         return await self.go_on(exchange, owner)
 
@@ -163,7 +163,7 @@ class Exchanges:
         return {"resultType": "input_required", "inputRequests": questions, "requestState": token}
 
     def find(self, token: object, name: str) -> Exchange:
-        """Find the call a request goes on with.
+        """Find the call a request continues.
 
         Raises:
             RequestRefused: There is none, or it is of another tool.

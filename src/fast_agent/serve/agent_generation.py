@@ -43,12 +43,12 @@ class Generation:
         return self
 
     def leave(self) -> None:
-        """Use it no longer; it ends when nobody does and there is a newer one."""
+        """Release it; it ends when no user is left and there is a newer one."""
         self.users -= 1
         self._settle()
 
     def retire(self) -> None:
-        """Give it to no new conversation."""
+        """Offer it to no new conversation."""
         self.newest = False
         self._settle()
 
@@ -90,7 +90,7 @@ class Generations:
 
     @property
     def current(self) -> Generation:
-        """The newest generation there is, without a look at the cards.
+        """The newest generation there is, without checking the cards.
 
         Raises:
             RuntimeError: None was started.
@@ -100,7 +100,7 @@ class Generations:
         return self._newest
 
     async def newest(self) -> Generation:
-        """Give the agents as the cards have them now; where they cannot be made, the last ones."""
+        """Return the agents of the current cards; if they cannot be made, the last ones."""
         if self._newest is not None and self._version() == self._version_tried:
             return self._newest
         async with self._lock:

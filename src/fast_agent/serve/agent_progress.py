@@ -1,4 +1,4 @@
-"""Progress: what a client is told while an agent works."""
+"""Progress: what a client receives while an agent works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONGEST = 200
 class Progress:
     """Steps of a turn on their way to one client.
 
-    A slow client is told of the newest step only, so it holds up nobody and costs no memory.
+    A slow client receives only the newest step, so it delays no other and costs no memory.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Progress:
             self._moved.set()
 
     def end(self) -> None:
-        """Let `tell` end when the newest step was told."""
+        """Let `tell` end when the newest step was sent."""
         self._ended = True
         self._moved.set()
 
@@ -89,7 +89,7 @@ async def reported(report: Report | None) -> AsyncGenerator[Listener | None]:
 
 
 def step_of(event: Event) -> str | None:
-    """Say in a line what a step of a turn is; None for what is no step of its own."""
+    """Describe a step of a turn in one line; None for anything that is not a separate step."""
     agent = event.origin.agent
     match event:
         case ModelRequested(model=model):

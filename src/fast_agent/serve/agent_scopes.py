@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 InstanceScope: TypeAlias = Literal["shared", "connection", "request"]
-"""Who shares a conversation: all clients, the requests of one connection, or nobody."""
+"""Conversation scope: all clients, the requests of one connection, or a single request."""
 
 SCOPES: tuple[InstanceScope, ...] = ("shared", "connection", "request")
 
@@ -72,7 +72,7 @@ class Scopes:
         workspace: The directory the sessions belong to.
         limits: How many are held, and how long.
         clock: Seconds that never go back.
-        new_id: Gives ids that nobody can guess.
+        new_id: Returns unguessable ids.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Scopes:
         self.scope = scope
         self.redact = redact
         self._generations = generations
-        # A call of its own is no conversation: nothing goes on from it, so nothing is kept of it.
+        # A separate call is not a conversation: nothing continues it, so nothing of it is kept.
         self._store = None if scope == "request" else store
         self._workspace = workspace
         self._limits = limits or ScopeLimits()
@@ -137,16 +137,16 @@ class Scopes:
         return self._generations.running
 
     def held(self) -> Iterator[Conversation]:
-        """Give the conversations of clients without connections, the longest unused first."""
+        """Yield the conversations of clients without connections, the longest unused first."""
         yield from self._by_id.values()
 
     @property
     def version(self) -> int:
-        """The version of the cards that new conversations begin with."""
+        """The version of the cards that new conversations start with."""
         return self._generations.current.app.version
 
     async def connect(self) -> Conversation | None:
-        """Begin the conversation of a new connection; None where connections have none."""
+        """Start the conversation of a new connection; None if connections have none."""
         if self.scope != "connection":
             return None
         conversation = await self._new()
@@ -190,7 +190,7 @@ class Scopes:
                     await self._rest(conversation)
 
     async def named(self, session_id: object, owner: str) -> tuple[str, Conversation] | None:
-        """Find the conversation a request without a connection names, or begin one.
+        """Find the conversation named by a request without a connection, or start one.
 
         Args:
             session_id: What the request names; None where it names none.
@@ -227,7 +227,7 @@ class Scopes:
             await own.change_to(newest)
 
     async def follow(self) -> None:
-        """Let conversations that nothing binds to older cards go over to the newest.
+        """Move conversations that nothing binds to older cards to the newest.
 
         Those of clients without connections rest for long, and a connection in which nothing was
         asked may be of a client that is gone without a word: the agents they began with, and their

@@ -1,4 +1,4 @@
-"""Agent server: agents as the tools and prompts of an MCP server, beside its resources."""
+"""Agent server: agents as the tools and prompts of an MCP server, with its resources."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _WORDS: JsonObject = {
 
 
 class Served(NamedTuple):
-    """What is served beside agents.
+    """What is served in addition to agents.
 
     Args:
         catalog: Resources.
@@ -102,8 +102,8 @@ class AgentServer(ResourceServer):
         generations: The agents.
         scopes: The conversations.
         admin: The server's own tools.
-        new_id: Gives ids that nobody can guess.
-        beside: What is served besides.
+        new_id: Returns unguessable ids.
+        beside: What is served in addition.
         info: How the server calls itself.
         grace_seconds: How long calls may take to end once the server is asked to stop.
     """
@@ -149,11 +149,11 @@ class AgentServer(ResourceServer):
         self.scopes.cancel_all()
 
     def when_loaded(self, then: Callable[[], None]) -> None:
-        """Have something done after a client loaded cards, such as watching them too."""
+        """Register an action to run after a client loaded cards, such as watching them too."""
         self._loaded = then
 
     async def cards_changed(self) -> None:
-        """Take the cards there are now, and tell clients that tools and prompts are other ones."""
+        """Switch to the current cards, and notify clients that tools and prompts changed."""
         await self._generations.newest()
         await self.scopes.follow()
         changed = Change(tools=True, prompts=True)
@@ -164,7 +164,7 @@ class AgentServer(ResourceServer):
                 session.tell(changed)
 
     async def open(self, session: Session, params: JsonObject) -> None:
-        """Begin the conversation of a new connection; see `ResourceServer.open`."""
+        """Start the conversation of a new connection; see `ResourceServer.open`."""
         own = await self.scopes.connect()
         self._clients[session] = ConnectedClient(own, params.get("capabilities"))
 
@@ -290,7 +290,7 @@ class AgentServer(ResourceServer):
     async def _held(
         self, session: Session, params: JsonObject, channel: Channel, *, begin: bool = True
     ) -> tuple[str, Conversation] | None:
-        """Find the conversation that a request of the newest protocol names, or begin one."""
+        """Find the conversation named by a request of the newest protocol, or start one."""
         if session.era != "modern":
             return None
         meta = params.get("_meta")
@@ -332,7 +332,7 @@ def _nothing() -> None:
 
 
 def _report_of(params: JsonObject, channel: Channel) -> Report | None:
-    """Return the way to tell a client of progress; None if it did not ask for that."""
+    """Return the way to report progress to a client; None if it did not ask for that."""
     meta = params.get("_meta")
     token = meta.get("progressToken") if isinstance(meta, Mapping) else None
     if not isinstance(token, (str, int)) or isinstance(token, bool):
@@ -407,7 +407,7 @@ class ServedClient:
     async def sample(
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        """Have its model answer a sampling request."""
+        """Let its model answer a sampling request."""
         import mcp_types as types  # here, since only who has a server that samples has it loaded
         from pydantic import ValidationError
 
@@ -430,5 +430,5 @@ def _declared(can: JsonObject, name: str) -> JsonObject | None:
 
 
 def _question(request: HumanRequest) -> str:
-    """Say who asks; files of this machine are nothing a client needs to know."""
+    """Describe who asks; files of this machine are not shown to a client."""
     return f"{asker(request)}:\n{request.message}"

@@ -48,7 +48,7 @@ class ServeOptions:
         transport: How clients connect.
         http: Where to listen, and who is let in.
         scope: Who shares a conversation.
-        description: What clients' models are told of the server.
+        description: The server's description for clients' models.
         watch: Take changed cards as soon as they change.
         reload: Offer the tool `reload`.
         allow_load: Directories below which the tool `load_agents` may load cards; none offers no
@@ -60,7 +60,7 @@ class ServeOptions:
         fetch: Whether every agent may fetch web pages.
         child_history: What called agents start with and where their messages go, over the cards.
         sessions: Where conversations are kept as sessions; None keeps them in memory only.
-        beside: Resources and tools to serve beside the agents.
+        beside: Resources and tools to serve in addition to the agents.
         limits: How many conversations are held for clients without connections, and how long.
         grace_seconds: How long calls may take to end once the server is asked to stop.
     """
@@ -85,7 +85,7 @@ class ServeOptions:
 
 
 def new_session_id() -> str:
-    """Give an id that nobody can guess."""
+    """Return an unguessable id."""
     return secrets.token_urlsafe(24)
 
 
@@ -105,7 +105,7 @@ async def open_server(
         options: How they are served.
         notify: Told what a person should know, one line each.
         clock: Seconds that never go back.
-        new_id: Gives ids that nobody can guess.
+        new_id: Returns unguessable ids.
 
     Raises:
         FastAgentError: The agents or the configuration are wrong.
@@ -172,7 +172,7 @@ async def serve(
     ready: Callable[[str], None] = log.info,
     notify: Callable[[str], None] = log.warning,
 ) -> None:
-    """Serve agents until the process is told to stop, or a client over stdio leaves.
+    """Serve agents until the process receives a signal, or a client over stdio leaves.
 
     Args:
         program: The agents, loaded.
@@ -203,7 +203,7 @@ async def serve(
 
 
 def address_of(settings: HttpSettings, listening: socket) -> str:
-    """Give the address clients connect to."""
+    """Return the address clients connect to."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{listening.getsockname()[1]}{MCP_PATH}"
 

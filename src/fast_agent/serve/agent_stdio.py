@@ -145,7 +145,7 @@ class StdioClient:
 def own_stdio() -> Generator[StdioEdge]:
     """Take standard input and output for messages alone.
 
-    What anything else prints meanwhile goes to standard error, and what it reads is empty.
+    Any other output during that time goes to standard error, and any other input is empty.
     """
     own_input, own_output = take_stdio()
     yield StdioEdge(own_input, own_output)

@@ -124,7 +124,7 @@ class AgentDoors:
         return sorted(self.doors)
 
     def of_prompt(self, name: str) -> str | None:
-        """Name the agent whose history a prompt gives; None where there is no such prompt."""
+        """Return the agent whose history a prompt returns; None if there is no such prompt."""
         agent = name.removesuffix(HISTORY)
         return agent if agent != name and agent in self.doors else None
 
@@ -164,7 +164,7 @@ def answer_of(turn: TurnResult) -> ToolAnswer:
 
 
 def usage_json(usage: Usage) -> JsonObject:
-    """Give what was used as JSON."""
+    """Return usage as JSON."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -175,7 +175,7 @@ def usage_json(usage: Usage) -> JsonObject:
 
 
 def answer_of_problem(problem: FastAgentError) -> ToolAnswer:
-    """Tell a client's model what went wrong and what to do, without the paths of this machine."""
+    """Report to a client's model what failed and what to do, without the paths of this machine."""
     lines = [problem.message]
     if problem.hint:
         lines.append(f"hint: {problem.hint}")
@@ -187,12 +187,12 @@ def answer_of_problem(problem: FastAgentError) -> ToolAnswer:
 
 
 def without_paths(text: str) -> str:
-    """Leave the last part of every absolute path in a text; addresses of the web stay."""
+    """Keep only the last part of every absolute path in a text; web addresses stay."""
     return _PATH.sub(r"…/\1", text)
 
 
 def prompt_messages(history: Iterable[Message]) -> list[JsonObject]:
-    """Give a history as the messages of a prompt, each with one block of content."""
+    """Return a history as the messages of a prompt, each with one block of content."""
     return [
         {"role": message.role, "content": block}
         for message in history
@@ -205,7 +205,7 @@ def _blocks(message: Message) -> tuple[JsonObject, ...]:
 
 
 def _notes(message: Message) -> Iterable[Mapping[str, JsonValue]]:
-    """Say in words what prompts have no blocks for: calls of tools and their results."""
+    """Describe in words what prompts have no blocks for: tool calls and their results."""
     for call in message.tool_calls:
         arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
         yield {"type": "text", "text": f"[calls `{call.name}` with {arguments}]"}

@@ -58,7 +58,7 @@ class ConnectionLimits(NamedTuple):
 
 
 def spare_descriptors() -> int | None:
-    """Return how many descriptors this process may open beside its own; None without a limit."""
+    """Return how many descriptors this process may open besides its own; None without a limit."""
     if sys.platform == "win32":  # which has no such limit
         return None
     import resource
@@ -134,7 +134,7 @@ class Connections:
         """Add a new connection, ending the most silent one if there are too many.
 
         Where all others are being answered, one of them has to leave after its answer. Else
-        clients that ask again and again would keep everybody out.
+        clients that ask again and again would keep all others out.
 
         Returns:
             Whether there was room.
@@ -158,7 +158,7 @@ class Connections:
         self.release(connection)
 
     def wait(self, connection: Connection) -> None:
-        """Record that a connection waits for its client, who was heard of just now."""
+        """Record that a connection waits for its client, which was active just now."""
         if connection not in self._all:
             return
         self._busy.pop(connection, None)

@@ -1,7 +1,7 @@
 """Which of a bounded number of things has to end, so that no client takes them all.
 
 Sessions, conversations and parked calls are held for clients that may never come back. When there
-is no room, the client that holds the most gives way, and never one that holds little.
+no room, the client that holds the most gives way, and never one that holds little.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class FairShare(Generic[Key]):
         self._held.setdefault(owner, OrderedDict())[key] = None
 
     def use(self, key: Key) -> None:
-        """Record that a thing was used just now; one that is not held is passed over."""
+        """Record that a thing was used just now; one that is not held is ignored."""
         owner = self._owners.get(key)
         if owner is not None:
             self._held[owner].move_to_end(key)
 
     def remove(self, key: Key) -> None:
-        """Hold a thing no longer; one that is not held is passed over."""
+        """Stop holding a thing; one that is not held is ignored."""
         owner = self._owners.pop(key, None)
         if owner is not None:
             held = self._held[owner]
@@ -86,7 +86,7 @@ class FairShare(Generic[Key]):
 
 @lru_cache(maxsize=1024)
 def owner_of(address: str) -> str:
-    """Return the client that an address stands for."""
+    """Return the client that an address denotes."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

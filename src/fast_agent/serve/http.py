@@ -153,7 +153,7 @@ async def serve_http(
         @contextmanager
         def capture_signals(self) -> Generator[None]:
             """End in good order, instead of dying of the signal once all is done."""
-            # In another thread than the main one there are none: whoever cancels it ends it.
+            # Outside the main thread there are none: the caller's cancellation ends it.
             taken = _SIGNALS if current_thread() is main_thread() else ()
             before = {one: signal.signal(one, self.handle_exit) for one in taken}
             try:
@@ -266,7 +266,7 @@ class Listener:
                 await anyio.sleep(_PAUSE_SECONDS)
             elif not self.connections.end_most_silent():
                 await self._turn_away()
-            await checkpoint()  # an ended connection gives its descriptor back in a later step
+            await checkpoint()  # an ended connection returns its descriptor in a later step
             return
         _keep_little_unsent(connection)
         try:
@@ -275,7 +275,7 @@ class Listener:
             connection.close()
 
     async def _turn_away(self) -> None:
-        """Accept a connection with the reserved descriptor and close it: nobody waits in vain."""
+        """Accept a connection with the reserved descriptor and close it at once."""
         if self._reserve is None:
             await anyio.sleep(_PAUSE_SECONDS)
             return
@@ -302,7 +302,7 @@ class Listener:
 
 
 def _keep_little_unsent(connection: socket.socket) -> None:
-    """Have the system take no more of an answer than the client is about to read.
+    """Limit how much of an answer the system buffers before the client reads it.
 
     It would take megabytes of answers to a client that reads none.
     """

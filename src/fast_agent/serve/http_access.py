@@ -1,7 +1,7 @@
 """Which HTTP requests reach the application: by their `Host`, their `Origin` and their token.
 
 A page of another site can make a browser send requests to a server that only its user reaches. The
-browser says in `Origin` where the page came from. A page may also have a name of its own that it
+browser names the origin of the page in `Origin`. A page may also have its own name that it
 lets point to this machine (DNS rebinding); then the browser says that name in `Host`.
 """
 
@@ -47,7 +47,7 @@ class HttpSettings(NamedTuple):
         host: The address.
         port: The port; 0 for any free one.
         token: What clients must send; None accepts all clients that reach the address.
-        allow_hosts: Names in `Host` that are accepted besides the server's own, each with a port
+        allow_hosts: Further names accepted in `Host`, in addition to the server's own, with a port
             or for any port.
         allow_origins: Origins of web pages that may call, such as `https://app.example.com`.
     """
@@ -99,7 +99,7 @@ class Checked(NamedTuple):
 
     Args:
         refusal: The answer where the request must not reach the application, else None.
-        headers: Headers of the answer, whoever gives it.
+        headers: Headers of every answer.
     """
 
     refusal: Refusal | None

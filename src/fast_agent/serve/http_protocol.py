@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _BUFFER: Final = memoryview(bytearray(1 << 16))
 """Where all connections read: each takes what it got before the next one reads."""
 _SMALL_BUFFER: Final = _BUFFER[: 1 << 14]
-"""The same for all but the bodies that are wanted: what may be read ahead."""
+"""Part of that buffer for everything except wanted bodies: what may be read ahead."""
 _UNCOUNTED_BYTES: Final = 1 << 16
 """Bytes of a body that find room however much others take."""
 _DELAY_SECONDS: Final = 0.02
@@ -63,13 +63,13 @@ class _Reading(Enum):
     NEXT = auto()
     """Of the next request; this one is being answered."""
     REFUSED = auto()
-    """Of a body nobody wants."""
+    """Of an unwanted body."""
     ENDED = auto()
     """Nothing: the connection was answered for the last time, and the client has to close it."""
 
 
 _NOTHING, _HEAD, _BODY, _NEXT, _REFUSED, _ENDED = _Reading
-"""The same; attributes of an enumeration take 0.2 µs each, and a request asks for twenty."""
+"""Constants: attributes of an enumeration take 0.2 µs each, and a request asks for twenty."""
 
 
 class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
@@ -105,7 +105,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         self._log = log
         self._reading: _Reading = _NOTHING
         self._since = self.loop.time()
-        """When the client was last heard of; in a head, when the head started."""
+        """When the client was last active; in a head, when the head started."""
         self._patience = self._limits.head_seconds
         """How long the client may be silent before its next head starts."""
         self._head_end = HeadEnd()
@@ -145,7 +145,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         super().connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Return where to read to: less where the client may send what nobody asked for."""
+        """Return where to read to: less where the client may send unrequested data."""
         return _BUFFER if self._reading is _BODY else _SMALL_BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -419,7 +419,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
             self.transport.resume_reading()
 
     def _ignore(self, count: int) -> None:
-        """Count bytes that nobody wants. They are read so that the client sees its answer."""
+        """Count unwanted bytes. They are read so that the client sees its answer."""
         self._ignored += count
         if self._ignored > _MAX_IGNORED_BYTES:
             self.transport.abort()

@@ -83,7 +83,7 @@ class HttpSessions:
     Args:
         server: The server they belong to.
         clock: Seconds that never go back.
-        new_id: Returns ids that nobody can guess.
+        new_id: Returns unguessable ids.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class HttpSessions:
                 await self._server.close(opened.session)
             except FastAgentError as error:
                 log.warning("cannot close a session: %s", error.message)
-            except Exception:  # a task boundary: other sessions go on
+            except Exception:  # a task boundary: other sessions continue
                 log.exception("cannot close a session")
 
     async def expire(self) -> None:

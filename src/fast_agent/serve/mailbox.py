@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Notification(NamedTuple):
-    """A message nobody answers."""
+    """A message without an answer."""
 
     method: str
     params: JsonObject
@@ -24,7 +24,7 @@ class Notification(NamedTuple):
 
 class Mailbox:
     """Holds what a client has not taken yet. The same notification waits once, however often it
-    is put in, so a client that reads slowly costs no memory and holds up nobody.
+    put in, so a client that reads slowly costs no memory and delays no other.
 
     It belongs to the event loop it is made in; `put` may be called from any thread.
     """
@@ -43,7 +43,7 @@ class Mailbox:
             return
 
     def close(self) -> None:
-        """Let `deliver` end when nothing waits any more."""
+        """Let `deliver` end once the queue is empty."""
         self._closed = True
         self._filled.set()
 

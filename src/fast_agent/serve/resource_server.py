@@ -102,7 +102,7 @@ class ResourceServer:
         then(self.grace_seconds)
 
     async def open(self, session: Session, params: JsonObject) -> None:
-        """Open what a client that shook hands has beside its session.
+        """Open what a client that shook hands has in addition to its session.
 
         Args:
             session: The client.
@@ -152,7 +152,7 @@ class ResourceServer:
         Args:
             session: The client.
             request: The request.
-            channel: The way to its client meanwhile.
+            channel: The way to its client while the request runs.
 
         Raises:
             ResourceError: It cannot be answered.
@@ -164,7 +164,7 @@ class ResourceServer:
         """Cancel what takes long and is under way; it answers that it was cancelled."""
 
     def end_streams(self) -> None:
-        """Let every stream of notifications end."""
+        """End every stream of notifications."""
         for mailbox in self._streams:
             mailbox.close()
 

@@ -38,7 +38,7 @@ class CumulativeTranscript:
     """An append-only log of turns, in the order in which they were added.
 
     It also serves to hold back the turns of a child until its place in the order is known: they
-    are gathered in a transcript of their own, whose entries then go into the other as one block.
+    gathered in a separate transcript, whose entries then go into the other as one block.
 
     Args:
         past: Gives what it starts with, asked when that is first needed; None is nothing.
@@ -57,7 +57,7 @@ class CumulativeTranscript:
         self.restart(past)
 
     def restart(self, past: Callable[[], Iterable[Entry]] | None) -> None:
-        """Forget everything and begin with `past`, as when a session is rewound."""
+        """Forget everything and start with `past`, as when a session is rewound."""
         self._past = past
         self._entries: list[Entry] = []
         self._view = History()
@@ -83,7 +83,7 @@ class CumulativeTranscript:
         """Add turns that were held back, with nothing between them.
 
         Raises:
-            SessionError: They could not be written down; then none is added.
+            SessionError: They could not be written; then none is added.
         """
         added = tuple(entries)
         if added:
@@ -97,7 +97,7 @@ class CumulativeTranscript:
         return self._ids
 
     def messages(self) -> History:
-        """Give everything said, as every provider accepts it.
+        """Return everything said, in a form every provider accepts.
 
         Messages that would not follow each other are joined, and a tool call whose id was used by
         another turn before gets a new one, with its result. Only what was added since the last

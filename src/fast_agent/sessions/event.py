@@ -106,7 +106,7 @@ class HistoryReplaced:
 
 @dataclass(frozen=True, slots=True)
 class HistoryExtended:
-    """An agent remembers these messages besides, after the others."""
+    """An agent remembers these messages in addition, after the others."""
 
     agent: str
     messages: tuple[Message, ...]
@@ -114,7 +114,7 @@ class HistoryExtended:
 
 @dataclass(frozen=True, slots=True)
 class HistoryCompacted:
-    """An agent's model is given a summary in the place of what came first; nothing is forgotten.
+    """An agent's model receives a summary instead of the oldest messages; nothing is deleted.
 
     Args:
         agent: The agent.

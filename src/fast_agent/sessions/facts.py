@@ -88,7 +88,7 @@ class SessionFacts:
             raise SessionError(f"session `{place}` is damaged: its facts are gone") from error
 
     def texts(self) -> dict[str, str]:
-        """Give them as a log holds them."""
+        """Return the facts as a log stores them."""
         texts = {"id": self.id, "created": repr(self.created), "cwd": self.cwd}
         if self.parent is not None:
             texts["parent"] = self.parent
@@ -101,7 +101,7 @@ class SessionSummary:
 
     Args:
         id: Its id.
-        title: Its title, else the beginning of its first message; empty without either.
+        title: Its title, else the start of its first message; empty without either.
         created: When it began, in seconds since the epoch.
         changed: When something last happened in it, in seconds since the epoch.
         cwd: The directory it began in; empty where it began in none.
@@ -123,7 +123,7 @@ class SessionSummary:
 
 
 def short_title(text: str) -> str:
-    """Return the beginning of a first message, as the title of a session without one."""
+    """Return the start of a first message, as the title of a session without one."""
     text = " ".join(text.split())
     short = text[:_TITLE_LENGTH]
     return short if short == text else f"{short.rstrip()}…"

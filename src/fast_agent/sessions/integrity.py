@@ -1,8 +1,8 @@
-"""Integrity: a checksum beside each event of a session, and what is damaged where one does not fit.
+"""Integrity: a checksum for each event of a session, and the damage if one does not match.
 
 A checksum has two halves. The lower one continues that of the event before. So one comparison at
 the end covers all events and their order, which makes checking a long session cheap. The upper one
-is of the event and its time alone; where the lower ones do not fit, it tells which are damaged.
+of the event and its time alone; where the lower ones do not match, it shows which are damaged.
 
 When a file is closed, it gets a seal that says how many events it holds. Without it, the loss of
 the last ones could not be noticed. What was written after the seal is in SQLite's write-ahead log.
@@ -59,7 +59,7 @@ _INDEX_HEAD: Final = struct.Struct("=IIIBBHI")
 def summed(
     rows: Iterable[Row], at: float, number: int, before: int
 ) -> tuple[list[float | str | None], int, int, int]:
-    """Give events what they have in a table: number, time, fields and checksum, one after another.
+    """Yield the columns of events: number, time, fields and checksum, one after another.
 
     Args:
         rows: The events.
@@ -190,13 +190,13 @@ def last_number(numbers: Iterable[object]) -> int:
 
 
 def whole_turns(inspection: Inspection) -> tuple[list[tuple[float, Row]], int]:
-    """Select what can go on: the events of turns that are whole, and those outside of turns.
+    """Select what can continue: the events of complete turns, and those outside of turns.
 
-    Nobody can tell for sure which turn a damaged event was a part of. So every turn that was under
+    It is uncertain which turn a damaged event was a part of. So every turn that was under
     way when it was written is left out, with those it started.
 
     Args:
-        inspection: The look at the file.
+        inspection: The result of the file's inspection.
 
     Returns:
         The events with their times, in order, and how many turns were left out.
@@ -210,7 +210,7 @@ def whole_turns(inspection: Inspection) -> tuple[list[tuple[float, Row]], int]:
             ids = [one for one in json.loads(row.data or "[]") if one not in bad]
             row = row._replace(data=json.dumps(ids))
         if row.kind == COMPACTED and inspection.damage.events:
-            continue  # it counts the messages before it, and nobody knows how many are gone
+            continue  # it counts the messages before it, and the number of missing ones is unknown
         if row.turn not in bad:
             kept.append((at, row))
     return kept, len(bad)

@@ -32,7 +32,7 @@ _REMEMBERED = (TurnBegan, HistoryReplaced, HistoryExtended, HistoryCleared, Hist
 
 
 class Journal(Protocol):
-    """Where turns and histories are written down, and where those of before come from."""
+    """Records turns and histories, and returns those recorded earlier."""
 
     def is_due(self, *, top: bool) -> bool:
         """Whether the end of a turn is to be brought to the disk; `top` where none is above it."""
@@ -66,7 +66,7 @@ class Journal(Protocol):
         ...
 
     def history(self, agent: str) -> History | None:
-        """Give what an agent remembered before; None where nothing is known of it.
+        """Return what an agent remembered before; None if it is unknown.
 
         Raises:
             SessionError: It cannot be read.
@@ -83,7 +83,7 @@ class Journal(Protocol):
 
     @property
     def used(self) -> tuple[int, ...]:
-        """What the turns written down used, in the order of the counts of `Usage`."""
+        """What the recorded turns used, in the order of the counts of `Usage`."""
         ...
 
     @property
@@ -149,7 +149,7 @@ class SessionJournal:
         self._count(events)
 
     def history(self, agent: str) -> History | None:
-        """Give what an agent remembers; where it changed since, the log is read anew.
+        """Return what an agent remembers; if it changed, the log is read again.
 
         A turn that is running is not in it.
 
@@ -194,7 +194,7 @@ class SessionJournal:
         self._transcript.restart(state.entries)
 
     def _touch(self, events: Iterable[SessionEvent]) -> None:
-        """Note which agents remember more than the state tells."""
+        """Mark agents that remember more than the state contains."""
         for event in events:
             if isinstance(event, _REMEMBERED):
                 self._touched.add(event.agent)

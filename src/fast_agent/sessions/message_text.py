@@ -1,7 +1,7 @@
 """Messages as the texts a log holds, with a fast way for usual ones.
 
-A message of one text and nothing else, as most are, is held as that text beside its form, which
-names its role and stop reason; the result of a tool call likewise beside a form that names the
+A message of a single text, as most are, is stored as that text and its form, which
+names its role and stop reason; the result of a tool call likewise, with a form that names the
 call. Everything else is held as the JSON of a history file.
 """
 
@@ -88,7 +88,7 @@ def read(form: str | None, text: str) -> Message:
     """Read what `store` wrote.
 
     Raises:
-        SessionError: It is no message.
+        SessionError: It is not a message.
     """
     if form is None:
         return _message(_json(text))
@@ -100,7 +100,7 @@ def read_result(form: str | None, text: str) -> ToolResult:
     """Read what `store_result` wrote.
 
     Raises:
-        SessionError: It is no result.
+        SessionError: It is not a result.
     """
     if form is None:
         results = _message(_json(text)).tool_results
@@ -118,7 +118,7 @@ def read_all(text: str) -> list[Message]:
     """Read what `store_all` wrote.
 
     Raises:
-        SessionError: It is no list of messages.
+        SessionError: It is not a list of messages.
     """
     value = _json(text)
     if not isinstance(value, list):
@@ -139,7 +139,7 @@ def read_ids(text: str) -> list[str]:
 
 
 def _only_text(content: Sequence[Content]) -> str | None:
-    """Give the text of content that is one text; None of any other, or where no table holds it."""
+    """Return the text of content that is one text; None otherwise, or if it does not fit."""
     if len(content) != 1:
         return None
     (block,) = content

@@ -76,11 +76,11 @@ Logged: TypeAlias = tuple[
     str | None,
     str | None,
 ]
-"""The number of an event and the fields of its row, as the table gives them."""
+"""The number of an event and the fields of its row, as stored in the table."""
 
 
 def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
-    """Give an event its row.
+    """Convert an event to its row.
 
     Raises:
         SessionError: A message of it cannot be written.

@@ -1,4 +1,4 @@
-"""Session: one conversation, written down as it goes."""
+"""Session: one conversation, recorded while it runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SetChange:
 
     @property
     def text(self) -> str:
-        """What a person is told, in lines."""
+        """The lines a user sees."""
         from fast_agent.trust.question import effect_lines, shown_root
 
         here = shown_root(self.root)
@@ -59,7 +59,7 @@ class SetChange:
 
     @property
     def refusal(self) -> TrustError:
-        """The error where nobody agreed."""
+        """The error if no user agreed."""
         back = "" if self.began is None else f"resume it in `{self.began}`; "
         return TrustError(
             f"{self.text}\nnothing was sent",
@@ -111,7 +111,7 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """What it amounts to now; read from the log anew each time.
+        """Its current state; read from the log again each time.
 
         Raises:
             SessionError: The log is damaged.
@@ -161,7 +161,7 @@ class Session:
             self.facts = replace(self.facts, brought=now)
 
     def rename(self, title: str) -> None:
-        """Give it a title.
+        """Set its title.
 
         Raises:
             SessionError: It cannot be written.
@@ -175,7 +175,7 @@ class Session:
 
         Args:
             turn: Its number among the turns nothing else started, from 1, or its id; 0 goes back to
-                the beginning.
+                the start.
 
         Raises:
             SessionError: There is no such turn, a turn is running, or it cannot be written.
@@ -198,7 +198,7 @@ class Session:
         self.journal.restart(state)
 
     def release(self) -> None:
-        """Let other servers write it until `acquire`, where it is in a database; blocks.
+        """Let other servers write it until `acquire`, if it is in a database; blocks.
 
         Raises:
             SessionError: Something recorded earlier could not be written.
@@ -224,7 +224,7 @@ class Session:
         self._log.append(row_of(event))
 
     def _recovered(self) -> SessionState:
-        """Give the state, with an end for every turn in the log."""
+        """Return the state, with an end for every turn in the log."""
         state = state_of(self._log)
         for turn in state.open_turns:
             if turn.ended is not None:

@@ -1,4 +1,4 @@
-"""State: what a log amounts to, told from its events."""
+"""State: the current state of a session, computed from the events of its log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.row import Logged
 
 _USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
-"""The counts of what a turn used; sessions of before prices have six."""
+"""The counts of what a turn used; sessions from before prices have six."""
 
 
 class _Past:
@@ -294,7 +294,7 @@ def _outside(gaps: list[tuple[int, int]], rows: Iterable[Logged]) -> Iterator[Lo
 
 
 def state_of(log: EventLog, last: int | None = None, *, running: bool = True) -> SessionState:
-    """Tell what a log amounts to.
+    """Compute the state that a log describes.
 
     Args:
         log: The log.

@@ -1,7 +1,7 @@
 """Session store: sessions are created, opened, listed, forked and deleted here.
 
 Where their logs are is the matter of `EventLogs`: files in a home directory, or a database. The
-methods block on it, and opening reads a session from its beginning; call them from a worker thread
+methods block on it, and opening reads a session from its start; call them from a worker thread
 where an event loop must keep running.
 """
 
@@ -109,7 +109,7 @@ class SessionStore:
         brought: SessionSets | None = None,
         alias: str | None = None,
     ) -> Session:
-        """Begin a session; the caller closes it.
+        """Start a session; the caller closes it.
 
         Args:
             title: Its title, or None.
@@ -139,17 +139,17 @@ class SessionStore:
         return session
 
     def open(self, session_id: str, *, agree: Callable[[SetChange], bool] | None = None) -> Session:
-        """Open a session to go on with it; the caller closes it.
+        """Open a session to continue it; the caller closes it.
 
         Args:
-            session_id: Its id, or the beginning of it.
-            agree: Asks the person whether to go on under another root, or with agents that may do
+            session_id: Its id, or a prefix of it.
+            agree: Asks the user whether to continue under another root, or with agents that may do
                 more; None answers no.
 
         Raises:
             SessionError: There is none, another process has it open, or it cannot be read.
             TrustError: It is to be resumed under another root, or by agents that may do more, and
-                nobody agreed.
+                the user did not agree.
         """
         session = self.open_unasked(session_id)
         try:
@@ -178,7 +178,7 @@ class SessionStore:
         """Open a session; the caller asks about its `change` before a message is sent.
 
         Args:
-            session_id: Its id, or the beginning of it.
+            session_id: Its id, or a prefix of it.
 
         Raises:
             SessionError: There is none, another process has it open, or it cannot be read.
@@ -186,11 +186,11 @@ class SessionStore:
         return self._session(self._logs.open(self.find(session_id)))
 
     def change(self, session: Session) -> SetChange | None:
-        """Return what a person has to agree to before a session goes on in this run."""
+        """Return what a user has to agree to before a session continues in this run."""
         return None if self._provenance is None else session.change(self._provenance())
 
     def agreed(self, session: Session) -> None:
-        """Remember that a session goes on with the found sets of this run.
+        """Record that a session continues with the found sets of this run.
 
         Raises:
             SessionError: It cannot be written.
@@ -202,18 +202,18 @@ class SessionStore:
         """Describe every session, the one that changed last first; damaged ones too.
 
         Args:
-            check: Look for damage in every event, which reads each session whole. Else it is told
+            check: Look for damage in every event, which reads each session whole. Else it is shown
                 where what is listed shows it.
         """
         found = self._logs.list(check=check)
         return sorted(found, key=lambda one: (one.changed, one.id), reverse=True)
 
     def latest(self, cwd: Path | None = None) -> str | None:
-        """Give the id of the session that changed last; None where there is none.
+        """Return the id of the session that changed last; None if there is none.
 
         Args:
             cwd: Look only at those that began in this directory and belong to the root of this run;
-                None looks at all.
+                None checks all.
         """
         root = None if self._provenance is None else str(self._provenance().root)
         for one in self.list():
@@ -223,7 +223,7 @@ class SessionStore:
         return None
 
     def _brought(self, parent: str | None) -> SessionSets | None:
-        """Return the sets of this run, for a session that begins in it; a copy has its own."""
+        """Return the sets of this run, for a session that starts in it; a copy has its own."""
         if self._provenance is None or parent is not None:
             return None
         return SessionSets.now(self._provenance())
@@ -231,12 +231,12 @@ class SessionStore:
     def fork(
         self, session_id: str, at: int | str | None = None, *, title: str | None = None
     ) -> Session:
-        """Begin a session that goes on from a point of another, which stays as it is.
+        """Start a session that continues from a point of another, which stays unchanged.
 
         The other may be in use. What was running at that point is closed as if cancelled.
 
         Args:
-            session_id: The other session's id, or the beginning of it.
+            session_id: The other session's id, or a prefix of it.
             at: The last turn taken over: its number, from 1, or its id; 0 takes over nothing, None
                 everything.
             title: The title; None keeps that of the other.
@@ -270,12 +270,12 @@ class SessionStore:
         return new
 
     def salvage(self, session_id: str) -> tuple[Session, Salvage]:
-        """Begin a session with what is whole of a damaged one, which stays as it is.
+        """Start a session with the intact events of a damaged one, which stays unchanged.
 
         Turns that were under way when a damaged event was written are left out.
 
         Args:
-            session_id: The damaged session's id, or the beginning of it.
+            session_id: The damaged session's id, or a prefix of it.
 
         Returns:
             The new session, which the caller closes, and what could not be saved.
@@ -305,7 +305,7 @@ class SessionStore:
         return new, Salvage(inspection.damage, left_out)
 
     def rename(self, session_id: str, title: str) -> None:
-        """Give a session a title.
+        """Set the title of a session.
 
         Raises:
             SessionError: There is none, another process has it open, or it cannot be written.
@@ -339,10 +339,10 @@ class SessionStore:
             log.close()
 
     def find(self, session_id: str) -> str:
-        """Give the whole id of a session.
+        """Return the whole id of a session.
 
         Args:
-            session_id: Its id, or the beginning of it.
+            session_id: Its id, or a prefix of it.
 
         Raises:
             SessionError: There is none, or there are several.

@@ -21,7 +21,7 @@ LOST = "interrupted before it finished"
 """What the result of a call says that was running when the program ended."""
 
 INTERRUPTED = "[interrupted before an answer]"
-"""What stands in the place of an answer that was never given."""
+"""Replaces an answer that was never given."""
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class TurnRecord:
         return there
 
     def read_to(self, there: list[Message]) -> None:
-        """The same, added to others.
+        """Append the messages as of this turn to `there`.
 
         Raises:
             SessionError: One of them is damaged.
@@ -115,7 +115,7 @@ class TurnRecord:
         return there
 
     def entry(self) -> Entry:
-        """Give it as an entry of a transcript.
+        """Return it as an entry of a transcript.
 
         Raises:
             SessionError: A message of it is damaged.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` to a file beside `path`, bring it to the disk, then put it in its place.
+    """Write `data` to a file next to `path`, sync it to disk, then replace `path` with it.
 
     A link is followed: the file it leads to is replaced, not the link. An existing file keeps its
     permissions; a new one is for its owner only.

@@ -60,7 +60,7 @@ class UnsetVariableError(FastAgentError):
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
-    """Replace the variables in a text, once: a value is not searched for further variables.
+    """Replace the variables in a string once: a value is not searched for further variables.
 
     Args:
         text: Text with `${NAME}` or `${NAME:default}`; other `$` and braces stay.
@@ -94,19 +94,19 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
 
 
 def variable_names(text: str) -> set[str]:
-    """Return the names of the variables that `expand` would replace in a text."""
+    """Return the names of the variables that `expand` would replace in a string."""
     if "${" not in text:
         return set()
     return {match[1] for match in _VARIABLE.finditer(text) if match[1] is not None}
 
 
 def has_variable(text: str) -> bool:
-    """Whether `expand` would replace anything in a text."""
+    """Whether `expand` would replace anything in a string."""
     return "${" in text and _VARIABLE.search(text) is not None
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """Return the names of the variables `expand` would replace in a text, each once."""
+    """Return the names of the variables `expand` would replace in a string, each once."""
     if "${" not in text:
         return ()
     names = (match[1] for match in _VARIABLE.finditer(text) if match.lastindex is not None)
@@ -114,14 +114,14 @@ def variables_in(text: str) -> tuple[str, ...]:
 
 
 def escape(text: str) -> str:
-    """Write a text so that `expand` gives it back unchanged."""
+    """Escape a string so that `expand` returns it unchanged."""
     return text.replace("${", "$${")
 
 
 def with_defaults(text: str) -> str:
     """Replace each variable that has a default by it; the others stay as they are written.
 
-    That is what a text becomes where none of these variables is set.
+    The expanded string if none of these variables is set.
     """
     if "${" not in text:
         return text

@@ -1,4 +1,4 @@
-"""Fenced code in Markdown: which lines of a text are not inside it."""
+"""Fenced code in Markdown: which lines are outside it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<rest>.*)")
 
 
 def unfenced_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Give the lines outside fenced code blocks.
+    """Yield the lines outside fenced code blocks.
 
     Args:
         text: Markdown with line feeds as line ends.

@@ -14,9 +14,9 @@ _PAUSE = 0.005
 
 
 class FileLock:
-    """A lock on a file of its own, which the system lifts when its holder ends in any way.
+    """A lock on a separate file, which the system releases when its holder ends in any way.
 
-    The file is not removed with the lock: a process that waits for it and one that makes it anew
+    The file is not removed with the lock: a waiting process and one that creates the file again
     would then hold two locks.
 
     Args:
@@ -65,14 +65,14 @@ class FileLock:
         return True
 
     def holder(self) -> int | None:
-        """Give the number of the process that took the lock last, or None where it is not known."""
+        """Return the number of the process that took the lock last, or None if it is unknown."""
         try:
             return int(self._path.read_bytes()[:20])
         except (OSError, ValueError):
             return None
 
     def release(self) -> None:
-        """Give the lock back; safe to call twice."""
+        """Release the lock; safe to call twice."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

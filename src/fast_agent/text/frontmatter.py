@@ -37,7 +37,7 @@ class FrontmatterError(FastAgentError):
         reason: `unclosed`, `toml`, or `fence` for a fence that is not exactly `---`.
         span: Where.
         hint: What to do.
-        replacement: Text that would mend the span, or None.
+        replacement: Text that would fix the span, or None.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ def split_frontmatter(source: Source) -> Frontmatter | None:
         source: The file.
 
     Returns:
-        The two parts; None where the file does not begin with frontmatter.
+        The two parts; None if the file does not start with frontmatter.
 
     Raises:
         FrontmatterError: The frontmatter is not closed, is TOML (`+++`), or its fence has

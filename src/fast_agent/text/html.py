@@ -68,7 +68,7 @@ class _Reader(HTMLParser):
         return re.sub(r"\n{3,}", "\n\n", text).strip()
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        """Begin an element."""
+        """Handle the start of an element."""
         if tag == "title":
             self._in_title = True
         if self._skipped:

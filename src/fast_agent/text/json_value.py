@@ -15,10 +15,10 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 
 def as_object(value: JsonValue) -> JsonObject:
-    """Return a value that is an object; an empty one in the place of anything else."""
+    """Return a value that is an object; an empty one instead of anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_list(value: JsonValue) -> Sequence[JsonValue]:
-    """Return a value that is a list; an empty one in the place of anything else."""
+    """Return a value that is a list; an empty one instead of anything else."""
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

@@ -99,7 +99,7 @@ def is_secret_value(value: str) -> bool:
 
 
 def is_unguessable(value: str) -> bool:
-    """Return whether a value is long and mixed enough to be no word, name or number of people.
+    """Return whether a value is too long and mixed to be a word, a name or a human number.
 
     Such a value can be hidden wherever it stands, though nothing else says that it is a secret.
     """
@@ -180,7 +180,7 @@ class Redactor:
         return self._without_stumps(text) if _CUT in text else text
 
     def _without_stumps(self, text: str) -> str:
-        """Hide what is left of a secret where a text was shortened in the middle of one."""
+        """Redact the rest of a secret where a text was cut in the middle of one."""
         before, *pieces = text.split(_CUT)
         for piece in pieces:
             stump = max((_overlap(before, form) for form in self._forms), default=0)
@@ -200,7 +200,7 @@ def redacted(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
 
 
 def _overlap(text: str, form: str) -> int:
-    """Return how many characters at the end of a text a form begins with, if they are telling."""
+    """Return how many characters at the end of a text start a form, if they identify it."""
     for length in range(min(len(form) - 1, len(text)), _MIN_STUMP_LENGTH - 1, -1):
         if text.endswith(form[:length]):
             return length
@@ -208,7 +208,7 @@ def _overlap(text: str, form: str) -> int:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield the ways a secret may be written; of several lines, each by itself too."""
+    """Yield the ways a secret may be written; each line of several separately too."""
     whole = secret.strip()
     for text in {whole, *(line.strip() for line in whole.splitlines())}:
         if len(text) < _MIN_LENGTH or (text.isalpha() and len(text) < _MIN_WORD_LENGTH):

@@ -33,7 +33,7 @@ class RefusedFileError(FastAgentError):
 
 
 class FileStamp(NamedTuple):
-    """What tells one state of a file from another without reading it; a tuple, as it is hot."""
+    """Identifies the state of a file without reading it; a tuple, as it is hot."""
 
     device: int
     inode: int
@@ -122,7 +122,7 @@ def read_below(directory: int, parts: tuple[str, ...], limit: int) -> FileBytes:
 
     Args:
         directory: Descriptor of the directory.
-        parts: The path as `confined_parts` gives it.
+        parts: The path as returned by `confined_parts`.
         limit: Most bytes the file may hold.
 
     Returns:
@@ -151,7 +151,7 @@ def write_confined(root: str, parts: tuple[str, ...], data: bytes) -> None:
 
     Args:
         root: The directory to stay in, absolute, without links when it was resolved.
-        parts: The path as `confined_parts` gives it.
+        parts: The path as returned by `confined_parts`.
         data: The whole new content.
 
     Raises:
@@ -206,7 +206,7 @@ def confined_parts(name: str) -> tuple[str, ...]:
     """Split a relative path into its parts.
 
     Args:
-        name: A path with `/` between its parts; `.` and empty parts are passed over.
+        name: A path with `/` between its parts; `.` and empty parts are skipped.
 
     Returns:
         At least one part.

@@ -67,7 +67,7 @@ class Source:
     Args:
         path: The file, as the user named it.
         text: The whole text.
-        signature: The file's signature before it was read; None for what is no file.
+        signature: The file's signature before it was read; None if it is not a file.
     """
 
     path: str
@@ -81,7 +81,7 @@ class Source:
         return cls(path, text.removeprefix("\ufeff").replace("\r\n", "\n"))
 
     def line(self, number: int) -> str:
-        """Give one line without its line end.
+        """Return one line without its line end.
 
         Args:
             number: Line number, from 1.
@@ -97,7 +97,7 @@ class Source:
         return self.text[start:] if end < 0 else self.text[start:end]
 
     def position(self, offset: int) -> Position:
-        """Give the place of a character.
+        """Return the position of a character.
 
         Args:
             offset: Index into `text`, from 0; clipped to the text.
@@ -111,7 +111,7 @@ class Source:
         return Position(line, offset - starts[line - 1] + 1)
 
     def offset(self, position: Position) -> int:
-        """Give the index into `text` of a place; the opposite of `position`."""
+        """Return the index into `text` of a position; the inverse of `position`."""
         starts = self._line_starts()
         line = max(1, min(position.line, len(starts)))
         return min(starts[line - 1] + position.column - 1, len(self.text))
@@ -138,7 +138,7 @@ def read_source(path: Path | str, *, shown: str | None = None, limit: int = MAX_
         The text, without a byte order mark and with line feeds as line ends.
 
     Raises:
-        SourceError: The file is missing, is no regular file, may not be read, is larger than
+        SourceError: The file is missing, is not a regular file, may not be read, is larger than
             `limit`, or is not UTF-8.
     """
     data, facts = _read_bytes(path, limit)
@@ -146,12 +146,12 @@ def read_source(path: Path | str, *, shown: str | None = None, limit: int = MAX_
 
 
 def signature_of(facts: os.stat_result) -> Signature:
-    """Give the signature of a file of which `os.stat` told these facts."""
+    """Return the signature of a file with these facts of `os.stat`."""
     return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def signature_at(path: str) -> Signature | None:
-    """Give the signature of a file; None where there is none or it cannot be looked at."""
+    """Return the signature of a file; None if it does not exist or cannot be checked."""
     try:
         return signature_of(os.stat(path))  # noqa: PTH116 - fast
     except (OSError, ValueError):
@@ -199,7 +199,7 @@ def _read_bytes(path: Path | str, limit: int) -> tuple[bytes, os.stat_result]:
             what = "a directory" if stat.S_ISDIR(facts.st_mode) else "a pipe, socket or device"
             raise SourceError(f"it is {what}, not a file", "not-a-file")
         if facts.st_size <= limit:
-            # One byte more than the size, so that a file that grew meanwhile is noticed.
+            # One byte more than the size, so that a file that grew in between is noticed.
             data = os.read(descriptor, facts.st_size + 1)
             while facts.st_size < len(data) <= limit and (more := os.read(descriptor, 65536)):
                 data += more

@@ -1,4 +1,4 @@
-"""Places in a text: lines and columns, both from 1, columns in characters."""
+"""Positions in a text: lines and columns, both from 1, columns in characters."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _LONGEST = 64
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """Find the choice a misspelt word stands for.
+    """Find the choice meant by a misspelt word.
 
     Letter case, `-`, `_` and spaces do not count as differences. One edit is forgiven for every
     three characters, a swap of neighbours being one edit.
@@ -77,7 +77,7 @@ def _distance(left: str, right: str) -> int:
 
 
 def is_subsequence(letters: str, text: str) -> bool:
-    """Whether letters stand in a text in their order."""
+    """Whether letters occur in a string in their order."""
     place = 0
     for letter in letters:
         place = text.find(letter, place) + 1

@@ -12,7 +12,7 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 _JOINED: Final = frozenset({"So", "Sk", "Mn", "Mc", "Lo"})
 _KEYCAPS: Final = frozenset("0123456789#*")
 _AS_TEXT_OR_EMOJI: Final = frozenset("\ufe0e\ufe0f")
-# Letters and marks without a shape of their own; their category does not say so.
+# Letters and marks without a visible shape; their category does not reveal it.
 _BLANK: Final = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065\u3164\uffa0"
 )
@@ -36,7 +36,7 @@ def visible(text: str) -> str:
 def visible_lines(text: str, before: str = "") -> str:
     """Show what `visible` shows, and leave line feeds and tabs as they are.
 
-    Each character is judged by itself and by the one before it, so that a text may come in pieces
+    Each character is judged alone and by the one before it, so that a text may come in pieces
     cut anywhere: an escape sequence has no start.
 
     Args:
@@ -50,7 +50,7 @@ def visible_lines(text: str, before: str = "") -> str:
 
 
 def cells(text: str) -> int:
-    """Count the terminal columns of a text that `visible` made."""
+    """Count the terminal columns of a string that `visible` made."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -114,7 +114,7 @@ def _joins(character: str) -> bool:
 
 
 def _is_selector(character: str) -> bool:
-    """Whether a character chooses a form of the one before it; many in a row can carry a text."""
+    """Whether a character selects a form of the one before it; many in a row can carry text."""
     return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
 
 

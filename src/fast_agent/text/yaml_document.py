@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.text.yaml_nodes import Composition, YamlProblem
 
 
-# Characters that are no line ends here but are for others, or that YAML does not allow.
+# Characters that are not line ends here but are for others, or that YAML does not allow.
 _ODD = re.compile(
     r"[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -95,7 +95,7 @@ class YamlDocument:
 
         Args:
             path: Keys and indexes from the root; a part that does not exist is left off.
-            key: Whether to give the place of the last key instead of its value.
+            key: Whether to return the place of the last key instead of its value.
 
         Returns:
             Its span in the file.
@@ -104,7 +104,7 @@ class YamlDocument:
         return composition.span(*composition.place(path, key=key))
 
     def written(self, path: tuple[str | int, ...]) -> str:
-        """Give a value as it is written in the file.
+        """Return a value as it is written in the file.
 
         Args:
             path: Keys and indexes from the root.

@@ -46,7 +46,7 @@ class YamlProblem:
 
 
 class _StopError(Exception):
-    """The document is too large or too deep to go on."""
+    """The document is too large or too deep to continue."""
 
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -123,7 +123,7 @@ class Composition:
 
         Args:
             path: Keys and indexes from the root; the part that does not exist is left off.
-            key: Whether to give the place of the last key instead of its value.
+            key: Whether to return the place of the last key instead of its value.
 
         Returns:
             The indexes of the first character and behind the last.
@@ -245,14 +245,14 @@ class Composition:
                 self._problem(message, tagged.start(1), tagged.end(1), "remove the tag")
 
     def _trim(self, start: int, end: int) -> int:
-        """Take the blanks off the end of a block, whose mark is where the next token begins."""
+        """Cut the blanks off the end of a block, whose mark is where the next token starts."""
         return start + len(self._text[start:end].rstrip())
 
     def _stand_in_text(self, text: str) -> str:
         return text.translate(self._back) if self._back else text
 
     def _stand_ins(self, text: str) -> str:
-        """Put an unused private character in the place of each foreign one; lengths stay."""
+        """Replace each foreign character with an unused private one; lengths stay."""
         used = set(text)
         free = (number for number in range(0xE000, 0xF8FF) if chr(number) not in used)
         table = {ord(char): next(free) for char in _FOREIGN if char in used}

@@ -57,7 +57,7 @@ class _Parser(CParser):
         return "?"
 
     def descend_resolver(self, node: object, index: object) -> None:
-        """Do nothing: there are no resolvers by path."""
+        """Skip this step: there are no resolvers by path."""
 
     def ascend_resolver(self) -> None:
         """Do nothing."""

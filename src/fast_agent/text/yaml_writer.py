@@ -1,4 +1,4 @@
-"""Writing YAML that every reader takes the same way, whichever YAML version it follows.
+"""Writing YAML that every reader parses alike, whichever YAML version it follows.
 
 A string is written without quotes only where no version would read it as anything else.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
 
 _LINE = 88
-_LONGEST_PLAIN_KEY = 1000  # readers give up on a key after 1,024 characters
+_LONGEST_PLAIN_KEY = 1000  # readers reject a key after 1,024 characters
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _START = r"(?:\.{0,2}/)?[^\W\d]"
 _FLOW = re.compile(rf"{_START}[\w./@+*-]*(?: [\w./@+*-]+)*")
@@ -152,7 +152,7 @@ def _flow_list(value: Sequence[JsonValue], room: int) -> str | None:
 
 
 def _fits_literal(text: str) -> bool:
-    """Whether a block scalar can hold a text of several lines, exactly."""
+    """Whether a block scalar can represent a string of several lines exactly."""
     body = text.removesuffix("\n")
     if "\n" not in text or not body or _UNSAFE.search(text):
         return False

@@ -76,8 +76,8 @@ class CardFunctions:
 class FunctionCheck:
     """Checks the functions and the shell directory of cards without running any of their code.
 
-    It is called with a card and gives its problems. It may live as long as the program: of files
-    it read it keeps little, and one that has changed is taken as it is now.
+    It is called with a card and returns its problems. It may live as long as the program: it
+    keeps little of files it read, and reads a changed file again.
 
     Args:
         workspace: The directory the program works in.
@@ -234,7 +234,7 @@ def _warning(
 
 
 def _placed(problem: CardError, use: _Use, card: Card) -> Iterator[Diagnostic]:
-    """Put diagnostics at the place in the card that names the function, or beside the card."""
+    """Locate diagnostics at the place in the card that names the function, or near the card."""
     span = _span(use.keys, card)
     for diagnostic in problem.diagnostics:
         if diagnostic.path:
@@ -308,7 +308,7 @@ class Outlines:
         return len(self._known)
 
     def of(self, path: FunctionPath, file: Path) -> Outline:
-        """Tell what a file defines now; see `outline_of`.
+        """Return the current definitions of a file; see `outline_of`.
 
         Raises:
             CardError: The file cannot be read or is no Python.
@@ -398,7 +398,7 @@ def check_outline(path: FunctionPath, outline: Outline, role: Role) -> None:
 
 
 def _undecorated(node: _Function) -> bool:
-    """Tell whether the parameters are those written; `tool` leaves a function as it is."""
+    """Return whether the parameters are those written; `tool` leaves a function unchanged."""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
@@ -443,7 +443,7 @@ def _defined(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
                 | ast.AsyncFunctionDef(name=name)
                 | ast.ClassDef(name=name)
             ):
-                statement.body = []  # nobody asks for it, and it is most of what would be kept
+                statement.body = []  # it is never asked for, and would be most of what is kept
                 yield name, statement
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 for alias in names:

@@ -1,4 +1,4 @@
-"""Dependencies: values a program gives its function tools, by the type a parameter asks for."""
+"""Dependencies: values a program passes to its function tools, by the parameter's type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class MissingDependencyError(RunError):
-    """A tool asks for a value that the program did not give; ends the turn."""
+    """A tool asks for a value that the program did not pass; ends the turn."""
 
 
 class _Mark:

@@ -15,7 +15,7 @@ _CONTEXT: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a call would change, for whoever allows it.
+    """What a call would change, for approval.
 
     Args:
         path: The file, absolute.
@@ -59,7 +59,7 @@ def unified_diff(old: str, new: str, name: str) -> str:
 
 
 def _moved(line: str, by: int) -> str:
-    """Count the lines of a diff's head from the beginning of the file."""
+    """Count the lines of a diff's head from the start of the file."""
     if not line.startswith("@@ ") or not by:
         return line
     _, before, after, _ = line.split(" ", 3)

@@ -19,10 +19,10 @@ Patterns: TypeAlias = "Mapping[str, Sequence[str]] | None"
 
 
 def allows(patterns: Patterns, server: str, name: str) -> bool:
-    """Tell whether `name` of `server` passes.
+    """Return whether `name` of `server` passes.
 
     Args:
-        patterns: `*`, `?` and `[...]` patterns by server, upper and lower case told apart.
+        patterns: `*`, `?` and `[...]` patterns by server, case-sensitive.
         server: The server's name.
         name: A tool's or prompt's name, or a resource's URI, as the server has it.
 
@@ -55,13 +55,13 @@ class ServerFilter:
         return cls(tools=config.tools, resources=config.resources, prompts=config.prompts)
 
     def allows_tool(self, server: str, name: str) -> bool:
-        """Tell whether the tool may be listed and called."""
+        """Return whether the tool may be listed and called."""
         return allows(self.tools, server, name)
 
     def allows_resource(self, server: str, uri: str) -> bool:
-        """Tell whether the resource may be listed and read."""
+        """Return whether the resource may be listed and read."""
         return allows(self.resources, server, uri)
 
     def allows_prompt(self, server: str, name: str) -> bool:
-        """Tell whether the prompt may be listed and used."""
+        """Return whether the prompt may be listed and used."""
         return allows(self.prompts, server, name)

@@ -45,8 +45,8 @@ class ToolOptions:
         description: What models read; None takes the docstring's text before `Args:`.
         title: Name for people, or None.
         repeatable: Whether it may be called again when a crash left its outcome unknown.
-        timeout: Longest call in seconds; None is no limit.
-        retries: How often a model may call it again in one turn after it failed; None is no limit.
+        timeout: Maximum duration of a call in seconds; None means no limit.
+        retries: How often a model may call it again in one turn after a failure; None: no limit.
     """
 
     name: str | None = None
@@ -80,7 +80,7 @@ def tool(
     timeout: float | None = None,
     retries: int | None = None,
 ) -> F | Callable[[F], F]:
-    """Say how a function is offered as a tool; the function itself stays as it is.
+    """Declare how a function is offered as a tool; the function itself stays unchanged.
 
     Args:
         function: The function, when the decorator is written without parentheses.
@@ -89,10 +89,10 @@ def tool(
         title: Name for people.
         repeatable: False for a function that must not be called again when a crash left its
             outcome unknown, such as one that sends a message.
-        timeout: Longest call in seconds, after which it fails; None is no limit. A synchronous
+        timeout: Maximum duration of a call in seconds; None means no limit. A synchronous
             function is given up on and runs to its end unheard.
         retries: How often a model may call it again in one turn after it failed, such as by
-            `ToolRetry`; further calls fail without calling the function. None is no limit.
+            `ToolRetry`; further calls fail without calling the function. None means no limit.
 
     Returns:
         The function, or a decorator.
@@ -121,14 +121,14 @@ class FunctionTool:
     """A function as a tool: schema from its hints, arguments checked, its value made a result.
 
     A coroutine function runs on the event loop and is cancelled with its turn. Any other function
-    runs in a worker thread, so that one that waits holds up nobody; one whose calls are quick is
-    waited for a moment, which is less than being told of its end costs. When its turn is cancelled
+    runs in a worker thread, so that one that waits delays no other; one whose calls are quick is
+    waited for a moment, which costs less than a notification of its end. When its turn is cancelled
     it is given up on and runs to its end unheard.
 
     Args:
         function: The function.
         options: Name, description and so on; None takes what `tool` said of it.
-        threads: Where synchronous functions run; None makes threads of its own.
+        threads: Where synchronous functions run; None makes separate threads.
         keep: Anything that must live as long as the tool, such as the loader of the function's
             file.
 
@@ -291,13 +291,13 @@ class _Pending:
 
 
 def options_of(function: Callable[..., object]) -> ToolOptions:
-    """Give what `tool` said of a function, or the defaults."""
+    """Return what `tool` declared for a function, or the defaults."""
     found = getattr(function, _OPTIONS, None)
     return found if isinstance(found, ToolOptions) else ToolOptions()
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """Give the name of a function, of what a partial wraps, or of a callable object's class."""
+    """Return the name of a function, of what a partial wraps, or of a callable object's class."""
     while isinstance(function, partial):
         function = cast("partial[object]", function).func
     name: Any = getattr(function, "__name__", None)

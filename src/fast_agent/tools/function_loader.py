@@ -167,7 +167,7 @@ def _innermost(trace: TracebackType | None, directory: Path) -> tuple[str | None
 
 
 def _shown(path: FunctionPath, file: Path, where: str | None) -> str:
-    """Show a file as the card names it, or beside that."""
+    """Return a file's path as the card names it, or relative to the card."""
     if where is None or Path(where) == file:
         return path.file
     inner = Path(where)
@@ -180,7 +180,7 @@ class CodeDirectory:
     """The modules of one directory.
 
     Its files may import each other, as `import sibling` or `from . import sibling`. Modules of the
-    standard library come first, then the files beside, then what is installed.
+    standard library come first, then neighbouring files, then installed modules.
 
     Args:
         directory: The directory.
@@ -199,7 +199,7 @@ class CodeDirectory:
         sys.modules[package] = root
 
     def load(self, *parts: str) -> ModuleType:
-        """Load a module, or give it when it is loaded.
+        """Load a module, or return it if it is loaded.
 
         Args:
             parts: Its dotted name within the directory, in parts; none for the directory itself.
@@ -231,7 +231,7 @@ class CodeDirectory:
         module.__package__ = name if is_package else name.rpartition(".")[0]
         if is_package:
             module.__path__ = []
-        # The code finds `__import__` here, which is how files beside it are found.
+        # The code finds `__import__` here, which is how neighbouring files are found.
         vars(module)["__builtins__"] = self._builtins
         sys.modules[name] = module
         try:
@@ -262,7 +262,7 @@ class CodeDirectory:
     def _import(
         self,
         name: str,
-        globals: Mapping[str, object] | None = None,  # noqa: A002 (the names `import` gives)
+        globals: Mapping[str, object] | None = None,  # noqa: A002 (the names of `import`)
         locals: Mapping[str, object] | None = None,  # noqa: A002
         fromlist: Sequence[str] | None = (),
         level: int = 0,

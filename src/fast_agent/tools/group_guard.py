@@ -1,11 +1,11 @@
 """Group guard: ends process groups whose program died without ending them, as by SIGKILL.
 
-A small shell in a process group of its own holds the reading end of a pipe and the numbers of the
+A small shell in a separate process group holds the reading end of a pipe and the numbers of the
 groups that run. When the program dies, however it dies, the pipe ends; the shell then asks the
 groups to end, and kills them two seconds later. A parent-death signal would reach the first process
 of a group only, not what a command started in turn, and belongs to the thread that started it.
 
-A process that made a session of its own has left its group and is not reached.
+A process that made a separate session has left its group and is not reached.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Final
 
 NAME: Final = "fast-agent-guard"
-"""The last word of the guard's command line, for those who look at the list of processes."""
+"""The last word of the guard's command line, for readers of the list of processes."""
 
 _SHELL: Final = "/bin/sh"
 _SCRIPT: Final = """
@@ -43,7 +43,7 @@ _STARTING: Final = Lock()
 
 
 def guard_group(group: int) -> None:
-    """Have a process group ended should this program die before `release_group`.
+    """Guard a process group: it is ended if this program dies before `release_group`.
 
     Where there is no shell to do so, nothing happens: a guard is no reason to fail.
 
@@ -54,7 +54,7 @@ def guard_group(group: int) -> None:
 
 
 def release_group(group: int) -> None:
-    """Have a process group guarded no more, once it was ended."""
+    """Stop guarding a process group that has ended."""
     _say("end", group)
 
 
@@ -62,14 +62,14 @@ def _say(what: str, group: int) -> None:
     with _STARTING:
         pipe = _guard(os.getpid())
     if pipe is not None:
-        # The guard may have been killed, or be too slow: both are no reason to fail or to wait.
+        # The guard may have been killed, or be too slow: neither is a reason to fail or to wait.
         with suppress(OSError):
             os.write(pipe, f"{what} {group}\n".encode())
 
 
 @cache
 def _guard(_process: int) -> int | None:
-    """Start the guard of this process, and give the pipe that leads to it.
+    """Start the guard of this process, and return the pipe that leads to it.
 
     A process that was forked starts its own.
     """

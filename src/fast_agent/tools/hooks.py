@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 CallNext: TypeAlias = "Callable[..., Awaitable[ToolResult]]"
-"""`await call_next(args)` goes on inwards; without `args`, with the arguments as they are."""
+"""`await call_next(args)` continues inwards; without `args`, with unchanged arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _HookedCall:
 
 
 def wrong_hook(function: object, parameters: tuple[str, ...]) -> str | None:
-    """Say what is wrong with a hook function's signature.
+    """Return what is wrong with a hook function's signature.
 
     Args:
         function: The function.
@@ -277,7 +277,7 @@ class TurnHooks:
         }
 
     def has(self, point: HookPoint) -> bool:
-        """Tell whether there is a hook at a point."""
+        """Return whether there is a hook at a point."""
         return point in self._hooks
 
     async def run(

@@ -123,7 +123,7 @@ def form_fields(schema: JsonObject) -> tuple[FormField, ...]:
 
 
 def schema_problem(value: JsonValue, schema: JsonObject) -> str | None:
-    """Say where a value does not fit a schema, or None."""
+    """Return where a value violates a schema, or None."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import (
         SchemaError,

@@ -1,4 +1,4 @@
-"""The human input tool: `request_human_input` asks a person and gives the answer."""
+"""The human input tool: `request_human_input` asks the user and returns the answer."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class HumanInputTool(RuntimeTool):
     """Asks a person.
 
     Args:
-        human: The way to reach one where the conversation has none of its own; None where there is
-            nobody.
+        human: The way to the user if the conversation has none; None if no user
+            is connected.
     """
 
     __slots__ = ("_human",)
@@ -80,7 +80,7 @@ class HumanInputTool(RuntimeTool):
 
         Returns:
             The answer: words as text, a form as JSON and structured content. An error result when
-            the question is wrong or there is nobody to ask.
+            the question is invalid or no user is connected.
         """
         try:
             request = _request(call, context.agent_name)

@@ -102,7 +102,7 @@ class Parameters:
                 return f"`{where}`: {message}, got {_shown(error['input'])}{expected}"
 
     def _brief(self, schema: JsonObject) -> str:
-        """Say what an argument must be, where that is short and refers to nothing else."""
+        """Return what an argument must be, if that is short and refers to nothing else."""
         definitions = cast("Mapping[str, JsonObject]", self.schema.get("$defs", {}))
         name = str(schema.get("$ref", "")).rpartition("/")[2]
         facts = {
@@ -220,7 +220,7 @@ def _adapter(shown: list[Parameter]) -> tuple[TypeAdapter[Any], dict[str, Any]]:
         return arguments
 
     # pydantic reads a function by its signature and its annotations: this one has the parameters a
-    # model sees, and gives back the arguments it was called with, checked and with defaults.
+    # model sees, and returns the arguments it was called with, checked and with defaults.
     collect.__signature__ = Signature(shown)
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     adapter = TypeAdapter(cast("type[Any]", collect), config=_CONFIG)

@@ -26,7 +26,7 @@ WRITES_FILES: Final = frozenset({"write_text_file", "write_file", "edit_file"})
 """Tools of the runtime that write the file their argument `path` names."""
 
 ALWAYS_ASKED: Final = WRITES_FILES | {"execute", "fetch", "read_text_file", "create_agent_card"}
-"""Tools of the runtime that somebody who gives permissions is asked about, card or not."""
+"""Tools of the runtime that need permission, named by the card or not."""
 
 _MOST_SHOWN = 2_000
 _ANSWER: JsonObject = {
@@ -56,7 +56,7 @@ class PermissionRequest:
 
 
 class Permission(Protocol):
-    """Who may give permission."""
+    """Who may grant permission."""
 
     async def ask(self, request: PermissionRequest) -> str | None:
         """Ask for permission.
@@ -71,7 +71,7 @@ class HumanPermission:
     """Asks a person with a form: the one of the conversation, else the one of the program.
 
     Args:
-        human: The way to the program's person; None where there is nobody, who permits nothing.
+        human: The way to the program's user; None without one, then nothing is permitted.
     """
 
     __slots__ = ("_human",)
@@ -123,7 +123,7 @@ class AskedTool(WrappedTool):
         if isinstance(tool, PreviewedTool):
             try:
                 change = await tool.preview(call.arguments)
-            except ToolError as error:  # nobody needs to allow what cannot be done
+            except ToolError as error:  # a call that cannot run needs no permission
                 return error_result(call.id, said(error))
         request = PermissionRequest(
             call=call,
@@ -140,7 +140,7 @@ class AskedTool(WrappedTool):
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Which calls of an agent need permission, and who gives it.
+    """Which calls of an agent need permission, and who grants it.
 
     Args:
         permission: Who is asked.
@@ -153,7 +153,7 @@ class Asking:
     always: bool = False
 
     def over(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
-        """Give the tools, with those asked about that need it."""
+        """Return the tools, wrapping those that need permission."""
         return tuple(
             [AskedTool(tool, self.permission) if self._needs(tool) else tool for tool in tools]
         )

@@ -94,7 +94,7 @@ def error_result(call_id: str, message: str) -> ToolResult:
 
 
 def said(error: BaseException) -> str:
-    """Say what went wrong, for a model: type and message, and the hint of an error of ours."""
+    """Describe an error for a model: type and message, and the hint of an error of ours."""
     if isinstance(error, FastAgentError):
         return f"{error.message}\nhint: {error.hint}" if error.hint else error.message
     text = str(error)
@@ -102,7 +102,7 @@ def said(error: BaseException) -> str:
 
 
 def _wire(value: object) -> object:
-    """Give an SDK value its wire form; leave any other value."""
+    """Convert an SDK value to its wire form; leave any other value."""
     if type(value).__module__.partition(".")[0] in ("mcp", "mcp_types") and isinstance(
         value, _WireValue
     ):
@@ -195,7 +195,7 @@ def _of_media(media: Media) -> Content:
 
 
 def _json(call_id: str, value: object) -> ToolResult:
-    """Give a JSON-able value as JSON text; objects and lists as structured content too."""
+    """Convert a JSON-able value to JSON text; objects and lists to structured content too."""
     if isinstance(value, bool | int):
         return ToolResult(
             call_id,

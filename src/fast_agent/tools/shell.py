@@ -1,4 +1,4 @@
-"""The shell tool: `execute` runs a command and gives its output and exit code.
+"""The shell tool: `execute` runs a command and returns its output and exit code.
 
 It is offered only to agents whose card, or whose user, asks for it.
 """
@@ -57,7 +57,7 @@ class ShellLimits:
     Args:
         timeout_seconds: Longest run of a command that asks for no other.
         max_timeout_seconds: Longest run a command may ask for.
-        head_bytes: Output kept from its beginning.
+        head_bytes: Output kept from its start, in bytes.
         tail_bytes: Output kept from its end.
         grace_seconds: How long processes have to end when they are asked to.
     """
@@ -116,7 +116,7 @@ class ShellTool(RuntimeTool):
 
     @property
     def repeatable(self) -> bool:
-        """Always False: nobody knows what a command does."""
+        """Always False: the effect of a command is unknown."""
         return False
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
@@ -181,7 +181,7 @@ class ShellTool(RuntimeTool):
     async def _watch(
         self, group: ProcessGroup, output: BoundedOutput, timeout: float, progress: Progress
     ) -> bool:
-        """Read until the command ends or its time is over; tell whether it was the latter."""
+        """Read until the command ends or its time is over; return whether it was the latter."""
         from anyio import Event, create_task_group, move_on_after
 
         drained = Event()
@@ -324,7 +324,7 @@ class BoundedOutput:
     """Takes any number of bytes and holds no more than twice `head` and `tail` together.
 
     Args:
-        head: Bytes kept from the beginning.
+        head: Bytes kept from the start.
         tail: Bytes kept from the end.
     """
 
@@ -357,7 +357,7 @@ class BoundedOutput:
             del self._tail[: len(self._tail) - self._tail_limit]
 
     def text(self) -> str:
-        """Give the text: whole, or its ends with a note between them.
+        """Return the text: whole, or its ends with a note between them.
 
         Returns:
             UTF-8 text; wrong bytes and NUL characters are shown as U+FFFD. A character cut in two
@@ -402,7 +402,7 @@ _POLL_SECONDS = 0.02
 class ProcessGroup:
     """A running process, the leader of its group and session.
 
-    What it starts belongs to the group too, unless it makes a session of its own.
+    Processes it starts belong to the group too, unless they make a separate session.
 
     Args:
         process: The leader.
@@ -456,7 +456,7 @@ class ProcessGroup:
         try:
             return cls(await asyncio.shield(opening), grace_seconds)
         except asyncio.CancelledError:
-            # The process may be running by now: nobody else would end it.
+            # The process may be running by now: nothing else would end it.
             with CancelScope(shield=True), suppress(OSError, ValueError):
                 await cls(await opening, grace_seconds).close()
             raise
@@ -484,11 +484,11 @@ class ProcessGroup:
         # A child that ended stays in the group until its parent has waited for it, so that the
         # leader has to be waited for while the rest is watched.
         await self.process.wait()
-        while self._signal(0):  # noqa: ASYNC110 (nothing tells when a group is empty)
+        while self._signal(0):  # noqa: ASYNC110 (no notification when a group is empty)
             await sleep(_POLL_SECONDS)
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to the group; tell whether there was anybody to take it."""
+        """Send a signal to the group; return whether any process received it."""
         try:
             os.killpg(self.process.pid, number)
         except (ProcessLookupError, PermissionError):

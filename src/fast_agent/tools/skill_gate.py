@@ -1,8 +1,8 @@
-"""Consent to what skills of servers do: that one is loaded, and what agents do beside it.
+"""Consent to what server skills do: loading one, and what agents do once it is loaded.
 
-Commands are asked about beside every skill of a server. The functions and the server tools of an
-agent are asked about beside one that nobody approved: whoever approves a skill lets it have the
-agent use what its card gives.
+Commands are asked about after any skill of a server is loaded. The functions and server tools of an
+agent are asked about if a loaded skill is not approved: approving a skill lets the
+agent use what its card provides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _YES = {"type": "string", "enum": ["yes", "no"]}
 
 @dataclass(slots=True)
 class _Loaded:
-    """What was loaded of servers in one conversation, by skill, as people are told of it."""
+    """The server skills loaded in one conversation, by skill, as questions name them."""
 
     acting: dict[tuple[bool, str, str], str] = field(default_factory=dict[Any, str])
     unapproved: dict[tuple[bool, str, str], str] = field(default_factory=dict[Any, str])
@@ -53,8 +53,8 @@ class SkillGate:
     What a skill says may travel between the agents of a conversation, and to no other.
 
     Args:
-        human: The way to the person where a conversation has none of its own; None where there is
-            nobody then.
+        human: The way to the user if a conversation has none; None if there is
+            no user then.
         approvals: What was approved before.
     """
 
@@ -69,14 +69,14 @@ class SkillGate:
         return tuple(self._in(context).acting.values())
 
     def unapproved(self, context: ToolContext) -> tuple[str, ...]:
-        """Those of them that nobody approved, for people."""
+        """Those of them that are not approved, as questions name them."""
         return tuple(self._in(context).unapproved.values())
 
     async def admit(self, skill: NamedSkill, context: ToolContext) -> None:
-        """Let an agent have the text of a skill.
+        """Let an agent read the text of a skill.
 
         A skill of a directory is let through. For one of a server the person is asked, once for
-        the files it has; where there is nobody to ask, its text may be had, as no text permits
+        the files it has; without a user, its text may be read, as no text permits
         anything, unless the person approved other files of it.
 
         Raises:
@@ -94,7 +94,7 @@ class SkillGate:
                 loaded.unapproved[skill.key] = name
 
     async def admit_once(self, skill: NamedSkill, context: ToolContext) -> None:
-        """The same, unless the skill was loaded in this conversation already.
+        """Like `admit`, unless the skill was loaded in this conversation already.
 
         Agents of several conversations share what was loaded, and one of them may read on in what
         another one asked for.
@@ -103,7 +103,7 @@ class SkillGate:
             await self.admit(skill, context)
 
     async def allows(self, call: ToolCall, context: ToolContext) -> bool:
-        """Say whether a command may run although a skill of a server was loaded."""
+        """Return whether a command may run although a skill of a server was loaded."""
         loaded = self._in(context)
         if not loaded.acting:
             return True
@@ -117,7 +117,7 @@ class SkillGate:
             )
 
     async def allows_use(self, call: ToolCall, context: ToolContext) -> bool:
-        """Say whether a function or a server's tool may be called beside what was loaded.
+        """Return whether a function or a server tool may be called given what was loaded.
 
         It may, unless one of the skills was not approved: then the person is asked.
         """
@@ -142,7 +142,7 @@ class SkillGate:
         return context.human or self._human
 
     async def _ask(self, skill: NamedSkill, context: ToolContext, standing: Standing) -> bool:
-        """Ask about a load; False where it may be had although nobody approved it."""
+        """Ask about a load; False if it is allowed without approval."""
         if self._human_of(context) is None:
             if standing == "changed":
                 raise SkillError(
@@ -183,7 +183,7 @@ class GatedTool(WrappedTool):
         tool: The tool.
         gate: Asks.
         commands: Whether it runs commands of the model's own making; else it does what a function
-            or a server does, and is asked about beside skills that nobody approved.
+            or a server does, and is asked about with unapproved skills.
     """
 
     __slots__ = ("_commands", "_gate")
@@ -213,7 +213,7 @@ class GatedTool(WrappedTool):
 
 
 def gated_toolset(toolset: Toolset, gate: Callable[[], SkillGate]) -> Toolset:
-    """Have the tools of a server asked about beside skills that nobody approved.
+    """Ask about the tools of a server while unapproved skills are loaded.
 
     Args:
         toolset: The tools.

@@ -47,16 +47,16 @@ class OfferedSkills(Protocol):
     """What an agent is offered of skills."""
 
     async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while nothing changed."""
+        """Return the current tools; the same sequence while nothing changed."""
         ...
 
     def block(self) -> str:
-        """Give the block of a prompt as of the last look at the tools."""
+        """Return the block of a prompt as of the last check of the tools."""
         ...
 
 
 class SkillTools:
-    """The two tools; none where there can be no skill.
+    """The two tools; none if there can be no skill.
 
     Args:
         catalog: The agent's skills.
@@ -75,7 +75,7 @@ class SkillTools:
         self._given: OrderedDict[tuple[object, ...], None] = OrderedDict()
 
     async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while the skills are the same."""
+        """Return the current tools; the same sequence while the skills are the same."""
         skills = await self._catalog.look()
         unlisted = await self._catalog.has_unlisted()
         made_of = (skills, unlisted)
@@ -213,7 +213,7 @@ def decoded(data: bytes, path: str) -> str:
     """Decode the text of a file.
 
     Raises:
-        SkillError: It is no text.
+        SkillError: It is not text.
     """
     try:
         return data.decode("utf-8-sig")
@@ -232,7 +232,7 @@ def _text_of(data: bytes, path: str, directory: str | None) -> str:
 
 
 def body_of(text: str) -> str:
-    """Give what stands below the frontmatter."""
+    """Return the text below the frontmatter."""
     from fast_agent.text.frontmatter import FrontmatterError, split_frontmatter
     from fast_agent.text.source import Source
 
@@ -244,7 +244,7 @@ def body_of(text: str) -> str:
 
 
 def part_of(text: str, offset: int, path: str) -> str:
-    """Cut a text that is long, and say how to get the rest."""
+    """Cut a long text, and describe how to get the rest."""
     end = offset + MAX_CHARACTERS
     if len(text) <= end:
         return text[offset:]

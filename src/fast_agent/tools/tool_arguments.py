@@ -58,10 +58,10 @@ class ToolArguments:
                 raise ToolError(f"`{name}` is missing", hint=_told(name, properties))
 
     def text(self, name: str) -> str | None:
-        """Give a text, or None where it is left out.
+        """Return a string, or None if it is left out.
 
         Raises:
-            ToolError: It is no text.
+            ToolError: It is not a string.
         """
         value = self._given.get(name)
         if value is not None and not isinstance(value, str):
@@ -69,10 +69,10 @@ class ToolArguments:
         return value
 
     def required_text(self, name: str) -> str:
-        """Give a text that is not blank.
+        """Return a string that is not blank.
 
         Raises:
-            ToolError: It is no text, blank, or left out.
+            ToolError: It is not a string, blank, or left out.
         """
         value = self.text(name)
         if value is None or not value.strip():
@@ -80,7 +80,7 @@ class ToolArguments:
         return value
 
     def whole(self, name: str, default: int, *, least: int = 0) -> int:
-        """Give a whole number, `default` where it is left out.
+        """Return a whole number, `default` if it is left out.
 
         Raises:
             ToolError: It is none, or less than `least`.
@@ -95,7 +95,7 @@ class ToolArguments:
         return value
 
     def flag(self, name: str) -> bool:
-        """Give a truth value; false where it is left out.
+        """Return a truth value; false if it is left out.
 
         Raises:
             ToolError: It is none.
@@ -106,7 +106,7 @@ class ToolArguments:
         return value
 
     def mapping(self, name: str) -> JsonObject:
-        """Give an object; an empty one where it is left out.
+        """Return an object; an empty one if it is left out.
 
         Raises:
             ToolError: It is none.

@@ -1,7 +1,7 @@
 """Names of tools as models see them: `server__tool` and `agent__name`.
 
 Providers take at most 64 characters of letters, digits, `_` and `-`. A name that fits is left as it
-is. One that does not is cut and ends in a hash of what it stands for, so that two tools never get
+is. One that does not is cut and ends in a hash of its full name, so that two tools never get
 one name.
 """
 

@@ -62,13 +62,13 @@ class ToolTable(Mapping[str, "Tool"]):
 
 
 class Toolbox:
-    """Merges fixed tools and toolsets into one table, made anew only when one of them changed.
+    """Merges fixed tools and toolsets into one table, rebuilt only when one of them changed.
 
     Args:
         tools: Tools that stay; they come first.
         toolsets: Sets whose tools may change, asked in order.
         on_duplicate: Told once of each tool that lost its name to an earlier one.
-        reader: Makes the tool that reads the rest of shortened results, for whoever asks for it.
+        reader: Makes the tool that reads the rest of shortened results, for a given caller.
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class Toolbox:
             reads_results: Whether the one that reads shortened results is to be among them.
 
         Returns:
-            The same table as before while every toolset gives the same sequence as before; a
-            toolset whose tools changed gives a new one.
+            The same table as before while every toolset returns the same sequence as before; a
+            toolset whose tools changed returns a new one.
         """
         if self._toolsets:
             now = [await toolset.tools() for toolset in self._toolsets]

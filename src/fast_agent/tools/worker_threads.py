@@ -1,4 +1,4 @@
-"""Worker threads for synchronous functions, so that one that waits stops nobody else.
+"""Worker threads for synchronous functions, so that one that waits stops no other.
 
 The pools of anyio and of the standard library join their threads when the program ends, so that a
 cancelled function that never returns would keep it from ending. These threads are daemons.
@@ -50,7 +50,7 @@ class _Job:
         try:
             loop.call_soon_threadsafe(_settle, self.future)
         except RuntimeError:
-            # The loop was closed while an abandoned function ran on: nobody waits for it.
+            # The loop was closed while an abandoned function kept running: no caller waits for it.
             if not loop.is_closed():
                 raise
 
@@ -148,7 +148,7 @@ class WorkerThreads:
             job.started = not job.abandoned
         if job.started:
             job.run()
-        # Spare before the caller hears of it, so that its next call finds this thread.
+        # Spare before the caller is notified, so that its next call finds this thread.
         with self._lock:
             self._spare += 1
             if job.started and job.abandoned:

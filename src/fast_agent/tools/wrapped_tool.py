@@ -61,7 +61,7 @@ class WrappedTool(Tool):
 
 
 class WrappedToolset:
-    """A toolset around another, whose tools are wrapped when they are other ones.
+    """A toolset around another, whose tools are wrapped when they change.
 
     Args:
         toolset: The other toolset.
@@ -77,7 +77,7 @@ class WrappedToolset:
         self._tools: tuple[Tool, ...] = ()
 
     async def tools(self) -> Sequence[Tool]:
-        """Give the tools now; the same sequence while nothing changed."""
+        """Return the current tools; the same sequence while nothing changed."""
         now = await self._toolset.tools()
         if now is not self._seen:
             self._seen, self._tools = now, self._wrap(now)

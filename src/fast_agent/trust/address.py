@@ -45,7 +45,7 @@ class Address:
         port: The port; empty where variables are in the address.
         place: `THIS_MACHINE`, `PRIVATE_NETWORK`, or empty.
         notes: Lines for people.
-        refusal: Why nobody can approve it; None where somebody can.
+        refusal: Why it cannot be approved; None if it can.
     """
 
     scheme: str
@@ -98,7 +98,7 @@ def address_of(text: str) -> Address:
 
 
 def place_of_host(host: str) -> str:
-    """Return what a host is besides a public one: this machine, or in a private network."""
+    """Return what a host is if it is not public: this machine, or in a private network."""
     name = host.lower().rstrip(".")
     try:
         address = ip_address(name.partition("%")[0])

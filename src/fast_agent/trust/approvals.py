@@ -30,7 +30,7 @@ FILE: Final = "approvals.json"
 """Where approvals are in the home."""
 
 TEXTS: Final = "approved"
-"""The directory beside it with the texts of approved files, by digest."""
+"""The directory next to it with the texts of approved files, by digest."""
 
 MAX_TEXT: Final = 256 << 10
 """Maximum size of a file whose approved text is kept, in bytes."""
@@ -85,9 +85,9 @@ class Standing:
 
     Args:
         state: `changed` was approved as something else than it is now.
-        allowed: The effects the approval covers as they are now.
+        allowed: The current effects that the approval covers.
         added: Effects it does not cover.
-        gone: Effects that were approved and are no longer there.
+        gone: Effects that were approved and no longer exist.
         rewritten: Files with effects whose text changed, by path relative to the root.
         since: The day of the approval; None where there is none.
     """
@@ -151,13 +151,13 @@ class Approvals:
         return compared[2]
 
     def approve(self, found: FoundSet, *, prose: bool = False) -> None:
-        """Keep a yes to a set as it was looked at.
+        """Store a yes to a set as it was shown.
 
         Args:
             found: The set.
             prose: Whether later changes of text that add no effect are approved too.
 
-        What nobody can approve stays closed, and is not asked about again.
+        Effects that cannot be approved stay closed, and are not asked about again.
 
         Raises:
             ConfigError: Nothing of it can be approved, or the approval cannot be kept.
@@ -347,7 +347,7 @@ def repository_of(root: Path) -> Path | None:
 
 
 def this_machine() -> str:
-    """Return what tells this machine from others, without saying which it is."""
+    """Return an identifier of this machine that does not reveal which it is."""
     for place in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
             name = Path(place).read_text(encoding="ascii").strip()
@@ -388,7 +388,7 @@ def _compare(found: FoundSet, approval: Approval) -> Standing:
 def _rewritten(found: FoundSet, approval: Approval) -> tuple[str, ...]:
     """Return the files whose text changed in a way that asks again.
 
-    Of a set that somebody else may write to that is any of them; else those with effects.
+    Of a set that another user may write to, that is any of them; else those with effects.
     Fewer effects never ask, and text alone does not where the person said so; but the words of a
     file that hands out a shell, a write or something given decide what happens with it.
     """

@@ -55,7 +55,7 @@ class CardEffects:
 
     Args:
         card: The card; it need not be sound.
-        context: What its set is looked at with.
+        context: The context its set is surveyed with.
     """
 
     def __init__(self, card: Card, context: Context) -> None:
@@ -187,7 +187,7 @@ def card_effects(card: Card, context: Context) -> tuple[Effect, ...]:
 
     Args:
         card: A card of the set, as it was read.
-        context: What the set is looked at with.
+        context: The context the set is surveyed with.
     """
     given = context.given
     values = card.written
@@ -438,7 +438,7 @@ def is_weaker(value: JsonValue, bound: float | None) -> bool:
     """Return whether a value is a weaker bound; one that is only known later counts as weaker.
 
     Args:
-        value: As written; -1 is no bound.
+        value: As written; -1 means no bound.
         bound: The bound that holds; None and -1 are none.
     """
     if bound is None or bound == -1:
@@ -514,8 +514,8 @@ def _placeholder(
 def _placeholders(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield the placeholders of an instruction, by name, argument and text as written.
 
-    Variables are replaced before placeholders are looked for, so that one may bring a part of a
-    placeholder: it is looked for with the variables marked, and with their defaults in place.
+    Variables are replaced before placeholders are searched for, so that one may contain a part of a
+    placeholder: the search runs with the variables marked, and with their defaults inserted.
     """
     if "{{" not in text and "${" not in text:
         return

@@ -49,7 +49,7 @@ def config_effects(layers: Sequence[FileLayer], context: Context) -> tuple[Effec
 
     Args:
         layers: Its files, the weakest first; `${NAME}` stays as it is.
-        context: What the set is looked at with.
+        context: The context the set is surveyed with.
     """
     found: list[Effect] = []
     for layer in layers:
@@ -208,12 +208,12 @@ class _Layer:
             yield from self.site(section).sends(text, at, to=f"`{section}`")
 
     def default_model(self, section: str, value: JsonValue) -> Iterator[Effect]:
-        """Yield what the default model does; its files are looked for where the program works."""
+        """Yield what the default model does; its files are searched for where the program works."""
         for keys, text in texts_in(value, (section,)):
             yield from self.site(section).model(text, keys, self._context.given.cwd)
 
     def model_aliases(self, section: str, value: JsonValue) -> Iterator[Effect]:
-        """Yield what each alias does: its files are looked for beside the cards that use it."""
+        """Yield what each alias does: its files are searched for next to the cards that use it."""
         given = self._context.given
         places = dict.fromkeys((given.cwd, *(one.directory for one in given.agents.values())))
         for name, spec in as_object(value).items():
@@ -459,7 +459,7 @@ def _servers(layer: FileLayer) -> Mapping[str, JsonValue]:
 
 
 def _joined(lower: JsonValue, upper: JsonValue) -> JsonValue:
-    """Put one value over another as the configuration does: mappings key by key."""
+    """Merge one value over another as the configuration does: mappings key by key."""
     if isinstance(lower, Mapping) and isinstance(upper, Mapping):
         return {**lower, **{key: _joined(lower.get(key), one) for key, one in upper.items()}}
     return upper

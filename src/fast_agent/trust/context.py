@@ -90,7 +90,7 @@ class Given:
         agents: The given agents by name, those built in too.
         options: Options that reach single agents, such as `--servers docs`, by agent.
         shared: Options that reach every agent, such as `--shell`.
-        editor_servers: The names of servers that an editor gives the agents of a session.
+        editor_servers: The names of servers that an editor provides to the agents of a session.
         default_model: The model of cards that name none.
         receiver: The agent that tool cards are offered to; None where there is none.
     """
@@ -109,7 +109,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the parts of one set are looked at with.
+    """The context the parts of one set are surveyed with.
 
     Args:
         root: The root of the set.

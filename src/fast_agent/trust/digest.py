@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.origin import Root
 
 MAX_FILES: Final = 1_000
-"""Maximum number of files one effect may cover: nobody has read more."""
+"""Maximum number of files one effect may cover: more cannot have been read."""
 
 MAX_BYTES: Final = 64 << 20
 """Maximum size of all files one effect covers, in bytes."""
@@ -28,7 +28,7 @@ _BLOCK: Final = 1 << 20
 
 
 def text_digest(text: str) -> str:
-    """Return the digest of a text as it was read: without a byte order mark, ends as line feeds."""
+    """Return the digest of a text as read: without a byte order mark, line ends as line feeds."""
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 

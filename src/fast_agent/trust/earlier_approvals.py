@@ -30,7 +30,7 @@ FILE: Final = "card-approvals.json"
 """Where they are in the home."""
 
 MAX_CARD_FILES: Final = 1_000
-"""More files than this beside its functions never were approved."""
+"""More files than this, in addition to its functions, were never approved."""
 
 _MAX_FILE: Final = 4 << 20
 _MAX_PROGRAM: Final = 64 << 20

@@ -61,7 +61,7 @@ def _is_plain(value: JsonValue) -> bool:
 
 
 def without_easing(config: AgentConfig, eases: Iterable[Effect]) -> AgentConfig:
-    """Return a card with the bounds that hold in place of those nobody approved.
+    """Return a card with the effective bounds instead of the unapproved ones.
 
     Args:
         config: The card.

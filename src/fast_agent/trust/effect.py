@@ -33,7 +33,7 @@ ANY_PAGE: Final = "any public web page the model chooses"
 """The subject of an agent that may fetch."""
 
 MODEL_FILE: Final = "model file "
-"""How the subject of a model file begins, which native code reads."""
+"""Prefix of the subject of a model file, which native code reads."""
 
 HolderKind: TypeAlias = Literal["card", "server", "setting", "skill", "guide", "test"]
 """What is left out where an effect is not allowed."""
@@ -86,7 +86,7 @@ class Effect:
             variable and the host of something sent. Empty where no policy may allow it: a shell,
             a write, a use, a provider's key for another host.
         notes: Lines for people below it, such as what a launcher downloads.
-        refusal: Why nobody can approve it; None where somebody can.
+        refusal: Why it cannot be approved; None if it can.
         keys: The value that asks for it, in its file.
         instead: Of `ease`, the value that holds where it is not approved.
     """

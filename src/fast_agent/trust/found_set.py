@@ -62,7 +62,7 @@ class Provenance:
 
 
 def _mark(effect: Effect) -> str:
-    """Return what tells an effect from others, whatever became of the files it runs or reads."""
+    """Return what distinguishes an effect, whatever became of the files it runs or reads."""
     whole = json.dumps((effect.kind, effect.subject, effect.holder.kind, effect.holder.name))
     return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -78,7 +78,7 @@ class FoundSet:
         texts: Texts of those files, kept with an approval to show what changed later.
         models: The models its cards talk to with the person's keys, by agent.
         owner: The user its files belong to, by name, where that is not the person; else None.
-        is_open: Whether everyone may write to it. With an owner, or where it is open, the set gives
+        is_open: Whether everyone may write to it. With an owner, or if it is open, the set provides
             nothing until it is approved, not even plain cards.
         place: What counts as inside the root; None for all below it.
         agents: The names of its cards.
@@ -101,7 +101,7 @@ class FoundSet:
 
     @property
     def is_strange(self) -> bool:
-        """Whether it gives nothing until it is approved, not even plain cards (TR-F4)."""
+        """Whether it is ignored until it is approved, even plain cards (TR-F4)."""
         return self.owner is not None or self.is_open
 
     @cached_property

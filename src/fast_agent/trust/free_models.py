@@ -56,7 +56,7 @@ def only_talks(text: str, context: Context) -> bool:
 
     Args:
         text: The spec, as written.
-        context: What its set is looked at with, which remembers the answer.
+        context: The context its set is surveyed with, which caches the answer.
     """
     known = context.talking.get(text)
     if known is None:
@@ -78,10 +78,10 @@ def given_address(provider: str, given: Given) -> str | None:
 
 
 def destination(context: Context, model: str | None) -> tuple[str, str]:
-    """Return where what a card tells its model goes.
+    """Return the destination of what a card sends to its model.
 
     Args:
-        context: What the set is looked at with.
+        context: The context the set is surveyed with.
         model: The model of the card, as written; None where it names none.
 
     Returns:
@@ -144,7 +144,7 @@ def talking(cards: Iterable[Card], context: Context) -> dict[str, str]:
 
     Args:
         cards: The cards of a set.
-        context: What the set is looked at with.
+        context: The context the set is surveyed with.
     """
     from fast_agent.cards.fields import FIELDS_OF
 

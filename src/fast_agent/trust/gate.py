@@ -38,7 +38,7 @@ class TrustOptions:
         passive: Whether the program only looks: nothing is decided, nothing interpolated.
         replays: Whether the run replays a recording, which starts no server and no command.
         fetches: Whether a program that only looks fetches the addresses it is given.
-        asker: Asks the person; None where nobody can be asked.
+        asker: Asks the user; None if no user can be asked.
     """
 
     everything: bool = False
@@ -154,7 +154,7 @@ class Gate:
     def grant(
         self, found: FoundSet, examine: Callable[[Holder], Iterable[Effect]] | None = None
     ) -> Grant:
-        """Return what a set may do as it was decided; nobody is asked.
+        """Return what a set may do as already decided; does not ask.
 
         Args:
             found: The set.
@@ -215,7 +215,7 @@ class Gate:
         return self.approvals.standing(found).state == "approved"
 
     def is_strange(self, found: FoundSet) -> bool:
-        """Return whether a set of another user gives nothing, since nobody approved it."""
+        """Return whether a set of another user is ignored because it is not approved."""
         if not found.is_strange or self._policy_for(found).everything:
             return False
         if found.digest in self._once:

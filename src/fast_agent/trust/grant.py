@@ -89,7 +89,7 @@ class Grant:
         The root is free, but for what is hidden or looks secret in it.
 
         Raises:
-            TrustError: It ends outside the root or in a secret, and nobody allowed that.
+            TrustError: It ends outside the root or in a secret, and that is not approved.
         """
         real = os.path.realpath(path)
         self.check_end(str(path), real)
@@ -103,7 +103,7 @@ class Grant:
             real: Its path without links.
 
         Raises:
-            TrustError: It ends outside the root or in a secret, and nobody allowed that.
+            TrustError: It ends outside the root or in a secret, and that is not approved.
         """
         if self.everything or self._inside.is_free_end(real) or self._may_read(Path(real)):
             return
@@ -197,7 +197,7 @@ class Grant:
         return any(self._inside.name(one) in allowed for one in (real, *real.parents))
 
     def _may_write(self, real: Path) -> bool:
-        """Return whether a file beside the set was approved, where its root is a wide one."""
+        """Return whether a file next to the set was approved, if its root is a wide one."""
         inside = self._inside
         writes = (one.subject for one in self._now() if one.kind == "write")
         return inside.is_wide and any(inside.name(real) == subject for subject in writes)

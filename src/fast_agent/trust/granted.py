@@ -1,4 +1,4 @@
-"""Granted servers: MCP servers that a program gives agents besides those of their cards."""
+"""Granted servers: MCP servers that a program adds to those of its agents' cards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def with_granted(load_set: LoadSet, servers: Sequence[str], barred: Container[str] = ()) -> LoadSet:
-    """Give every agent a person can talk to, whose type uses servers, some more of them.
+    """Add servers to every agent a user can talk to, whose type uses servers.
 
     Args:
         load_set: The cards.

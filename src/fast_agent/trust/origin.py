@@ -68,7 +68,7 @@ class Root:
         """
         real = Path(os.path.realpath(path))
         wide = is_wide(real, environ)
-        # What is plainly inside is free anyway: a look at the disk for each card of a thousand.
+        # What is plainly inside is free anyway: saves a check of the disk for each of 1,000 cards.
         start = str(real)
         special = [file for file in own if wide or not _is_plainly_inside(str(file), start)]
         keys = map(key_of, special)
@@ -186,12 +186,12 @@ def root_of(path: Path) -> Path:
 
 
 def remote_root(address: str) -> Path:
-    """Return what stands for an address as the root of a set: a path below which nothing lies."""
+    """Return the root of an address's set: a path below which nothing exists."""
     return Path("/") / quote(address, safe="")
 
 
 def address_of_root(root: Path | str) -> str | None:
-    """Return the address a root stands for; None for a directory."""
+    """Return the address a root denotes; None for a directory."""
     text = unquote(os.path.basename(root))  # noqa: PTH119 - fast
     return text if text.startswith(("http://", "https://")) else None
 
@@ -300,7 +300,7 @@ class Ownership:
 
     @property
     def is_strange(self) -> bool:
-        """Whether the set gives nothing until it is approved, not even plain cards."""
+        """Whether the set is ignored until it is approved, even plain cards."""
         return self.owner is not None or self.open_path is not None
 
 

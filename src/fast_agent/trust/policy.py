@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.effect import Effect
 
 MACHINE_FILE: Final = Path("/etc/fast-agent/trust.yaml")
-"""The policy of the machine: root's, and nobody else may write to it."""
+"""The policy of the machine: only root may write to it."""
 
 DIGESTS_VARIABLE: Final = "FAST_AGENT_TRUST"
 """Environment variable with digests of sets that are approved for this run, with commas."""
@@ -31,7 +31,7 @@ STARTED_VARIABLE: Final = "FAST_AGENT_STARTED_BY"
 """Mark on every process the product starts: under it nothing can be approved (TR-A7)."""
 
 OPEN_DIRECTORIES: Final = ("tmp", "var/tmp", "dev/shm")
-"""Directories for everybody, below `/`."""
+"""Directories open to all users, below `/`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Policy:
         return self.home.ask and self.machine.ask
 
     def denies(self, effect: Effect) -> bool:
-        """Return whether an effect is denied, whoever approved it."""
+        """Return whether an effect is denied, even if approved."""
         # Rules speak of terms.
         return bool(effect.terms) and any(_denies(one, effect) for one in (self.machine, self.home))
 
@@ -77,7 +77,7 @@ class Policy:
     def owns(self, root: Path) -> bool:
         """Return whether what a directory holds counts as given.
 
-        `own` reaches into no repository nested in it, since somebody else may have written it.
+        `own` does not cover repositories nested in it, since another user may have written them.
 
         Args:
             root: A directory without links.
@@ -140,7 +140,7 @@ def check_own(folder: Path, environ: Mapping[str, str]) -> None:
     """Refuse a directory that is too wide to be declared one's own.
 
     Raises:
-        ConfigError: It is the home or above it, `/`, or writable by everybody.
+        ConfigError: It is the home or above it, `/`, or writable by all users.
     """
     from fast_agent.config.home import user_home
 

@@ -40,7 +40,7 @@ class Program:
         files: Digests of the files it covers, by path: relative to the root inside it, else
             absolute. `ABSENT` is the digest of a file that does not exist.
         notes: Lines for people, such as what a launcher downloads.
-        refusal: Why nobody can approve it; None where somebody can.
+        refusal: Why it cannot be approved; None if it can.
     """
 
     path: str | None
@@ -215,7 +215,7 @@ def _words(args: Sequence[str]) -> Iterator[str]:
 def _cover_script(cover: _Cover, file: Path) -> None:
     cover.add(file)
     if file.suffix == ".py":
-        # A script finds the modules beside it first.
+        # A script finds neighbouring modules first.
         cover.add_all(python_files(file.parent))
     elif file.suffix in _SCRIPTS:
         cover.add_all(_scripts_below(file.parent))

@@ -111,7 +111,7 @@ def effect_lines(effects: Iterable[Effect], mark: str = " ") -> list[str]:
 
 
 def refusal(found: FoundSet, effects: Sequence[Effect], *, agent: str | None) -> TrustError:
-    """Make the error for a run in which nobody can be asked.
+    """Make the error for a run in which no user can be asked.
 
     Args:
         found: The set.

@@ -1,4 +1,4 @@
-"""Server tools: what approved servers of projects offered, so that a change is told once."""
+"""Server tools: what approved servers of projects offered, so that a change is reported once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ServerTools:
 
         Returns:
             What is different from the last time, in words; None where nothing is, or where the
-            server was never seen. What cannot be kept is logged, and told again.
+            server is new. What cannot be stored is logged, and reported again.
         """
         from fast_agent.text.file_lock import FileLock
 

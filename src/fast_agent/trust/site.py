@@ -51,11 +51,11 @@ class Site:
     """A part of a found file that brings effects.
 
     Args:
-        context: What it is looked at with.
+        context: The context it is surveyed with.
         holder: What is left out where an effect is not allowed.
         path: The file, relative to the root.
         directory: Where relative paths in it start, absolute.
-        line_of: Finds the line of a value, given its keys and a text that stands in that line.
+        line_of: Finds the line of a value, given its keys and a string in that line.
     """
 
     context: Context
@@ -86,7 +86,7 @@ class Site:
             files: Digests of what is run or read.
             terms: The subject in parts, for policies.
             notes: Lines for people.
-            refusal: Why nobody can approve it.
+            refusal: Why it cannot be approved.
         """
         return Effect(
             kind,
@@ -204,7 +204,7 @@ class Site:
     def sends(
         self, text: str, keys: Keys, *, to: str, host: str = "", near: str = ""
     ) -> Iterator[Effect]:
-        """Yield the variables of a text, each with where it goes.
+        """Yield the variables of a string, each with its destination.
 
         Args:
             text: As written.
@@ -370,7 +370,7 @@ class Site:
 def masked(value: str, name: str = "") -> str:
     """Return a word of a command line as approvals hold it: what looks like a secret as its digest.
 
-    The approval still depends on the value, but nobody reads it in a question or a file.
+    The approval still depends on the value, but no question and no file shows it.
 
     Args:
         value: As written.
@@ -384,7 +384,7 @@ def masked(value: str, name: str = "") -> str:
 
 
 def placed(text: str, directory: Path) -> Path | None:
-    """Return where a path leads, as the rooms above would read it; None where it is no path.
+    """Return where a path leads, as the rooms above would read it; None if it is not a path.
 
     Args:
         text: As written, without variables.

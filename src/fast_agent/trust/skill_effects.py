@@ -56,7 +56,7 @@ class FoundSkills:
     shell or writes files, or to one of the person's that has tools.
 
     Args:
-        context: What the set is looked at with.
+        context: The context the set is surveyed with.
     """
 
     def __init__(self, context: Context) -> None:
@@ -223,7 +223,7 @@ def _first_line(keys: Keys, near: str) -> int:
 
 
 def _usual_offers(context: Context) -> Iterator[Offer]:
-    """Yield the agents that name no skills of their own."""
+    """Yield the agents that do not name skills."""
     given = context.given
     everyone = _power(given.shared)
     for card in context.cards.values():

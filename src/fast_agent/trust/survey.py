@@ -136,7 +136,7 @@ def effects_of(parts: Surveyed, holder: Holder) -> tuple[Effect, ...]:
 
 
 def _remote(effect: Effect) -> Effect:
-    """Close what nobody can approve of a card from an address."""
+    """Close what cannot be approved of a card from an address."""
     if effect.kind in {"connect", "send"} or effect.refusal is not None:
         return effect
     return replace(effect, refusal=REMOTE)
@@ -241,7 +241,7 @@ def case_effects(layer: FileLayer, context: Context, *, records: bool) -> tuple[
 
     Args:
         layer: The file.
-        context: What its set is looked at with.
+        context: The context its set is surveyed with.
         records: Whether this run writes recordings.
     """
     name = PurePath(layer.source.path).name

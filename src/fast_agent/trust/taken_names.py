@@ -60,7 +60,7 @@ class TakenNames:
     Args:
         parse_model: Takes model specs apart; a name it knows is built in.
         layers: The configuration files a person named, and those of the home.
-        servers: Servers given besides these.
+        servers: Servers provided in addition to these.
     """
 
     parse_model: ParseModel

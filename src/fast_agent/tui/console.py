@@ -595,7 +595,7 @@ class Console:
         self.redraw()
 
     def _go_on(self, name: str) -> None:
-        """Talk to whom the conversation goes on with."""
+        """Talk to the agent the conversation continues with."""
         follower = self.desk.app.goes_on_with(name)
         if follower != self.desk.agent and follower in self.desk.app.agent_names():
             self.desk.agent = follower

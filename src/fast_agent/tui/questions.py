@@ -249,7 +249,7 @@ class TerminalPermission:
         questions: Where questions wait.
         origins: Knows where agents and servers come from.
         remembered: What was decided for good, shared with editors.
-        protected: Which files have a question of their own at every write.
+        protected: Files whose every write is asked about separately.
         cwd: The directory that verdicts hold in.
 
     Attributes:

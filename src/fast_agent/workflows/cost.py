@@ -1,7 +1,7 @@
 """Cost: the most model requests and tool calls one turn of each agent of a card set can set off.
 
 Bounds come from cards and configuration alone: nothing is run, and code of function tools and
-hooks is not looked at. They hold whatever models answer, so they are far above what a sensible run
+hooks is not read. They hold whatever models answer, so they are far above what a sensible run
 uses; what they are for is to know that there is a bound, and which setting makes it.
 """
 
@@ -126,7 +126,7 @@ class CostPlan:
             )
 
     def of(self, name: str, depth: int = 0) -> Cost:
-        """Give the worst case of one turn.
+        """Return the worst case of one turn.
 
         Args:
             name: The agent.
@@ -151,7 +151,7 @@ class CostPlan:
     def _by_calls(self, name: str, depth: int, most_calls: int | None) -> Bound:
         """Bound the requests of a turn by the tool calls there may be in all that it starts.
 
-        Every turn below is a part of a workflow's, or begins with a call. So no more turns begin by
+        Every turn below is a part of a workflow's, or starts with a call. So no more turns start by
         calls than calls are allowed, however many agents stand between.
         """
         plan = self._uncalled
@@ -161,7 +161,7 @@ class CostPlan:
         return plan.of(name, depth).requests + _most(below) * Bound(most_calls)
 
     def _reached(self, name: str) -> set[str]:
-        """Give the names of all agents below one."""
+        """Return the names of all agents below one."""
         found: set[str] = set()
         left = [name]
         while left:
@@ -192,18 +192,18 @@ class CostPlan:
         return (config.request_params or NO_PARAMS).over(self._settings.request_params)
 
     def _member(self, name: str | None, depth: int) -> Cost:
-        """Give the cost of a turn of a member; nobody is asked below the deepest nesting."""
+        """Return the cost of a turn of a member; below the deepest nesting it is zero."""
         if name is None or name not in self._cards or depth >= self._max_depth:
             return FREE
         return self.of(name, depth + 1)
 
     def _dearest(self, names: tuple[str, ...], depth: int) -> Cost:
-        """Give a cost that none of some members' turns exceeds."""
+        """Return a cost that none of some members' turns exceeds."""
         costs = [self._member(name, depth) for name in names]
         return Cost(_most([one.requests for one in costs]), _most([one.calls for one in costs]))
 
     def _own(self, config: AgentConfig) -> Cost:
-        """Give what the model of an agent's card can use itself: its requests, its tools' calls."""
+        """Return what the model of an agent's card can use itself: requests and tool calls."""
         params = self._params(config)
         has_tools = self._has_tools(config)
         usual = MAX_ITERATIONS if has_tools else MAX_WITHOUT_TOOLS
@@ -281,7 +281,7 @@ class CostPlan:
         return self._member(config.worker, depth).times(draws)
 
     def _own_brain(self, config: AgentConfig) -> Cost:
-        """Give what a workflow's own model can use; it does not call the card's agents."""
+        """Return what a workflow's own model can use; it does not call the card's agents."""
         return self._own(replace(config, agents=(), skills=(), type="agent"))
 
 
@@ -305,7 +305,7 @@ def _sum(costs: list[Cost]) -> Cost:
 
 
 def _most(bounds: list[Bound]) -> Bound:
-    """Give the largest of some bounds."""
+    """Return the largest of some bounds."""
     open_ones = [one for one in bounds if one.most is None]
     if open_ones:
         return reduce(add, open_ones)

@@ -88,7 +88,7 @@ class Rating:
 class RatingShape:
     """The shape of one evaluation, as an evaluator is asked for it.
 
-    The first text that is no rating is an error, so that it is asked for once more; the second one
+    The first text that is not a rating is an error, so it is asked for once more; the second one
     counts as `POOR`, with the text as the feedback.
 
     Attributes:
@@ -100,7 +100,7 @@ class RatingShape:
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         return OutputSchema("rating", RATING_SCHEMA)
 
     def parse(self, text: str) -> Rating:
@@ -190,9 +190,9 @@ class EvaluatorOptimizer(Workflow):
     """The generator writes, the evaluator rates, and the generator writes again.
 
     It ends at `min_rating`, where the evaluator sees no need of improvement, or after
-    `max_refinements`, and gives the best rated answer: of two equally rated ones the earlier, so
+    `max_refinements`, and returns the best rated answer: of two equally rated ones the earlier, so
     that a rewriting has to be better to count. An evaluation that cannot be read is asked for once
-    more, then counts as `POOR` and is told of. A rewriting that fails ends the work with the best
+    more, then counts as `POOR` and is reported. A rewriting that fails ends the work with the best
     answer so far; a usage limit that is reached is an error wherever it is.
     """
 
@@ -238,7 +238,7 @@ class EvaluatorOptimizer(Workflow):
         )
 
     def _end(self, rating: Rating, refinements: int) -> str | None:
-        """Say why there is no further round; None where there is one."""
+        """Return why there is no further round; None if there is one."""
         if rating.reaches(self.config.min_rating):
             return "min_rating"
         if not rating.needs_improvement:
@@ -246,7 +246,7 @@ class EvaluatorOptimizer(Workflow):
         return "max_refinements" if refinements >= self.config.max_refinements else None
 
     async def _rate(self, request: Message, answer: TurnResult, turn: WorkflowTurn) -> Rating:
-        """Have an answer rated; what cannot be read twice counts as `POOR`."""
+        """Rate an answer; a rating that cannot be read twice counts as `POOR`."""
         evaluator = self.config.evaluator or ""
         shape = RatingShape()
         written = tagged("answer", excerpt(answer.text, LONGEST))
@@ -282,7 +282,7 @@ class EvaluatorOptimizer(Workflow):
             return None
 
     def _rewriting(self, request: Message, last: _Attempt) -> Message:
-        """Tell the generator what to write again, and why."""
+        """Return the message that asks the generator what to write again, and why."""
         rating = last.rating
         parts = [
             request_text(request),

@@ -1,4 +1,4 @@
-"""JSON answers: the object in what a model said, read by hand so that a mistake can be told."""
+"""JSON answers: the object in a model's text, read by hand so that a mistake can be located."""
 
 from __future__ import annotations
 

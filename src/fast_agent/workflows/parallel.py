@@ -56,7 +56,7 @@ class _Branch:
 class Parallel(Workflow):
     """Agents at the same time; `fan_in` makes one answer of theirs, or they stand under headings.
 
-    A branch that fails is told of in its place; where all fail, the turn does.
+    A branch that fails is reported in its place; if all fail, the turn does.
     """
 
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
@@ -106,13 +106,13 @@ class Parallel(Workflow):
         return branches
 
     async def _ask_clone(self, name: str, request: Message, turn: WorkflowTurn) -> TurnResult:
-        # Branches of one agent work at the same time only if each has an instance of its own.
+        # Branches of one agent run concurrently only if each has a separate instance.
         async with turn.clone(name) as agent:
             return await turn.ask(agent, request)
 
 
 def _joined(branches: Sequence[_Branch]) -> Message:
-    """Put the answers under the names of their agents."""
+    """Join the answers under the names of their agents."""
     texts: list[str] = []
     blocks: list[Content] = []
     for one in branches:
@@ -124,7 +124,7 @@ def _joined(branches: Sequence[_Branch]) -> Message:
 
 
 def _fan_in_message(request: Message | None, branches: Sequence[_Branch]) -> Message:
-    """Tell the agent that joins the answers what was asked, and what each agent answered."""
+    """Return the message for the agent that joins the answers: the request, and each answer."""
     texts = [] if request is None else [request_text(request)]
     blocks = [] if request is None else list(blocks_of(request))
     for one in branches:

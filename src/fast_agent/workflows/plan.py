@@ -63,7 +63,7 @@ class PlanShape(Protocol):
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         ...
 
     def parse(self, text: str) -> Plan:
@@ -93,7 +93,7 @@ class WholePlan:
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         steps = _list_of(_object(**_step_properties(self._agents)), "the steps, in order")
         return OutputSchema("plan", _object(steps=steps))
 
@@ -126,7 +126,7 @@ class NextStep:
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         complete: JsonObject = {
             "type": "boolean",
             "description": "whether no step has to follow; without tasks, whether all is done",
@@ -152,7 +152,7 @@ class NextStep:
 
 
 class _Reading:
-    """Reads steps and tasks, and takes note of all that is wrong with them."""
+    """Reads steps and tasks, and collects all their errors."""
 
     def __init__(self, agents: Sequence[str], most_tasks: int) -> None:
         self.problems: list[str] = []

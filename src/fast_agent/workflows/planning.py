@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 MOST_FRUITLESS: Final = 5
-"""Steps in a row that brought nothing new, after which a planner is no longer asked for more."""
+"""Steps in a row without progress, after which a planner is not asked for more."""
 
 USELESS: Final = frozenset({"maxIterations", "refusal"})
 """Why turns end that did not do their task."""
@@ -85,7 +85,7 @@ def planner_blueprint(card: Card, workshop: Workshop, make: MakeWorkflow) -> Blu
 
 
 def routes_of(config: AgentConfig, workshop: Workshop) -> dict[str, HistoryRoute]:
-    """Give the agents of a planner's card, with the routes between histories.
+    """Return the agents of a planner's card, with the routes between histories.
 
     Raises:
         RunError: The card merges into history files of an agent that has none.
@@ -95,7 +95,7 @@ def routes_of(config: AgentConfig, workshop: Workshop) -> dict[str, HistoryRoute
 
 
 def most_plans(config: AgentConfig) -> int | None:
-    """Say how many plans a planner's model is asked for at most; None is no limit."""
+    """Return the maximum number of plans a planner's model is asked for; None means no limit."""
     given = config.plan_iterations
     if given is None:
         given = cast("int", default_of("plan_iterations", config.type))
@@ -111,7 +111,7 @@ class Planning:
         routes: Its agents.
         request: The user's message.
         turn: The turn.
-        most_plans: Most plans its model is asked for; None is no limit.
+        most_plans: Maximum number of plans its model is asked for; None means no limit.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Planning:
         self._limit: LimitError | None = None
 
     async def all_at_once(self) -> str:
-        """Plan everything and do it; plan anew only where a step fails.
+        """Plan everything and do it; plan again only if a step fails.
 
         Returns:
             Why it ended: `complete`, `plan_iterations`, `most_tasks` or `fruitless`.
@@ -202,7 +202,7 @@ class Planning:
         return Outcome(answer, record, result.structured, result.stop_reason)
 
     def _end(self) -> str | None:
-        """Say why the model is not asked for a further plan; None where it is."""
+        """Return why the model is not asked for a further plan; None if it is."""
         if self._most_plans is not None and self._plans >= self._most_plans:
             return "plan_iterations"
         if self._tasks >= MOST_TASKS:
@@ -210,7 +210,7 @@ class Planning:
         return "fruitless" if self._fruitless >= MOST_FRUITLESS else None
 
     def _place(self) -> str:
-        """Tell the model how often it may still plan."""
+        """Describe to the model how often it may still plan."""
         if self._most_plans is None:
             return ""
         return f"This is plan {self._plans + 1} of {self._most_plans} at most."
@@ -272,7 +272,7 @@ class Planning:
         return not any(result.failed for result in results)
 
     async def _task(self, index: int, task: Task, before: str, site: CallSite) -> Result:
-        """Have a clone of an agent do a task."""
+        """Let a clone of an agent do a task."""
         turn = self._turn
         told = {**task_facts(task), "plan": self._plans, "index": index}
         turn.tell("task", **told, status="started")
@@ -361,7 +361,7 @@ class Progress:
         """Write the results for a prompt, escaped and bounded; empty where there are none.
 
         Args:
-            failures: Whether failed tasks are told of too.
+            failures: Whether failed tasks are reported too.
         """
         told = [(at, one) for at, one in self._numbered() if failures or not one.failed]
         limit = min(LONGEST, ALL_TOGETHER // max(1, len(told)))
@@ -379,7 +379,7 @@ class Progress:
         )
 
     def record(self) -> list[JsonValue]:
-        """Give every step as plain JSON."""
+        """Return every step as plain JSON."""
         return [
             {
                 "description": excerpt(step.description),
@@ -400,7 +400,7 @@ class Progress:
 
 
 def task_facts(task: Task) -> dict[str, JsonValue]:
-    """Give a task as plain JSON."""
+    """Return a task as plain JSON."""
     return {"agent": task.agent, "description": excerpt(task.description)}
 
 
@@ -418,7 +418,7 @@ class Orchestrator(Workflow):
     """Its model plans everything first (`full`), or step by step (`iterative`).
 
     With a full plan, its model sees results only where a task failed and what is left is planned
-    anew, and at the end, when it answers from them.
+    again, and at the end, when it answers from them.
     """
 
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:

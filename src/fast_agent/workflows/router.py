@@ -106,7 +106,7 @@ _MOST_CHARACTERS: Final = 2_000
 
 
 def route_schema(names: Sequence[str]) -> JsonObject:
-    """Give the JSON Schema of a choice among agents."""
+    """Return the JSON Schema of a choice among agents."""
     listed: list[JsonValue] = list(names)
     return {
         "title": "route",

@@ -19,7 +19,7 @@ SHORT: Final = 2_000
 
 
 def tagged(tag: str, text: str, **attributes: str) -> str:
-    """Put a text between two tags.
+    """Put a string between two tags.
 
     Args:
         tag: The element's name.
@@ -36,7 +36,7 @@ def request_text(request: Message) -> str:
 
 
 def blocks_of(message: Message) -> tuple[Content, ...]:
-    """Give what is not text in a message, to be passed on beside the tagged texts."""
+    """Return what is not text in a message, to be passed on with the tagged texts."""
     content = message.content
     if len(content) == 1 and isinstance(content[0], TextContent):
         return ()
@@ -44,7 +44,7 @@ def blocks_of(message: Message) -> tuple[Content, ...]:
 
 
 def excerpt(text: str, limit: int = SHORT) -> str:
-    """Cut a text for a record.
+    """Cut a string for a record.
 
     Args:
         text: The text.

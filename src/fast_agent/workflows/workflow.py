@@ -42,9 +42,9 @@ class WorkflowSetup:
     Args:
         config: Its card.
         workshop: What its members are made with.
-        scope: Where its turns stand unless they are told otherwise.
+        scope: The context of its turns by default.
         templates: What its conversation starts with.
-        shared: It is the instance everybody shares, and works with the shared ones of its members.
+        shared: It is the shared instance, and works with the shared instances of its members.
         limits: Bounds for it and everything it starts, or None.
         brain: Its own model; None for a type that has none.
     """
@@ -129,12 +129,12 @@ class Workflow(LiveAgent):
             try:
                 member = self._bound[name] = cast.agent(name)
             except FastAgentError:
-                continue  # told once it is asked
+                continue  # reported once it is asked
             if isinstance(member, Workflow):
                 member.bind(cast)
 
     async def work(self, life: TurnLife, output: OutputShape | None) -> None:
-        """Have the members do the work of a turn; see `LiveAgent.work`."""
+        """Let the members do the work of a turn; see `LiveAgent.work`."""
         turn = WorkflowTurn(
             self.config,
             self._setup.workshop,

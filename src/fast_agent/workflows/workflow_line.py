@@ -1,4 +1,4 @@
-"""What a person is told when a workflow gets on: one line a step."""
+"""What a user sees when a workflow progresses: one line per step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def workflow_line(kind: str, facts: JsonObject) -> str:
-    """Say what a `WorkflowAdvanced` event tells.
+    """Describe a `WorkflowAdvanced` event.
 
     Args:
         kind: Its kind.
@@ -52,7 +52,7 @@ def step_title(facts: JsonObject) -> str:
 
 
 def _is_told_elsewhere(kind: str, facts: JsonObject) -> bool:
-    """A failed branch is told as a warning or with its turn's error, a begun task when it ends."""
+    """A failed branch is a warning or its turn's error; a started task is reported when it ends."""
     failed = kind == "branch" and "error" in facts
     return failed or (kind == "task" and facts.get("status") == "started")
 

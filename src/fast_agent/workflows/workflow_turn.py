@@ -86,7 +86,7 @@ class WorkflowTurn:
         self._below = life.scope_below(depth=1, parent=turn_id, steering=life.steering)
 
     def member(self, name: str) -> Agent:
-        """Give a member by its card's name: the shared instance, or the workflow's own clone.
+        """Return a member by its card's name: the shared instance, or the workflow's own clone.
 
         Raises:
             FastAgentError: Its card cannot be run.
@@ -101,7 +101,7 @@ class WorkflowTurn:
 
     @asynccontextmanager
     async def clone(self, name: str) -> AsyncGenerator[Agent]:
-        """Give a fresh instance of a member, closed at the end: `async with turn.clone(name)`.
+        """Create a fresh instance of a member, closed at the end: `async with turn.clone(name)`.
 
         Raises:
             FastAgentError: Its card cannot be run.
@@ -116,7 +116,7 @@ class WorkflowTurn:
     async def ask(
         self, agent: Agent, message: Message | str, *, output: OutputShape | None = None
     ) -> TurnResult:
-        """Let a member answer; what it uses counts for the workflow too.
+        """Let a member answer; its usage counts for the workflow too.
 
         Args:
             agent: From `member` or `clone`.
@@ -152,7 +152,7 @@ class WorkflowTurn:
     async def call(
         self, name: str, message: Message, site: CallSite, index: int, route: HistoryRoute
     ) -> TurnResult:
-        """Let a clone of a member answer, as a tool of an agent would; see `call_child`.
+        """Let a clone of a member answer, like a tool of an agent; see `call_child`.
 
         Args:
             name: The member.
@@ -177,7 +177,7 @@ class WorkflowTurn:
     async def ask_own(
         self, agent: Agent, message: Message | str, *, output: OutputShape | None = None
     ) -> TurnResult:
-        """The same for the workflow's own model, whose requests are the workflow's own."""
+        """Let the workflow's own model answer; its requests count as the workflow's own."""
         below = self._below
         own = replace(below, meters=self.life.meters, depth=below.depth - 1)
         return await agent.generate(message, scope=own, output=output)

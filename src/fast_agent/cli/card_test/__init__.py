@@ -1,1 +1,1 @@
-"""`fast-agent test`: cases beside cards, run against recordings."""
+"""`fast-agent test`: cases next to cards, run against recordings."""

@@ -1,4 +1,4 @@
-"""Test files: `name.test.yaml` beside cards, and the cases they hold."""
+"""Test files: `name.test.yaml` next to cards, and their cases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CaseFile:
 
     Args:
         path: The file.
-        shown: Its path as it is told to people.
+        shown: Its path as messages show it.
         cards: What is loaded, from the file's directory.
         cases: Its cases.
         layer: Its text and values.
@@ -58,7 +58,7 @@ class CaseFile:
         return self.path.name[: -len(suffix)]
 
     def recording_of(self, case: Case) -> Path:
-        """Give the path of a case's recording."""
+        """Return the path of a case's recording."""
         directory = self.path.parent
         if case.recording is not None:
             return directory / case.recording
@@ -82,7 +82,7 @@ def read_case_file(path: Path, shown: str) -> CaseFile:
 
     Args:
         path: The file.
-        shown: How it is told to people.
+        shown: How messages show it.
 
     Raises:
         ConfigError: It cannot be read, or something in it is wrong; with every problem.
@@ -111,7 +111,7 @@ _MAX_DATA_BYTES: Final = 16 << 20
 
 
 def cases_of(file: CaseFile, case: Case, check_read: Callable[[Path], None] | None) -> list[Case]:
-    """Return the cases that a case stands for: one for each line of its data, else itself.
+    """Return the cases a case expands to: one for each line of its data, else itself.
 
     `{{name}}` in messages, expected texts and criteria is replaced by the field of the line.
 

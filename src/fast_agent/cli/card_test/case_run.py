@@ -1,4 +1,4 @@
-"""Running one case: replayed, live, or recorded anew."""
+"""Running one case: replayed, live, or recorded again."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ _VERDICT: Final[JsonObject] = {
 
 
 async def _judge(app: AgentApp, case: Case, judge: Judge, outcome: _Outcome) -> None:
-    """Have the judge score the last answer."""
+    """Let the judge score the last answer."""
     if outcome.result is None:
         return
     if judge.agent not in app:
@@ -313,7 +313,7 @@ async def _judge(app: AgentApp, case: Case, judge: Judge, outcome: _Outcome) -> 
 
 
 def _unexpected(expect: Expectation, outcome: _Outcome) -> Iterator[str]:
-    """Say what is not as expected."""
+    """Yield what differs from the expectations."""
     if outcome.usage is None and outcome.error is None:
         return
     error = outcome.error

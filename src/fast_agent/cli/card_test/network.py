@@ -24,7 +24,7 @@ class NetworkGuard:
 
     @contextmanager
     def closed(self, *, closed: bool) -> Generator[list[str]]:
-        """Refuse connections inside; gives what was tried.
+        """Refuse connections inside; yields the attempts.
 
         Args:
             closed: Whether to refuse; else nothing is done.

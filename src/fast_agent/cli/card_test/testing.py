@@ -29,7 +29,7 @@ _MOST_DEPTH = 12
 
 
 def find_case_files(paths: Iterable[str]) -> list[CaseFile]:
-    """Read the test files some paths stand for: files, and directories with all below them.
+    """Read the test files that paths denote: files, and directories with everything below them.
 
     Args:
         paths: What a person named; `.` where there is nothing.
@@ -71,7 +71,7 @@ async def run_case_files(
         files: The files.
         only: A part of the names of the cases to run, `file: case`; None runs all.
         recording: Which recordings are made.
-        config_path: The configuration file, or None to look for one beside each file.
+        config_path: The configuration file, or None to search for one next to each file.
         found: Whether no person named the files: their cards act once that was approved.
         models: Models to run every case with, live; none runs the cases as they say.
     """
@@ -144,7 +144,7 @@ def _program(
 
 
 def _project_of(directory: Path) -> Path:
-    """Give the directory a run would start in: the nearest above that has a configuration."""
+    """Return the directory a run would start in: the nearest above that has a configuration."""
     for one in (directory, *directory.parents):
         if any((one / name).is_file() for name in CONFIG_NAMES):
             return one

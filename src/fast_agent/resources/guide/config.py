@@ -32,7 +32,7 @@ class PlaceOf(Protocol):
     """Says where a key of the guide's configuration is written."""
 
     def __call__(self, *keys: str | int, key: bool = False) -> Place:
-        """Give the place of a value, or of the last key itself."""
+        """Return the place of a value, or of the last key itself."""
         ...
 
 
@@ -91,7 +91,7 @@ class GuideConfig:
         docroot: The directory all documents are below, absolute.
         shown: What messages to the operator call it.
         categories: By name, sorted.
-        collections: By name, sorted; every member exists and there are no rings.
+        collections: By name, sorted; every member exists and there are no cycles.
         is_found: Whether no person named it: it then serves no file named as secrets are.
     """
 
@@ -117,7 +117,7 @@ def guide_config(
         The configuration, with every reference resolved.
 
     Raises:
-        ConfigError: A name, directory, pattern or member is wrong; every problem is told at once.
+        ConfigError: A name, directory, pattern or member is invalid; reports every problem.
     """
     check = _Check(settings, place_of)
     categories = [check.category(*one) for one in settings.categories.items()]
@@ -132,7 +132,7 @@ def guide_config(
 
 
 def composed(text: str) -> str:
-    """Bring a text into Unicode's composed form, which names in URIs have."""
+    """Convert a text to Unicode's composed form, which names in URIs have."""
     if text.isascii():
         return text
     from unicodedata import normalize
@@ -145,7 +145,7 @@ def _name_of(one: Category | Collection) -> str:
 
 
 def refusal(problems: Sequence[Diagnostic]) -> ConfigError:
-    """Make the error of problems, the first of which it tells."""
+    """Make the error of problems, with the message of the first."""
     first = problems[0]
     where = f"`{first.path}`: " if first.path else ""
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

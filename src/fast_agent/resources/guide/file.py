@@ -30,7 +30,7 @@ def load_guide(path: Path, shown: str | None = None) -> GuideConfig:
 
     Args:
         path: A directory of documents, which may hold a `.guide.yaml`, or such a file of any name.
-            Without one, each folder is a category, and so are the files beside them, as
+            Without one, each folder is a category, and so are the files next to them, as
             `documents`.
         shown: What messages call it; the path itself when None.
 

@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._~/-]+")
 """Paths that stand in a URI as they are."""
 
 FolderState: TypeAlias = "tuple[int, int, int] | tuple[()] | None"
-"""What tells one state of a directory from another: device, inode, time of the last change.
+"""What distinguishes one state of a directory: device, inode, time of the last change.
 
 Nothing where it is missing; None where the next change could leave no trace.
 """
@@ -87,11 +87,11 @@ class Shelf:
         self.missing = missing
 
     def all(self) -> list[Document]:
-        """Give every document, sorted by name."""
+        """Return every document, sorted by name."""
         return [self.documents[name] for name in self.names]
 
     def stems(self, stem: str) -> list[Document]:
-        """Give the documents that have this name and an extension more."""
+        """Return the documents with this name plus an extension."""
         start = f"{stem}."
         return [
             self.documents[name]
@@ -100,18 +100,18 @@ class Shelf:
         ]
 
     def named(self, name: str) -> list[Document]:
-        """Give the document of this name, or else all that have an extension more."""
+        """Return the document of this name, or else all with an extension added."""
         exact = self.documents.get(name)
         return self.stems(name) if exact is None else [exact]
 
     def matching(self, pattern: Pattern) -> list[Document]:
-        """Give the documents that a pattern fits, sorted by name."""
+        """Return the documents that a pattern matches, sorted by name."""
         return [
             self.documents[name] for name in self.beginning(pattern.prefix) if pattern.matches(name)
         ]
 
     def beginning(self, start: str) -> Iterator[str]:
-        """Give the names that begin with a text, sorted."""
+        """Yield the names that start with a prefix, sorted."""
         names = self.names
         for index in range(bisect_left(names, start), len(names)):
             if not names[index].startswith(start):
@@ -144,16 +144,16 @@ class GuideIndex:
         self._collections: dict[str, tuple[Document, ...]] = {}
 
     def documents(self) -> Iterator[Document]:
-        """Give every document, by category and name."""
+        """Yield every document, by category and name."""
         for shelf in self.shelves.values():
             yield from shelf.all()
 
     def names(self) -> list[tuple[str, str, str]]:
-        """Give the category, name and path of every document, in order."""
+        """Return the category, name and path of every document, in order."""
         return [document[:3] for document in self.documents()]
 
     def collection(self, name: str) -> tuple[Document, ...]:
-        """Give the documents of a collection, sorted by category and name.
+        """Return the documents of a collection, sorted by category and name.
 
         A file that is in several of its categories is there once, under the first of them.
         """
@@ -168,7 +168,7 @@ class GuideIndex:
         return known
 
     def member(self, member: Member) -> Sequence[Document]:
-        """Give the documents of a member of a collection."""
+        """Return the documents of a member of a collection."""
         if member.category is None:
             return self.collection(member.collection or "")
         shelf = self.shelves[member.category]
@@ -179,7 +179,7 @@ class GuideIndex:
         return shelf.named(member.pattern)
 
     def too_large(self, name: str) -> TooLarge | None:
-        """Say why a collection cannot be told in full, where one of its categories cannot."""
+        """Return why a collection cannot be listed in full, if one of its categories cannot."""
         problems = (
             self.shelves[member.category].problem
             for member in self._members(name)
@@ -188,7 +188,7 @@ class GuideIndex:
         return next((problem for problem in problems if problem is not None), None)
 
     def is_current(self) -> bool:
-        """Say whether no directory has changed, so that the same documents are there."""
+        """Return whether no directory has changed, so that the documents are the same."""
         return all(folder_state(path) == state for path, state in self._folders.items())
 
     def empty(self) -> Iterator[Diagnostic]:
@@ -215,7 +215,7 @@ class GuideIndex:
         return not (shelf.missing or shelf.problem or self.member(member))
 
     def _members(self, name: str) -> Iterator[Member]:
-        """Give the members of a collection and of those inside, each collection once."""
+        """Yield the members of a collection and of those inside, each collection once."""
         seen = {name}
         left = [name]
         while left:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 _FEW = 1000
-"""Documents that are looked at each time a list is asked for."""
+"""Documents that are checked each time a list is asked for."""
 
 _LOOK_SECONDS = 1.0
-"""How often more than that are looked at, unless a directory changes."""
+"""How often further ones are checked, unless a directory changes."""
 
 
 _Key: TypeAlias = "tuple[str, str]"
@@ -113,7 +113,7 @@ class GuideListing:
         return self._index is not None
 
     def resources(self, index: GuideIndex) -> Mapping[str, Resource]:
-        """Give the list; the same one until `revision` grows."""
+        """Return the list; the same object until `revision` grows."""
         self._take(index)
         if self._listed is None:
             self._listed = Listed(index, self._locked_entry)
@@ -124,7 +124,7 @@ class GuideListing:
 
         Args:
             index: The documents there are now.
-            now: Whether to look at all that were shown, however many they are.
+            now: Whether to check every document listed, however many there are.
         """
         few = len(self._entries) <= _FEW or index is not self._index
         self._take(index)
@@ -134,7 +134,7 @@ class GuideListing:
             self._look_at = self._monotonic() + _LOOK_SECONDS
 
     def entries(self, index: GuideIndex) -> Iterator[tuple[Document, Resource, FileStamp]]:
-        """Give every document with its entry and its state, as they are now.
+        """Yield every document with its current entry and state.
 
         The time of a stamp is negative where the file has only just changed.
         """
@@ -145,7 +145,7 @@ class GuideListing:
         self._look_at = self._monotonic() + _LOOK_SECONDS
 
     def problems(self, index: GuideIndex) -> list[Diagnostic]:
-        """Give what is wrong with the documents' frontmatter."""
+        """Return the problems of the documents' frontmatter."""
         self._take(index)
         return [
             problem
@@ -176,7 +176,7 @@ class GuideListing:
             return entry.resource
 
     def _renewed(self, document: Document) -> _Entry:
-        """Give the entry of a document as it is now; one that is right stays the same object."""
+        """Return the current entry of a document; an unchanged one stays the same object."""
         key = document.category, document.name
         stamp = self._folder.stamp(document.path) or document.stamp
         known = self._entries.get(key)
@@ -252,7 +252,7 @@ class Metadata:
     """What a document says of itself.
 
     Args:
-        title: Its title, or the heading it begins with, or None.
+        title: Its title, or the heading it starts with, or None.
         description: What it holds, or None.
         audience: Whom it is for, of `user` and `assistant`.
         priority: How important it is, from 0 to 1, or None.
@@ -395,6 +395,6 @@ class _Fields:
 
 
 def _heading(body: str) -> str | None:
-    """Give the heading a document begins with, if it begins with one."""
+    """Return the heading a document starts with, if it starts with one."""
     found = _HEADING.match(body)
     return None if found is None else _CLOSING.sub("", found[1]).strip() or None

@@ -136,7 +136,7 @@ def _document(index: GuideIndex, uri: Uri, context: str, name: str) -> Document:
 
 
 def _check_size(problem: TooLarge | None, uri: Uri) -> None:
-    """Refuse what cannot be told in full: a part of it would pass for the whole."""
+    """Refuse what cannot be listed in full: a part of it would pass for the whole."""
     if problem is not None:
         raise TooLarge(uri.text, problem.count, problem.limit, unit=problem.unit)
 
@@ -210,7 +210,7 @@ def _candidates(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Itera
 
 
 def _last(name: str) -> str:
-    """The name without folders and extension, letter case aside."""
+    """The name without folders and extension, in any letter case."""
     return _stem(name.rpartition("/")[2]).casefold()
 
 
@@ -241,14 +241,14 @@ def complete(
     """Complete an argument; see `Provider.complete`.
 
     Args:
-        index: The guide as it is now.
+        index: The current guide.
         template: One of the guide's templates.
         argument: The argument's name.
         value: What is written of it so far.
         given: The other arguments, those that are known.
 
     Returns:
-        Values that begin with what is written, then those that hold it, each sorted.
+        Values that start with the typed text, then those that contain it, each sorted.
 
     Raises:
         NotFound: There is no such template or argument.

@@ -15,7 +15,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def is_pattern(text: str) -> bool:
-    """Say whether a name has a wildcard in it."""
+    """Return whether a name contains a wildcard."""
     return _WILD.search(text) is not None
 
 
@@ -25,8 +25,8 @@ class Pattern:
 
     Args:
         text: As it is written.
-        prefix: What every match begins with.
-        parts: One for each folder and the last for the name: a text, an expression, or None for
+        prefix: What every match starts with.
+        parts: One for each folder and the last for the name: a string, an expression, or None for
             `**`.
     """
 
@@ -39,9 +39,9 @@ class Pattern:
         """Read a pattern; every text is one.
 
         Args:
-            text: Names with `/` between them. `**` as a whole name stands for any folders, and for
-                everything below at the end. A `[` that is not closed stands for itself.
-            stem: Whether a text without wildcards also fits names with an extension more.
+            text: Names with `/` between them. `**` as a whole name matches any folders, and at the
+                end everything below. A `[` that is not closed is literal.
+            stem: Whether a text without wildcards also matches names with an added extension.
         """
         names = text.split("/")
         if stem and not is_pattern(text):
@@ -55,7 +55,7 @@ class Pattern:
         return cls(text, _prefix(names), tuple(parts))
 
     def matches(self, name: str) -> bool:
-        """Say whether a document's name, folders included, fits."""
+        """Return whether a document's name, folders included, matches."""
         if not name.startswith(self.prefix):
             return False
         names = name.split("/")

@@ -59,7 +59,7 @@ class GuideProvider:
     """Serves the documents of a guide.
 
     Nothing is read before it is asked for: the index is made with the first request, frontmatter
-    with the first page of a list that shows it. A read of one document looks at nothing but that
+    with the first page of a list that shows it. A read of one document checks only that
     document; every other answer looks first whether a directory has changed.
 
     Args:
@@ -97,7 +97,7 @@ class GuideProvider:
     def revision(self) -> int:
         """A number that grows with every change of the tree or of a document that was listed.
 
-        While nobody has asked for a list there is nothing to differ from, and nothing is looked at.
+        Until a list was asked for there is nothing to differ from, and nothing is checked.
         """
         with self._lock:
             if self._listing.begun:
@@ -185,7 +185,7 @@ class GuideProvider:
         return _digest("\n".join(sorted(states)).encode())
 
     def refresh(self) -> Change:
-        """Look at the tree and at every document that was listed; `revision` tells what differs."""
+        """Scan the tree and every document that was listed; `revision` shows what differs."""
         with self._lock:
             self._listing.follow(self._current(), now=True)
             return Change()
@@ -203,7 +203,7 @@ class GuideProvider:
         return help_page(index, self._limits)
 
     def _current(self) -> GuideIndex:
-        """The index, made anew where a directory has changed."""
+        """The index, rebuilt if a directory has changed."""
         with self._lock:
             index = self._index
             if index is None or not index.is_current():
@@ -306,7 +306,7 @@ def help_page(index: GuideIndex, limits: Limits) -> str:
     """Write the page.
 
     Args:
-        index: The guide as it is now.
+        index: The current guide.
         limits: What bounds an answer.
 
     Returns:
@@ -422,7 +422,7 @@ def _count(count: int, one: str, many: str | None = None) -> str:
 
 
 def _cell(text: str | None) -> str:
-    """Make a text fit for one cell of a table."""
+    """Escape a string for one cell of a table."""
     return " ".join((text or "").split()).replace("|", "\\|").replace("`", "'")
 
 

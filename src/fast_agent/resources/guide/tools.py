@@ -1,6 +1,6 @@
 """The tools of a server with a guide: `resource_search` and `resource_read`.
 
-Most hosts give a model the tools of a server, but not its resources.
+Most hosts pass the tools of a server to a model, but not its resources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INSTRUCTIONS: Final = (
 
 
 def guide_addition(catalog: Catalog) -> Addition:
-    """Return what a server with a guide has beside its resources.
+    """Return what a server with a guide offers in addition to its resources.
 
     Args:
         catalog: All documents of the server.

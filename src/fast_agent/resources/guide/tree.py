@@ -52,13 +52,13 @@ def build_index(
     shelves = {name: building.shelf(one) for name, one in config.categories.items()}
     states = {path: folder_state(path) for path in building.folders()}
     # The clock of a file system ticks slowly: a directory that has just changed may change again
-    # without a trace, so it is looked at again.
+    # without a trace, so it is scanned again.
     folders = {path: None if state and state[2] > sure else state for path, state in states.items()}
     return GuideIndex(config, shelves, folders, tuple(building.problems))
 
 
 class _Building:
-    """One look at the tree, under way; each directory is walked once."""
+    """One scan of the tree in progress; each directory is walked once."""
 
     def __init__(self, config: GuideConfig, folder: Folder, limits: Limits) -> None:
         self.problems: list[Diagnostic] = []
@@ -73,7 +73,7 @@ class _Building:
             self._trees[top] = self._walk(top)
 
     def folders(self) -> Iterator[str]:
-        """Give every directory that was walked, or should have been."""
+        """Yield every directory that was walked, or should have been."""
         for top, tree in self._trees.items():
             yield self._absolute(top)
             if isinstance(tree, Tree):
@@ -148,7 +148,7 @@ class _Building:
         return found
 
     def _beside(self) -> Sequence[str]:
-        """Give the directories that a missing one may have meant."""
+        """Return the directories that a missing one may have meant."""
         try:
             with os.scandir(self._folder.path) as found:
                 return sorted(one.name for one in found if one.is_dir(follow_symlinks=False))
@@ -179,7 +179,7 @@ def _passed_over(name: str) -> bool:
 
 
 def places(config: GuideConfig, root: str) -> tuple[str, ...]:
-    """Give the directories that all documents are below, without looking into them.
+    """Return the directories that all documents are below, without reading them.
 
     Args:
         config: The guide's configuration.

@@ -263,7 +263,7 @@ class InternalProvider:
         return ()
 
     def fingerprint(self, uri: Uri) -> str:
-        """Tell a document from none; a document does not change."""
+        """Distinguish an existing document from a missing one; a document does not change."""
         document = self.by_uri.get(uri.text)
         return "" if document is None else str(document.size)
 

@@ -1,4 +1,4 @@
-"""The linter of skills: everything a server would report, and what to look at before trusting."""
+"""The linter of skills: everything a server would report, and what to check before trusting."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_skills(
 
 
 def check_provider(provider: SkillProvider) -> list[Diagnostic]:
-    """Check the skills of a provider as they are on disk now; the rest is as for `check_skills`."""
+    """Check a provider's skills in their current state on disk; otherwise like `check_skills`."""
     provider.look()
     found = [*provider.skills.problems]
     found += [
@@ -114,7 +114,7 @@ def _check_folder(root: SkillRoot, listing: Listing, most: int) -> Iterator[Diag
         try:
             source = Source(shown, decode(root.folder.read(place, most).data))
         except (RefusedFileError, SourceError):
-            continue  # not readable or not text: nothing to look for, and a head says so itself
+            continue  # not readable or not text: nothing to scan, and a head reports that itself
         if name == HEAD:
             yield from _length(source)
         yield from suspicions(source, name)
@@ -158,7 +158,7 @@ _INSTALL = re.compile(r'"(?:pre|post)?install"\s*:\s*"')
 
 
 def suspicions(source: Source, name: str) -> Iterator[Diagnostic]:
-    """Look through a text of a skill.
+    """Scan the text of a skill.
 
     Args:
         source: The text.

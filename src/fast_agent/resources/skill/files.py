@@ -1,7 +1,7 @@
-"""A folder of skills on disk: looked at again cheaply, read without following links.
+"""A folder of skills on disk: checked again cheaply, read without following links.
 
 A look compares the state of every folder and every `SKILL.md` with what it was; only what differs
-is listed or parsed again. A state too young to tell the next edit apart is not trusted.
+listed or parsed again. A state too young to distinguish from the next edit is not trusted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RECENT_NS = 50_000_000
 
 
 class SkillLimits(NamedTuple):
-    """Bounds of skills, beside those of all resources.
+    """Bounds of skills, in addition to those of all resources.
 
     Args:
         head_bytes: Most bytes of a `SKILL.md`.
@@ -147,7 +147,7 @@ class SkillRoot:
         return not _same(before, (self.listings, self.heads, self.problem))
 
     def below(self, path: str) -> Iterator[Listing]:
-        """Give the listings of a folder and of all inside it, parents first."""
+        """Yield the listings of a folder and of all inside it, parents first."""
         pending = [path]
         while pending:
             listing = self.listings.get(pending.pop())
@@ -157,14 +157,14 @@ class SkillRoot:
                 pending.extend(prefix + name for name in reversed(listing.folders))
 
     def watch_sizes(self, path: str) -> None:
-        """Have a folder and all inside it listed at every look.
+        """List a folder and all inside it at every check.
 
         A file may grow or shrink while the state of its folder stays.
         """
         self.wary.update(listing.path for listing in self.below(path))
 
     def is_fresh(self, parts: Iterable[Listing]) -> bool:
-        """Say whether folders are still as the last look found them."""
+        """Return whether folders are unchanged since the last check."""
         base = self.folder.path
         for part in parts:
             known = self.listings.get(part.path)
@@ -175,7 +175,7 @@ class SkillRoot:
         return True
 
     def may_hold(self, names: Sequence[str]) -> bool:
-        """Say whether a folder on the way down to a path is no longer as the last look found it."""
+        """Return whether a folder on the way down to a path changed since the last check."""
         if self.problem is not None:
             return self._folder is None and os.path.isdir(self.path)  # noqa: PTH112
         places = ("/".join(names[:end]) for end in range(len(names) + 1))
@@ -258,7 +258,7 @@ class SkillRoot:
             self._beside[path] = self._parsed(path, read)
 
     def _head(self, base: str, path: str) -> SkillHead:
-        """Give the head in a folder, read again where its file is in another state."""
+        """Return the head in a folder, read again if its file changed."""
         old = self.heads.get(path)
         new = self._beside.pop(path, None)
         place = f"{path}/{HEAD}" if path else HEAD
@@ -325,7 +325,7 @@ def _stamp(place: str) -> FileStamp | None:
 def _sorted_out(
     entries: list[os.DirEntry[str]], prefix: str
 ) -> tuple[list[str], list[str], list[Skipped], int]:
-    """Tell files, folders and the rest apart, and count the bytes of the files."""
+    """Separate files, folders and the rest, and count the bytes of the files."""
     files: list[str] = []
     folders: list[str] = []
     skipped: list[Skipped] = []
@@ -377,7 +377,7 @@ def _clash(names: list[str]) -> tuple[str, str] | None:
 
 
 def folded(name: str) -> str:
-    """Bring a name into the form in which disks that ignore case and encoding compare it."""
+    """Fold a name to the form in which disks that ignore case and encoding compare it."""
     if name.isascii():
         return name.lower()
     from unicodedata import normalize

@@ -28,7 +28,7 @@ SKILL_FIELDS: Final[Mapping[str, Effects]] = MappingProxyType(
         "license": (),
         "compatibility": (),
         "metadata": (),
-        # It names tools, but gives the skill none of them.
+        # It names tools, but does not grant them to the skill.
         "allowed-tools": (),
     }
 )
@@ -61,8 +61,8 @@ class SkillHead(NamedTuple):
         stamp: The state of the file it was read from; None where that cannot be trusted to change
             with the next edit, so that it is read again.
         frontmatter: Every field the author wrote, as JSON; None where it could not be read.
-        name: The `name`, where it is a text.
-        description: The `description`, where it is a text that says something.
+        name: The `name`, if it is a string.
+        description: The `description`, if it is a string that is not blank.
         valid: Whether nothing breaks the Agent Skills specification.
         problems: What is wrong, in file order; warnings too.
         size: Bytes of the whole file.
@@ -80,7 +80,7 @@ class SkillHead(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Say whether a text is a skill name: small letters, digits and single hyphens inside."""
+    """Return whether a string is a skill name: small letters, digits and single hyphens inside."""
     return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
@@ -217,7 +217,7 @@ def _document(source: Source) -> tuple[YamlDocument, tuple[Diagnostic, ...]]:
 
 
 def quoted_values(text: str) -> tuple[str, list[int]]:
-    """Put values in quotes that hold `: `, as many people write descriptions.
+    """Quote values that contain `: `, as many people write descriptions.
 
     Args:
         text: The frontmatter.
@@ -426,7 +426,7 @@ def _kind(value: float) -> str:
     return "truth value" if isinstance(value, bool) else "number"
 
 
-# Plain text that begins with a letter and holds neither `:` nor `#`, or quotes without escapes.
+# Plain text that starts with a letter and has neither `:` nor `#`, or quotes without escapes.
 _VALUE = r"""(?:[A-Za-z](?:[ !"$-9;-~]*[!"$-9;-~])?|"[ !#-\[\]-~]*"|'[ -&(-~]*')"""
 _INNER = rf"(?:[ ][ ][A-Za-z][A-Za-z0-9_-]*+:[ ]{_VALUE}\n)++"
 _PLAIN = re.compile(rf"(?:[a-z][a-z-]*+:[ ]{_VALUE}\n|metadata:\n{_INNER})*+")
@@ -441,7 +441,7 @@ def plain_fields(data: bytes) -> dict[str, JsonValue] | None:
         data: The whole file.
 
     Returns:
-        The fields as the thorough way gives them; None where that has to be asked.
+        The fields as the full parser returns them; None if it has to be asked.
     """
     end = data.find(b"\n---\n", 3)
     if end < 0 or not data.startswith(_FENCE) or b"\0" in data:

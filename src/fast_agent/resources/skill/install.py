@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SKILL_FILE: Final = "SKILL.md"
 LEDGER: Final = ".installed-skills.json"
-"""The file beside installed skills that says where each is from."""
+"""The file next to installed skills that records where each came from."""
 
 MAX_FILES: Final = 512
 MAX_BYTES: Final = 16 << 20
@@ -237,7 +237,7 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy the files of a skill beside their place, then put them into it at once."""
+    """Copy the files of a skill next to their destination, then move them into it at once."""
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = Path(tempfile.mkdtemp(prefix=".skill-", dir=target.parent))
     try:
@@ -283,7 +283,7 @@ def _check_archive(source: Path, digest: str | None) -> str | None:
 
 @contextmanager
 def _opened(source: Path) -> Generator[Path]:
-    """Give the directory of a source; an archive is unpacked for as long as it is used."""
+    """Yield the directory of a source; an archive is unpacked while the context is open."""
     if source.is_dir():
         yield source
         return

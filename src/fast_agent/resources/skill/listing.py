@@ -41,14 +41,14 @@ _NESTED = ResourceTemplate(
 
 
 def templates(skills: SkillSet) -> tuple[ResourceTemplate, ...]:
-    """Give the templates of files; the one for nested paths where there are any."""
+    """Return the templates of files; the one for nested paths only if there are any."""
     if not skills.skills:
         return ()
     return (_FILE, _NESTED) if skills.nested else (_FILE,)
 
 
 def entries(skills: SkillSet, *, list_files: bool) -> tuple[Resource, ...]:
-    """Give the resources worth listing.
+    """Return the resources worth listing.
 
     Args:
         skills: The skills.

@@ -67,7 +67,7 @@ _ABOUT_READ = (
 
 
 def skill_addition(provider: SkillProvider) -> Addition:
-    """Give what a server with skills has beside their resources.
+    """Return what a server with skills offers in addition to their resources.
 
     Args:
         provider: The skills; its options say whether there are tools.
@@ -186,7 +186,7 @@ class SkillTools:
 
     def now(self) -> tuple[ServedTool, ...]:
         """The tools, with the names there are now."""
-        self._provider.revision  # noqa: B018  (looks at the disk where that is due)
+        self._provider.revision  # noqa: B018  (checks the disk if that is due)
         skills = self._provider.skills
         if self._made is None or self._made[0] is not skills:
             self._made = skills, tuple(self._tools(skills))
@@ -290,7 +290,7 @@ def _files(skill: Skill) -> str:
 
 
 def _choices(skills: SkillSet) -> list[str]:
-    """What may stand for each skill: its name, or where others have it too, its path or URI."""
+    """What may name each skill: its name, or if others share it, its path or URI."""
     found: list[str] = []
     for skill in skills.skills:
         if len(skills.by_name[skill.name]) == 1:

@@ -28,7 +28,7 @@ def build(
     before: SkillSet,
     judge: SkillJudge | None = None,
 ) -> SkillSet:
-    """Give every skill of the roots its URI.
+    """Assign a URI to every skill of the roots.
 
     Args:
         roots: Looked at; those of earlier roots win.

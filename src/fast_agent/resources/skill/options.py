@@ -1,4 +1,4 @@
-"""How skills are served: names, bounds, and what is offered beside resources."""
+"""How skills are served: names, bounds, and what is offered in addition to resources."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def escaped(text: str) -> str:
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """Bring text onto one line, without what cannot be seen.
+    """Fold text onto one line, without invisible characters.
 
     Args:
         text: Any text.

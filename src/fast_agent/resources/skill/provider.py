@@ -91,13 +91,13 @@ class SkillProvider:
 
     @property
     def revision(self) -> int:
-        """Grows when a list would differ; the disk is looked at unless that was done just now."""
+        """Grows when a list would differ; the disk is checked unless that was done just now."""
         self._look_if_due()
         return self._revision
 
     @property
     def skills(self) -> SkillSet:
-        """The skills as they were last looked at."""
+        """The skills as of the last check."""
         return self._set
 
     def resources(self) -> Mapping[str, Resource]:
@@ -262,7 +262,7 @@ class SkillProvider:
         return self._set.skills
 
     def owner(self, uri: Uri) -> tuple[Skill, str] | None:
-        """Find the skill a URI is in, as it is on disk now; the rest is as for `SkillSet.owner`."""
+        """Find the skill of a URI in its current state on disk; otherwise like `SkillSet.owner`."""
         found = self._set.owner(uri)
         if self._may_differ(uri, found[0] if found else None):
             self.look()
@@ -270,12 +270,12 @@ class SkillProvider:
         return found
 
     def size_of(self, skill: Skill, path: str) -> int | None:
-        """Give the size of a file; None where a read would not answer it."""
+        """Return the size of a file; None if a read would not return it."""
         stamp = skill.root.folder.stamp(skill.files[path])
         return None if stamp is None or stamp.size > self._most(path) else stamp.size
 
     def close_to(self, uri: Uri) -> Sequence[str]:
-        """Give URIs that may have been meant by one that reads nothing."""
+        """Return URIs similar to one that reads nothing."""
         found = self._set.owner(uri)
         return close_to(self._set, uri, found[0] if found else None)
 
@@ -341,7 +341,7 @@ class SkillProvider:
         return max(most, self.limits.head_bytes) if path == HEAD else most
 
     def _read_file(self, uri: Uri, skill: Skill, path: str) -> Sequence[ResourceContent] | None:
-        """Read a file, or None where the disk differs from what was looked at."""
+        """Read a file, or None if the disk differs from the last check."""
         place = skill.files[path]
         folder = skill.root.folder
         stamp = folder.stamp(place)
@@ -412,7 +412,7 @@ def _log(problem: Diagnostic) -> None:
 def complete(
     skills: SkillSet, template: str, argument: str, value: str, given: Mapping[str, str]
 ) -> list[str]:
-    """Complete an argument of a template of skills; the rest is as for `Provider.complete`."""
+    """Complete an argument of a template of skills; otherwise like `Provider.complete`."""
     if template == "skill://{name}/{+path}" and argument == "name":
         names = [skill.path for skill in skills.skills if len(skill.uri.segments) == 1]
         return _matching(names, value)
@@ -464,7 +464,7 @@ def _all_paths(skills: SkillSet, value: str) -> dict[str, None]:
 
 
 def _matching(values: Iterable[str], written: str) -> list[str]:
-    """Those that begin with what is written, then those that hold it."""
+    """Those that start with the typed text, then those that contain it."""
     if not written:
         return list(values)
     low = written.lower()
@@ -489,7 +489,7 @@ class KeptReads:
         self._lock = Lock()
 
     def get(self, uri: str) -> tuple[ResourceContent, ...] | None:
-        """Give what was read, unless the file is another now."""
+        """Return what was read, unless the file has changed."""
         found = self._kept.get(uri)
         if found is None:
             return None

@@ -163,7 +163,7 @@ class SkillSet:
         """Find the skill a URI is in.
 
         Returns:
-            The skill with the longest path that the URI begins with, and the rest of the URI's
+            The skill with the longest path that the URI starts with, and the rest of the URI's
             path (empty for the skill's root); None where there is none.
         """
         segments = uri.segments
@@ -208,7 +208,7 @@ def _below(uri: Uri, path: str) -> Uri:
 
 
 def composed(text: str) -> str:
-    """Bring a name into Unicode's composed form, as URIs have it."""
+    """Convert a name to Unicode's composed form, as URIs have it."""
     if text.isascii():
         return text
     from unicodedata import normalize
@@ -217,7 +217,7 @@ def composed(text: str) -> str:
 
 
 def join(folder: str, name: str) -> str:
-    """Put a name below a folder, which may be the root (empty)."""
+    """Join a name to a folder, which may be the root (empty)."""
     return f"{folder}/{name}" if folder else name
 
 

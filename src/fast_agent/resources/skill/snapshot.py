@@ -164,7 +164,7 @@ def take(
         limits: Bounds.
 
     Raises:
-        StaleError: The skill no longer is as it was looked at, or passes a bound now.
+        StaleError: The skill changed since the last check, or exceeds a bound now.
     """
     root = skill.root
     stamps: list[FileStamp] = []
@@ -212,7 +212,7 @@ def take(
 
 
 def _check_head(skill: Skill, digest: str, limits: SkillLimits) -> None:
-    """See that a `SKILL.md` too young to be trusted still says what the skill says."""
+    """Check that a `SKILL.md` too young to be trusted still matches its skill."""
     try:
         read = skill.root.folder.read(skill.files[HEAD], limits.head_bytes)
     except RefusedFileError:

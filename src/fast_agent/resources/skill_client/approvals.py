@@ -33,11 +33,11 @@ class SkillApprovals:
         self._path = path
 
     def standing(self, label: str, entry: SkillEntry) -> Standing:
-        """Say how a skill of a server stands.
+        """Return the approval state of a skill of a server.
 
         Args:
             label: The server's name.
-            entry: The skill as it is now.
+            entry: The current state of the skill.
         """
         approved = self._read().get(label, {}).get(entry.uri)
         if approved is None:
@@ -45,7 +45,7 @@ class SkillApprovals:
         return "approved" if approved == entry.fingerprint else "changed"
 
     def approve(self, label: str, entry: SkillEntry) -> None:
-        """Keep an approval; one of a skill whose files nobody listed cannot be bound, nor kept.
+        """Store an approval; one of a skill without a file list cannot be bound, and is not stored.
 
         Raises:
             ResourceError: The file cannot be written.
@@ -67,7 +67,7 @@ class SkillApprovals:
             self._write(known)
 
     def _read(self) -> dict[str, dict[str, str]]:
-        """Read the file anew: another process may have written it."""
+        """Read the file again: another process may have written it."""
         from fast_agent.text.safe_file import RefusedFileError, read_confined
 
         try:

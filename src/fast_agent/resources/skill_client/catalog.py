@@ -1,4 +1,4 @@
-"""The skills an agent may use, from its directories and its servers, each under a name of its own.
+"""The skills an agent may use, from its directories and servers, each under a unique name.
 
 A skill is what its source and its URI say; its name is for people and models. Nothing of a skill is
 read before it is loaded, and nothing that was read is given away before it is what was listed.
@@ -44,11 +44,11 @@ class SkillCatalog:
 
     @property
     def skills(self) -> tuple[NamedSkill, ...]:
-        """The skills as they were last looked at, local ones first."""
+        """The skills as of the last check, local ones first."""
         return self._skills
 
     def block(self) -> str:
-        """Give the block of a prompt as of the last look; empty where there are no skills."""
+        """Return the block of a prompt as of the last check; empty if there are no skills."""
         return self._block
 
     async def look(self) -> tuple[NamedSkill, ...]:
@@ -66,7 +66,7 @@ class SkillCatalog:
         return self._skills
 
     async def has_unlisted(self) -> bool:
-        """Say whether a source may have skills that it does not list."""
+        """Return whether a source may have skills that it does not list."""
         return any([await source.has_unlisted() for source in self._sources])
 
     async def load(self, name: str, admit: Admit | None = None) -> tuple[NamedSkill, bytes]:
@@ -81,7 +81,7 @@ class SkillCatalog:
             The skill with its inventory, and its verified `SKILL.md`.
 
         Raises:
-            SkillError: There is no such skill, it may not be loaded, or what its source gives is
+            SkillError: There is no such skill, it may not be loaded, or its source returned
                 not what it lists.
             ToolError: Its server cannot be reached.
         """
@@ -164,7 +164,7 @@ class SkillCatalog:
         raise SkillError(f"there is no skill `{shown(name)}`", hint=_did_you_mean(name, skills))
 
     async def _unlisted(self, name: str) -> AsyncIterator[NamedSkill]:
-        """Ask the sources for a skill by its URI, `source/uri` where it begins with a source."""
+        """Ask the sources for a skill by its URI, or `source/uri` if it starts with a source."""
         for source in self._sources:
             uri = name.removeprefix(f"{source.label}/")
             if "/" in uri.partition("://")[0]:
@@ -221,7 +221,7 @@ async def _refreshed(skill: NamedSkill, problem: MismatchError) -> NamedSkill:
 def _named(
     sources: Sequence[SkillSource], listed: Sequence[Sequence[SkillEntry]]
 ) -> tuple[NamedSkill, ...]:
-    """Give every skill a name no other has.
+    """Return every skill under a unique name.
 
     A skill of a directory keeps its own; one of a server keeps it where no other skill has it.
     """

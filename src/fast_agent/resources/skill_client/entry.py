@@ -36,8 +36,8 @@ class SkillResource:
     Args:
         uri: Its URI.
         sent: The same as the server spells it, which is how it is asked for.
-        digest: `sha256:` and 64 hexadecimal digits of its bytes; None where nobody told.
-        size: Bytes; None where nobody told.
+        digest: `sha256:` and 64 hexadecimal digits of its bytes; None if unknown.
+        size: In bytes; None if unknown.
     """
 
     uri: Uri
@@ -53,8 +53,8 @@ class SkillEntry:
     Args:
         head: Its `SKILL.md`.
         name: Its name.
-        description: What it is for; empty where nobody told.
-        frontmatter: All its frontmatter; None from servers that do not tell it.
+        description: What it is for; empty if unknown.
+        frontmatter: All its frontmatter; None from servers that do not provide it.
         files: Its files by their path in the skill; None where the server makes them as they are
             asked for.
         directory: Where it is on this machine; None for a skill of a server.
@@ -74,7 +74,7 @@ class SkillEntry:
 
     @property
     def fingerprint(self) -> str | None:
-        """A hash of which files it has and of their contents; None where that cannot be told."""
+        """A hash of which files it has and of their contents; None if unknown."""
         if self.files is None or any(file.digest is None for file in self.files.values()):
             return None
         from hashlib import sha256
@@ -90,7 +90,7 @@ class SkillEntry:
             path: In the skill, with `/` between names; or a whole URI.
 
         Raises:
-            SkillError: It is no file of the skill.
+            SkillError: It is not a file of the skill.
         """
         try:
             uri = Uri.parse(path) if "://" in path else self._below(path)
@@ -160,7 +160,7 @@ def read_manifest(value: JsonValue, head: SkillResource) -> Mapping[str, SkillRe
         The files by path.
 
     Raises:
-        SkillError: It is no such inventory.
+        SkillError: It is not such an inventory.
     """
     listed = value.get("files") if isinstance(value, Mapping) else None
     if isinstance(listed, str) or not isinstance(listed, Sequence):
@@ -181,7 +181,7 @@ def read_manifest(value: JsonValue, head: SkillResource) -> Mapping[str, SkillRe
 
 
 def path_in(head: Uri, uri: Uri) -> str | None:
-    """Give the path of a URI inside the skill of a `SKILL.md`; None where it is outside."""
+    """Return the path of a URI inside the skill of a `SKILL.md`; None if it is outside."""
     above = head.segments[:-1]
     inside = uri.segments[: len(above)] == above and len(uri.segments) > len(above)
     return "/".join(uri.segments[len(above) :]) if inside and uri.scheme == head.scheme else None

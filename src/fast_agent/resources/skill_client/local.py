@@ -80,7 +80,7 @@ class LocalSkills:
         return tuple([_entry(one) for one in provider.skills.skills if _callable(one)])
 
     async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:  # noqa: ARG002
-        """Give an entry with the files, sizes and digests of this moment."""
+        """Return an entry with its current files, sizes and digests."""
         provider, uri = self._need(), listed.head.uri
         try:
             snapshot = provider.snapshot(Uri.of(uri.scheme, uri.segments[:-1]))
@@ -125,7 +125,7 @@ class LocalSkills:
         return tuple(found)
 
     def _links_in(self, root: str) -> tuple[str, ...]:
-        """Find where the links of a directory lead; looked for again when it changed."""
+        """Find where the links of a directory lead; searched again when it changed."""
         try:
             changed = os.stat(root).st_mtime_ns  # noqa: PTH116
             known = self._linked.get(root)
@@ -145,7 +145,7 @@ class LocalSkills:
         return inside and os.path.isfile(f"{target}/SKILL.md")  # noqa: PTH113
 
     def _look(self) -> SkillProvider | None:
-        """Give what reads the directories that there are."""
+        """Return the provider of the directories that exist."""
         roots = self._directories
         if self._optional:
             roots = tuple([root for root in roots if os.path.isdir(root)])  # noqa: PTH112
@@ -171,7 +171,7 @@ def _provider(roots: Sequence[str], judge: SkillJudge | None) -> SkillProvider:
 
 
 def _report(problem: Diagnostic) -> None:
-    """Tell of what leaves a skill or a file out; the rest is for `fast-agent resources check`."""
+    """Report what leaves a skill or a file out; the rest is for `fast-agent resources check`."""
     told = problem.severity == "error" or problem.code == SKILL_SKIPPED
     line = f":{problem.span.start.line}" if problem.span else ""
     _log.log(

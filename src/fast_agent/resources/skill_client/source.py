@@ -29,7 +29,7 @@ class SkillSource(Protocol):
         ...
 
     async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:
-        """Give an entry with its inventory.
+        """Return an entry with its inventory.
 
         Args:
             listed: From `skills`.
@@ -42,7 +42,7 @@ class SkillSource(Protocol):
         ...
 
     async def has_unlisted(self) -> bool:
-        """Say whether there may be skills that it does not list."""
+        """Return whether there may be skills that it does not list."""
         ...
 
     async def unlisted(self, uri: str) -> SkillEntry | None:
@@ -85,5 +85,5 @@ class NamedSkill:
 
     @property
     def key(self) -> tuple[bool, str, str]:
-        """What tells it from every other skill."""
+        """What distinguishes it from every other skill."""
         return self.local, self.label, self.entry.uri

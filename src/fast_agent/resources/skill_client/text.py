@@ -1,7 +1,7 @@
 """How skills look to a model: the block of a prompt, and the wrapping of what was loaded.
 
 Names and descriptions are escaped. A text that a skill holds stands between tags that it cannot
-close, beside where it came from.
+close, next to its origin.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def plain(text: str) -> str:
 
 
 def folded_line(text: str) -> str:
-    """Bring a text onto one line."""
+    """Fold a text onto one line."""
     return " ".join(plain(text.replace("\r", " ")).split())
 
 
 def summary(text: str, most: int = MAX_DESCRIPTION) -> str:
-    """Bring a description onto one bounded line."""
+    """Fold a description onto one bounded line."""
     # Bounded first, so that a huge text costs little; folding only makes it shorter.
     line = folded_line(text[: 8 * most])
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
@@ -64,7 +64,7 @@ def skills_block(skills: Sequence[NamedSkill]) -> str:
 
 
 def origin_attributes(label: str, uri: str, *, local: bool) -> str:
-    """Say in attributes of a tag where something comes from."""
+    """Return the origin of something as attributes of a tag."""
     if local:
         return ' server="local" trust="local"'
     return f'{_attribute("server", label)}{_attribute("uri", uri)} trust="untrusted"'
@@ -112,7 +112,7 @@ def wrapped_file(name: str, path: str, origin: str, text: str, *, local: bool) -
 
 
 def neutral(text: str, *, local: bool) -> str:
-    """Keep a text from closing or opening the tags around it."""
+    """Prevent a text from closing or opening the tags around it."""
     # What does not show could hide in a tag, so it goes first.
     return _OWN_TAG.sub("&lt;", text if local else plain(text))
 

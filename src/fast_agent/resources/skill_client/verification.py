@@ -21,12 +21,12 @@ class MismatchError(SkillError):
 
 
 def most_bytes(file: SkillResource) -> int:
-    """Say how many bytes a read of a file may bring."""
+    """Return how many bytes a read of a file may return."""
     return MAX_BYTES if file.size is None else file.size
 
 
 def verify_file(file: SkillResource, data: bytes) -> None:
-    """Hold a file against its entry; where nothing was told there is only a bound.
+    """Compare a file with its entry; without details in the entry there is only a bound.
 
     Raises:
         MismatchError: Its size or its digest differs.

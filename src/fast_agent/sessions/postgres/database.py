@@ -82,7 +82,7 @@ class Database:
                 try:
                     return self._rows(connection, statement, values)
                 except psycopg.Error as error:
-                    # The connection rested, and the server may have been restarted meanwhile.
+                    # The connection was idle, and the server may have been restarted in between.
                     if not is_lost(error):
                         raise
             return self._rows(self.connect(), statement, values)

@@ -50,7 +50,7 @@ class Columns(NamedTuple):
         sum: Its checksum.
         turns: How many turns nothing else started, without those that were rewound.
         title: The title given last, or None.
-        first: The beginning of the first message; empty without one.
+        first: The start of the first message; empty without one.
     """
 
     head: int = 0
@@ -95,7 +95,7 @@ class PostgresLog:
 
     @property
     def is_long(self) -> bool:
-        """Return False: the database tidies up by itself."""
+        """Return False: the database cleans up on its own."""
         return False
 
     @property
@@ -323,7 +323,7 @@ class PostgresLog:
         """Write the session from now on, under a lease that was taken.
 
         Args:
-            lease: Takes and gives leases.
+            lease: Acquires and releases leases.
             hold: The session.
             columns: What its row holds of its events.
         """
@@ -415,7 +415,7 @@ class PostgresLog:
 
 
 class Lease:
-    """Takes and gives leases; see `PostgresLogs`."""
+    """Acquires and releases leases; see `PostgresLogs`."""
 
     __slots__ = ("acquire", "release", "writer")
 
@@ -458,5 +458,5 @@ def _message(row: Row) -> Message:
 
 
 def _text(text: str) -> str:
-    """Return a text as a column can hold it."""
+    """Return a string as a column can hold it."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -22,7 +22,7 @@ LOCK = 0x46415345
 
 STEPS: tuple[Step, ...] = (
     (
-        # Columns besides the facts are what a listing shows. The free space on each page lets the
+        # Columns not in the facts are what a listing shows. The free space on each page lets the
         # row, which moves with every append, stay on its page and out of the indexes.
         """CREATE TABLE fast_agent_session (
             id text PRIMARY KEY, facts text NOT NULL, alias text UNIQUE,
@@ -32,7 +32,7 @@ STEPS: tuple[Step, ...] = (
             touched timestamptz NOT NULL DEFAULT clock_timestamp(),
             owner text, fence bigint NOT NULL DEFAULT 0, lease timestamptz
         ) WITH (fillfactor = 60)""",
-        # `body` is bytes, since a text of PostgreSQL cannot hold the character NUL.
+        # `body` is bytes, since a PostgreSQL text cannot contain the character NUL.
         """CREATE TABLE fast_agent_event (
             session text NOT NULL, seq bigint NOT NULL, at double precision NOT NULL,
             kind text NOT NULL, top boolean NOT NULL, number bigint, body bytea NOT NULL,
@@ -50,7 +50,7 @@ def bring_up(connection: Connection[Any], steps: Sequence[Step] = STEPS) -> None
     """Create the tables, or upgrade those of an older version; all or nothing.
 
     Args:
-        connection: A connection outside a transaction, which commits by itself.
+        connection: A connection outside a transaction, with autocommit.
         steps: The steps of all versions.
 
     Raises:

@@ -52,7 +52,7 @@ _THERE = """
 SELECT s.id FROM fast_agent_session AS s
 JOIN unnest(%b::text[], %b::text[], %b::bigint[], %b::bigint[]) AS n(id, owner, fence, head)
     ON s.id = n.id AND s.owner = n.owner AND s.fence = n.fence AND s.head = n.head"""
-# Leases need not be on the disk of the database: a lost one is that of nobody who could write.
+# Leases need not reach the database's disk: a lost one belongs to a process that cannot write.
 _RENEW = """
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS is_set)
 UPDATE fast_agent_session AS s SET lease = clock_timestamp() + make_interval(secs => %b)
@@ -290,8 +290,8 @@ class Writer:
     def _renew(self) -> None:
         with self._changed:
             holds = list(self._held.values())
-        # Tried again after a while where it fails; a lease that ran out meanwhile is still ours if
-        # nobody took it.
+        # Tried again after a while if it fails; a lease that expired in between is still ours if
+        # no other process took it.
         self._renewed_at = monotonic()
         if not holds:
             return
@@ -336,7 +336,7 @@ def _joined(queue: Sequence[Write]) -> list[Write]:
 
 
 def new_owner() -> str:
-    """Name a new hold: this machine, this process, and what tells it from its other holds."""
+    """Name a new hold: this machine, this process, and a part unique among its holds."""
     return f"{_machine()} {os.getpid()} {uuid4().hex[:12]}"
 
 

@@ -2,7 +2,7 @@
 
 A file for each session limits what can go wrong: a damaged file is one session lost, writers of
 different sessions never wait for each other, and a session is deleted or copied as a file is. A
-session is written by one process at a time, which holds the lock file beside it; any number of
+session is written by one process at a time, which holds the lock file next to it; any number of
 processes may read it at the same time.
 """
 

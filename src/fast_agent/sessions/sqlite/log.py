@@ -1,7 +1,7 @@
 """SQLite log: the file of one session.
 
 What is written at once is one transaction in the write-ahead log, so that it is there whole or not
-at all when the process is killed; SQLite is told not to wait for the disk for that. `append_surely`
+at all when the process is killed; SQLite does not wait for the disk for that. `append_surely`
 brings it to the disk itself, where a loss of power does not reach it, and tidies the write-ahead
 log up, which nothing else does: that must wait for the disk to be safe. It is meant for a worker
 thread; `is_due` and `is_long` say when it is time.
@@ -54,7 +54,7 @@ _LAST = "SELECT seq, sum FROM events ORDER BY seq DESC LIMIT 1"
 _FACT = "INSERT INTO session VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _TOPS = "SELECT seq FROM events WHERE kind = 'turn' AND parent IS NULL ORDER BY seq"
 _TIDY_BYTES = 8 * 1024 * 1024
-_PAGES = 2 * 4096  # of a write, for the write-ahead log, besides the text
+_PAGES = 2 * 4096  # of a write, for the write-ahead log, in addition to the text
 _WAIT = 1.0
 _PIECE = 256
 _MOST_DIGITS = 15
@@ -309,7 +309,7 @@ class SqliteLog:
         self._untidied = 0
         _, _, moved = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self._made = self._made and moved <= 0  # one who reads may stand in the way
-        # The first write after that begins the write-ahead log anew, for which the disk must wait.
+        # The first write after that starts the write-ahead log again, for which the disk must wait.
         self._seal()
 
     def _seal(self) -> None:
@@ -380,7 +380,7 @@ class SqliteLog:
         return int(number) if number.isdecimal() and len(number) < _MOST_DIGITS else 0
 
     def inspect(self) -> Inspection:
-        """Look at each event by itself; this takes a while in a long session.
+        """Check each event separately; this takes a while in a long session.
 
         Raises:
             SessionError: The file cannot be read at all.
@@ -405,7 +405,7 @@ class SqliteLog:
         return found
 
     def damage_error(self, damage: Damage | None = None) -> SessionError:
-        """Make the error that names the events which are damaged; None looks for them."""
+        """Make the error that names the damaged events; None searches for them."""
         damage = damage or self.inspect().damage
         said = str(damage) if damage.events else "its end is damaged"
         return SessionError(f"session `{self.path}`: {said}", hint=self._salvage_hint)
@@ -530,7 +530,7 @@ class SqliteLog:
 
 
 def remove_files(path: Path) -> None:
-    """Delete the file of a session, which nobody has open.
+    """Delete the file of a session, which no process has open.
 
     Raises:
         SessionError: It cannot be deleted.

@@ -57,7 +57,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def check_schema(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
-    """See that a file is a session this program can read.
+    """Check that a file is a session this program can read.
 
     Args:
         connection: The open file.
@@ -67,7 +67,7 @@ def check_schema(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) 
         Whether it is of this very version; False for an older one.
 
     Raises:
-        SessionError: It is no session, or of a newer version.
+        SessionError: It is not a session, or of a newer version.
     """
     (marked,) = connection.execute("PRAGMA application_id").fetchone()
     version = version_of(connection)

@@ -1,4 +1,4 @@
-"""Edits: exact replacement in a text."""
+"""Edits: exact replacement in a string."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fast_agent.errors import ToolError
 
 
 def replaced(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
-    """Replace a part of a text that is found as it is written.
+    """Replace a part of a string that is found exactly as written.
 
     Args:
         text: The text.
@@ -42,7 +42,7 @@ def _with_crlf(text: str) -> str:
 
 
 def _why_missing(text: str, old: str) -> str:
-    """Say what is nearly the same, so that the next try can be right."""
+    """Return what is nearly the same, so that the next try can succeed."""
     squeezed = " ".join(old.split())
     if squeezed and squeezed in " ".join(text.split()):
         return "it is there with other spaces or line ends: read the file, and copy the part"

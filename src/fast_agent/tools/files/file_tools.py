@@ -128,11 +128,11 @@ class EditorFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileGuard:
-    """Which calls of file tools have a question of their own.
+    """Which calls of file tools need a separate question.
 
     Args:
         permission: Who is asked.
-        asks_writes: Whether writes to protected files are asked about here; False where somebody
+        asks_writes: Whether writes to protected files are asked about here; False if the user
             is asked about every write.
         protects: Says whether a file decides what is run or loaded later.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 IGNORE_FILES = (".gitignore", ".ignore")
-"""The files of a directory that say what is passed over in it; the later one decides."""
+"""The files of a directory that list what is ignored in it; the later one decides."""
 
 
 class IgnoreRules:
@@ -31,7 +31,7 @@ class IgnoreRules:
         self._any_path = _any(source for source, on_name, _, _ in self._rules if not on_name)
 
     def verdict(self, path: str, name: str, *, is_directory: bool) -> bool | None:
-        """Say whether a file is passed over; None where no pattern speaks of it.
+        """Return whether a file is ignored; None if no pattern matches it.
 
         Args:
             path: Its path relative to the directory of the ignore file.

@@ -112,7 +112,7 @@ def _found(place: Place, pattern: str, everything: bool) -> list[str]:
 async def search_files(place: Place, told: JsonObject, *, most: int) -> str:
     """Search the files of a directory, or one file, for a regular expression.
 
-    The search is a process of its own, so that it can be ended whatever the pattern.
+    The search is a separate process, so that it can be ended whatever the pattern.
 
     Args:
         place: Where to search.

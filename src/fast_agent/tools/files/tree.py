@@ -1,9 +1,9 @@
 """Walk a directory tree and search its files as ripgrep does.
 
-`main` runs as a process of its own: a pattern that never ends can be stopped then, other agents do
+`main` runs as a separate process: a pattern that never ends can be stopped then, other agents do
 not wait for the search, and it uses every processor. Only the standard library is imported, and
 directories are opened one below the other without following
-links, so that a link put there meanwhile leads nowhere.
+links, so that a link put there in between leads nowhere.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEYOND = re.compile(r"\\[AZz]|\(\?<?!|\(\?<?=")
 
 
 class Folder(NamedTuple):
-    """A directory of the tree, with the files in it that are not passed over."""
+    """A directory of the tree, with the files in it that are not ignored."""
 
     path: str
     files: list[str]
@@ -45,7 +45,7 @@ def walk(root: str, start: str, *, everything: bool, glob: str | None = None) ->
 
     Args:
         root: The top, absolute, without links.
-        start: Where to begin, relative to it; empty for the top.
+        start: Where to start, relative to it; empty for the top.
         everything: Whether hidden and ignored files belong to it, too; `.git` never does.
         glob: Only files it fits, also ignored ones in directories that are not; None for all.
     """
@@ -312,7 +312,7 @@ class _Job:
 
 
 def main(arguments: str) -> int:
-    """Search as told, and write the lines to standard output.
+    """Run the search of the command line, and write the lines to standard output.
 
     Args:
         arguments: JSON with `root`, `start`, `pattern`, `ignore_case`, `context`, `only`,

@@ -118,7 +118,7 @@ class Workspace:
 
 
 def _near(place: Place) -> str:
-    """Say which file may have been meant."""
+    """Return which file may have been meant."""
     from fast_agent.text.suggestion import closest
 
     parent = place.path.parent

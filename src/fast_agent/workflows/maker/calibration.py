@@ -27,7 +27,7 @@ FEWEST, MOST = 20, CALIBRATION_SAMPLES
 
 
 def usual_samples(steps: int) -> int:
-    """Say how many answers to measure on for a task of so many steps.
+    """Return how many answers to measure on for a task of so many steps.
 
     The measurement shall not cost more than the task, and need not be finer than it is good for.
     """
@@ -47,7 +47,7 @@ class Calibration:
     valid: Estimate
 
     def __add__(self, other: Calibration) -> Calibration:
-        """Put two samples together, such as those of two steps of one task."""
+        """Combine two samples, such as those of two steps of one task."""
         return Calibration(self.right + other.right, self.valid + other.valid)
 
     def k_for(self, steps: int, target: float) -> int:
@@ -99,7 +99,7 @@ async def calibrate(draw: Draw, samples: int, *, right: Sample | None = None) ->
     Args:
         draw: Draws an answer; called for several at once.
         samples: How many answers are drawn, from 1.
-        right: The right answer; None takes the one most answers give for it.
+        right: The right answer; None takes the most frequent answer for it.
 
     Raises:
         RunError: No answer could vote.
@@ -157,7 +157,7 @@ class Estimate:
     trials: int
 
     def __add__(self, other: Estimate) -> Estimate:
-        """Put two samples together."""
+        """Combine two samples."""
         return Estimate(self.hits + other.hits, self.trials + other.trials)
 
     @property

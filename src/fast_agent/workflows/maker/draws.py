@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Draws:
-    """Draws answers to one request; each comes from a clone of its own, and so knows of no other.
+    """Draws answers to one request; each comes from a separate clone, independent of all others.
 
     A limit that is reached ends everything; any other failure of a clone is a sample without an
     answer.
@@ -59,7 +59,7 @@ class Draws:
 
 
 class _Unread:
-    """A shape the worker is told of, whose answers are not corrected but voted on as they are.
+    """A shape described to the worker; its answers are not corrected but voted on as they are.
 
     Args:
         shape: The shape.
@@ -70,7 +70,7 @@ class _Unread:
 
     @property
     def schema(self) -> OutputSchema:
-        """What the model is told."""
+        """The schema passed to the model."""
         return self._shape.schema
 
     def parse(self, text: str) -> object:
@@ -115,7 +115,7 @@ class Ballot:
         self._shape = shape
 
     def read(self, text: str, stop_reason: str | None = None) -> Sample:
-        """Say what an answer votes for.
+        """Return what an answer votes for.
 
         Args:
             text: The answer.

@@ -45,7 +45,7 @@ class Measured:
         self._calibration: Calibration | None = None
 
     async def get(self, config: AgentConfig, draw: Draw) -> Calibration:
-        """Give it; the first to ask measures.
+        """Return it; the first caller measures.
 
         Raises:
             FastAgentError: It could not be measured; the next to ask measures again.
@@ -95,7 +95,7 @@ class Maker(Workflow):
         return Outcome(Message.assistant(winner.text), workflow, structured)
 
     def calibrator(self, samples: int, *, right: str | None = None) -> Calibrator:
-        """Give what measures the worker instead of voting; see `Calibrator`."""
+        """Return what measures the worker instead of voting; see `Calibrator`."""
         return Calibrator(self._setup, samples, right=right)
 
     async def _choose_k(self, draw: Draw) -> tuple[Calibration | None, int]:
@@ -146,7 +146,7 @@ class _Heard:
 
 
 def _record(verdict: Verdict, winner: Sample) -> JsonObject:
-    """Say what a vote did, as JSON."""
+    """Return the result of a vote as JSON."""
     votes: dict[str, JsonValue] = {}
     for sample, count in verdict.votes:
         text = excerpt(sample.text)
@@ -170,7 +170,7 @@ class Calibrator(Workflow):
     Args:
         setup: What it is made from.
         samples: How many answers are drawn, from 1.
-        right: The right answer; None takes the one most answers give for it.
+        right: The right answer; None takes the most frequent answer for it.
     """
 
     def __init__(self, setup: WorkflowSetup, samples: int, *, right: str | None = None) -> None:
@@ -179,7 +179,7 @@ class Calibrator(Workflow):
         self._right = right
 
     async def measure(self, message: Message | str) -> tuple[Calibration, Usage]:
-        """Ask the worker, and give what its answers showed and what they used.
+        """Ask the worker, and return what its answers showed and what they used.
 
         Args:
             message: A typical step of the task.

@@ -64,7 +64,7 @@ def smallest_k(p: float, steps: int, target: float) -> int:
     # target ** (-1 / steps) - 1, without losing its digits where steps are many.
     allowed = math.expm1(-math.log(target) / steps)
     k = max(1, math.ceil(math.log(allowed) / math.log((1 - p) / p)))
-    # The quotient may be a rounding error beside a whole number.
+    # The quotient may be off a whole number by a rounding error.
     while k > 1 and against(p, k - 1) <= allowed:
         k -= 1
     while against(p, k) > allowed:
@@ -139,7 +139,7 @@ def make_plan(p: float, steps: int, target: float, *, valid: float = 1.0) -> Pla
 
 
 def plan_with(k: int, p: float, steps: int, *, valid: float = 1.0) -> Plan:
-    """Say what to expect of a given k; see `make_plan`."""
+    """Return the expectations for a given k; see `make_plan`."""
     if not 0 < valid <= 1:
         raise RunError(
             f"a share of {valid:g} valid answers leaves nothing to vote on",

@@ -1,6 +1,6 @@
 """Race: draws answers until one is `k` votes ahead, as many at once as are sure to be needed.
 
-Draws are numbered as they begin, and vote in that order whatever order they end in: one that ends
+Draws are numbered as they start, and vote in that order whatever order they end in: one that ends
 early waits for those before it. So answers that come quickly have no advantage, and the winner is
 the one that drawing one by one would have found.
 
@@ -90,9 +90,9 @@ def vote_at_once(
 
 
 async def _draw_on(race: _Race, draw: Draw, group: TaskGroup) -> None:
-    """Draw as long as draws are missing: one here, and further ones in tasks of their own.
+    """Draw as long as draws are missing: one here, and further ones in separate tasks.
 
-    Draws start in the order they begin, so none starts here while another waits for its task to.
+    Draws vote in the order they start, so none starts here while another waits for its task to.
     """
     while (missing := race.missing()) > 0:
         here = race.begin() if race.not_started == 0 else None
@@ -151,7 +151,7 @@ class _Race:
         self._failed = 0
 
     def begin(self) -> int:
-        """Number a draw that begins."""
+        """Number a draw that starts."""
         self._begun += 1
         return self._begun
 
@@ -168,7 +168,7 @@ class _Race:
             self._take(following)
 
     def missing(self) -> int:
-        """Say how many more draws to begin: those without which nothing can be decided."""
+        """Return how many more draws to start: those without which nothing can be decided."""
         if self.failure is not None:
             return 0
         tally = self.tally
@@ -180,7 +180,7 @@ class _Race:
         return min(needed, self._most - self._begun)
 
     def verdict(self) -> Verdict:
-        """Say how it ended."""
+        """Return the verdict."""
         tally = self.tally
         votes = tuple([(self._first[key], count) for key, count in tally.votes.items()])
         return Verdict(
@@ -206,7 +206,7 @@ class _Race:
             self._hear(self._taken, sample, self.tally)
 
     def _needed(self) -> int:
-        """Say how many draws it takes at least after those begun, whatever they will give.
+        """Return how many draws it takes at least after those started, whatever they return.
 
         An answer can win soonest when all that is still unknown votes for it; and the vote can end
         without a winner soonest when all that is still unknown fails.
