@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -85,7 +86,7 @@ def test_a_decorator_makes_what_a_card_makes(
     made, loaded = config_of(in_code, "ann"), config_of(in_files, "ann")
     assert made.source is None
     assert loaded.source == tmp_path / "ann.yaml"
-    for name in AgentConfig.__slots__:
+    for name in (one.name for one in dataclasses.fields(AgentConfig)):
         if name != "source":
             assert getattr(made, name) == getattr(loaded, name), name
     default = AgentConfig(name="ann", instruction="Be brief.")
@@ -131,7 +132,7 @@ def test_a_workflow_of_a_decorator_is_one_of_a_card(
     in_files = new_program()
     in_files.load_agents(tmp_path)
     made, loaded = config_of(in_code, "flow"), config_of(in_files, "flow")
-    for name in AgentConfig.__slots__:
+    for name in (one.name for one in dataclasses.fields(AgentConfig)):
         if name != "source":
             assert getattr(made, name) == getattr(loaded, name), name
     default = AgentConfig(name="flow", type=card_type)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, fields, replace
+from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, field, fields, replace
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -93,3 +94,98 @@ def test_wrong_arguments_are_refused_as_the_standard_class_refuses_them(
     with pytest.raises(TypeError) as standard:
         StandardPair(*given, **named)
     assert str(ours.value) == str(standard.value).replace("StandardPair", "Pair")
+
+
+@frozen(kw_only=True)
+class Everything:
+    """A class with every kind of field."""
+
+    plain: int
+    listed: list[int] = field(default_factory=list[int])
+    hidden: str = field(default="", repr=False, compare=False)
+    counted: list[int] = field(default_factory=list[int], init=False, hash=False)
+    stated: str = field(default="stated", init=False)
+
+    def __post_init__(self) -> None:
+        self.counted.append(self.plain)
+
+
+@frozen
+class Checked:
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError("a size is not negative")
+
+    def __repr__(self) -> str:
+        return "own text"
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Checked)
+
+
+@frozen
+class Nothing:
+    """A class without fields."""
+
+
+@frozen
+class Unmade:
+    """A class of which no value is made but in one test."""
+
+    first: int
+    second: str = "x"
+
+
+@frozen
+class Linked:
+    others: list[Linked]
+
+
+def test_fields_of_every_kind_are_set() -> None:
+    value = Everything(plain=1)
+    assert (value.listed, value.counted, value.stated) == ([], [1], "stated")
+    assert value.listed is not Everything(plain=1).listed
+    assert Everything(plain=1, hidden="a") == Everything(plain=1, hidden="b")
+    assert Everything(plain=1) != Everything(plain=2)
+    assert repr(Everything(plain=1, listed=[2])) == (
+        "Everything(plain=1, listed=[2], counted=[1], stated='stated')"
+    )
+    assert replace(value, plain=2).plain == 2
+    with pytest.raises(TypeError):
+        Everything(plain=1, stated="other")  # type: ignore[call-arg]
+
+
+def test_a_class_keeps_the_methods_it_writes_itself() -> None:
+    assert Checked(1) == Checked(2)
+    assert repr(Checked(1)) == "own text"
+    assert hash(Checked(1)) == 7
+    with pytest.raises(ValueError, match="not negative"):
+        Checked(-1)
+    with pytest.raises(FrozenInstanceError):
+        Checked(1).size = 2  # type: ignore[misc]
+
+
+def test_values_without_fields_are_equal() -> None:
+    assert Nothing() == Nothing()
+    assert len({Nothing(), Nothing()}) == 1
+    assert repr(Nothing()) == "Nothing()"
+    assert Nothing() != Pair(1)
+
+
+def test_a_class_shows_its_parameters_before_its_first_value() -> None:
+    assert list(signature(Unmade).parameters) == ["first", "second"]
+    assert signature(Unmade).parameters["second"].default == "x"
+    assert Unmade(1).second == "x"
+    assert list(signature(Unmade).parameters) == ["first", "second"]
+    assert Unmade.__match_args__ == ("first", "second")
+
+
+def test_a_value_in_itself_is_shown_once() -> None:
+    value = Linked([])
+    value.others.append(value)
+    assert repr(value) == "Linked(others=[...])"

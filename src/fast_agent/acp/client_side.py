@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.acp.params import child
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ClientSide:
     """What a client offers; what it does not speak of, it does not offer.
 

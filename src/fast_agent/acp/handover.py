@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from logging import getLogger
 from typing import TYPE_CHECKING, Final, cast
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -19,7 +20,7 @@ VARIABLE: Final = "FAST_AGENT_ACP_HANDOVER"
 log = getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Handover:
     """Everything the next process needs to continue with a client as if nothing had happened.
 

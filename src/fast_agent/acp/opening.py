@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import get_running_loop
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from logging import getLogger
 from threading import Lock
@@ -14,6 +14,7 @@ import anyio
 
 from fast_agent.errors import FastAgentError, SessionError
 from fast_agent.sessions.event import TurnBegan
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -49,7 +50,7 @@ log = getLogger(__name__)
 _LOOKS_AGAIN: Final = 0.005
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionRequest:
     """What a client asks for when it opens a session.
 
@@ -68,7 +69,7 @@ class SessionRequest:
     replay: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionOpening:
     """Opens sessions: each has its own live agents, servers and directory.
 
@@ -303,7 +304,7 @@ class SessionOpening:
                 log.warning("%s", error.message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _SessionOrigins:
     """Where the agents and servers of a session come from.
 

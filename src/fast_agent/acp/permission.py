@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
@@ -15,6 +14,7 @@ from fast_agent.acp.prompt_content import text_block
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
 from fast_agent.acp.updates import call_id
 from fast_agent.rpc.message import RemoteError
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.human import HumanRequest, asker, named
 from fast_agent.tools.permission import WRITES_FILES
 from fast_agent.trust.address import address_of
@@ -36,7 +36,7 @@ _LONGEST_PATH = 4096
 _KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """What a verdict is about.
 

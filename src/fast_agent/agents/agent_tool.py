@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.messages.view import error_result
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.tool_name import agent_tool_name
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Crew:
         return next(self._numbers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentTool:
     """A child agent as a tool; every call runs on a clone of its own.
 

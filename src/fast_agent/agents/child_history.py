@@ -5,7 +5,6 @@ Five sources and five merge targets, in every combination; each is one small val
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from fast_agent.agents.history_places import (
@@ -20,6 +19,7 @@ from fast_agent.agents.history_places import (
 from fast_agent.agents.step_histories import StepSource, StepTarget
 from fast_agent.cards.agent_config import ChildHistory
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ NOTHING_WANTED = ChildHistory()
 """Leaves source and merge target to whoever is asked next."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryRoute:
     """How the histories of a parent and one of its children meet.
 
@@ -70,7 +70,7 @@ class HistoryRoute:
         site.leave(index, land)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ChildHistories:
     """Draws the routes of one runtime.
 

@@ -5,7 +5,7 @@ Calls of child agents are not asked from a recording: the children run again, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Final, cast
 
@@ -16,6 +16,7 @@ from fast_agent.messages.message import Message, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.models.step_model import tool_to_json, usage_from_json, usage_to_json
 from fast_agent.steps.steps import Codec, Step, here, text_by_digest
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ async def call_in_step(
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedTool:
     """A tool as a recording lists it; where the run goes on, its calls reach the tool itself.
 

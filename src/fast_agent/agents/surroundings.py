@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from fast_agent.agents.ids import numbered
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.prompt.instruction import host_platform, python_version
 from fast_agent.steps.steps import NULL_STEPS, here
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
@@ -53,7 +54,7 @@ def _local_now() -> datetime:
     return datetime.now().astimezone()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Surroundings:
     """What agents are given from outside; every field may be left out.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +49,7 @@ HookPoint: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ChildHistory:
     """History routing of one child; None takes the parent's setting."""
 
@@ -55,7 +57,7 @@ class ChildHistory:
     merge_target: HistoryTarget | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Compaction:
     """When and by whom a conversation that fills the context window is summarized.
 
@@ -68,7 +70,7 @@ class Compaction:
     agent: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class McpConnect:
     """An MCP server a card brings itself.
 
@@ -85,7 +87,7 @@ class McpConnect:
     env: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AgentConfig:
     """One agent, whatever its type; fields another type owns keep their default.
 

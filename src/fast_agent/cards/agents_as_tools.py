@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentsAsToolsOptions:
     """Fields of a card that say how its agent calls others; several agents may share one value.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from fast_agent.text.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """One agent of a load-set.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from dataclasses import dataclass
 
+from fast_agent.text.frozen import frozen
 from fast_agent.text.source import SourceError, read_source
 
 CARD_SUFFIXES = (".md", ".markdown", ".yaml", ".yml")
@@ -26,7 +26,7 @@ _CONFIGURATION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A file that may be a card.
 
@@ -41,7 +41,7 @@ class Candidate:
     named: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassedOver:
     """An entry of a directory that is not loaded from there.
 
@@ -54,7 +54,7 @@ class PassedOver:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OtherEntries:
     """What a directory contains in addition to files that may be cards.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from fast_agent.errors import CardError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.text.source import Signature
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skipped:
     """A file of a directory that was skipped.
 
@@ -41,7 +41,7 @@ class Fetched(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileLoad:
     """What one file gave.
 
@@ -74,7 +74,7 @@ class FileLoad:
         return bool(self.cards) and not (self.diagnostics or self.skipped or self.unread)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CardLoad:
     """What paths gave.
 

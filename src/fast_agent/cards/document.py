@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics import rules
@@ -11,6 +10,7 @@ from fast_agent.diagnostics.diagnostic import Fix, Related
 from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.text.fences import unfenced_lines
 from fast_agent.text.frontmatter import Frontmatter, FrontmatterError, split_frontmatter
+from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Span
 from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml
 
@@ -27,7 +27,7 @@ _BLANK_TAIL = re.compile(r"(?:\n[ \t]*)*\Z")
 _SYSTEM = re.compile(r"---SYSTEM[ \t]*(?:\n|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CardDocument:
     """The text of one card.
 
@@ -94,7 +94,7 @@ class CardDocument:
         return Span.at(line, 1, max(1, len(self.source.line(line))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """What a file holds.
 

@@ -6,7 +6,7 @@ Add a field here, and to `AgentConfig`, and it exists everywhere.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -24,6 +24,7 @@ from fast_agent.schema.kinds import (
     Text,
     Whole,
 )
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,7 @@ HISTORY_MODES: Mapping[str, tuple[str, str]] = MappingProxyType(
 Holds: TypeAlias = Literal["card", "server", "path", "function"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One field of a card.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,6 +17,7 @@ from fast_agent.cards.set_check import (
 )
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ Probe: TypeAlias = "Callable[[Card], Iterable[Diagnostic]]"
 """A check of a room above: what it finds wrong with one card, such as a file it names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadSet:
     """Cards that agree with each other; nothing in it ever changes.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from fast_agent.text.frozen import frozen
 
 PLAIN: Final = (
     "currentDate",
@@ -34,7 +35,7 @@ _MARK = re.compile(r"\\\{\{|\{\{([^{}\n]*)\}\}")
 _MEANT = re.compile(r"\s*[A-Za-z_][\w.\-]*\s*(?::.*)?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placeholder:
     """A placeholder and where it stands in its text.
 
@@ -55,7 +56,7 @@ class Placeholder:
         return f"{{{{{self.name}{argument}}}}}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     r"""An instruction taken apart.
 

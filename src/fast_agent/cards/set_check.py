@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.cards.references import references, referred_names
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Suggestions:
         return self._known[word]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetNames:
     """What the cards of a set are called.
 

@@ -6,7 +6,6 @@ import json
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast
 
@@ -17,6 +16,7 @@ from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart, standard_output
 from fast_agent.errors import ConfigError, FastAgentError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -41,7 +41,7 @@ RUNS: Final = "runs"
 """The directory of durable runs, in the home directory of fast-agent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class BatchCommand(CardOptions):
     """The options of `fast-agent batch`, and what it does with them."""
 

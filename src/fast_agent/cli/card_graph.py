@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from fast_agent.cards.references import references
+from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _SHAPES: Final = {"agent": '["{}"]', "smart": '["{}"]'}
 _WORKFLOW_SHAPE: Final = '{{{{"{}"}}}}'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """One agent asks another.
 
@@ -46,7 +46,7 @@ class Edge:
         return self.field if self.place is None else f"{self.field} {self.place}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """One agent.
 
@@ -69,7 +69,7 @@ class Node:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CardGraph:
     """The agents of a card set, and who asks whom."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from fast_agent.cli import wanted
 from fast_agent.cli.loading import expect_cards, load_cards
 from fast_agent.cli.output import hide_in_errors
 from fast_agent.registry.expected import shared_options
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.gate import TrustOptions, ask_at_terminal
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.cli.faults import Faults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CardOptions:
     """The options of a command that loads cards."""
 
@@ -127,7 +127,7 @@ class CardOptions:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DumpOptions(CardOptions):
     """The options of a command that loads cards, and may write them instead of running them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from fast_agent.config.find import CONFIG_NAMES
 from fast_agent.config.home import working_directory
 from fast_agent.errors import ConfigError
 from fast_agent.text.environment import VariableNames
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.gate import TrustOptions
 from fast_agent.trust.grant import Grant
 from fast_agent.trust.origin import root_of
@@ -31,7 +32,7 @@ _HIDDEN_BUT_OURS = ".fast-agent"
 _MAX_DEPTH = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckReport:
     """What a check found.
 

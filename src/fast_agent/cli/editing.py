@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wa
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.errors import ConfigError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.gate import TrustOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Editing(DumpOptions):
     """The options of `fast-agent acp`, and what it does with them."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import cells, visible
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ BETWEEN: Final = 18.0
 _SWEEPS: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size:
     """The size of a box, in pixels."""
 
@@ -187,7 +187,7 @@ class Size:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """Where a box is: the middle of its left side and its size, in pixels."""
 
@@ -201,7 +201,7 @@ class Spot:
         return self.left + self.size.width
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Where everything is.
 

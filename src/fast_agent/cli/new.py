@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from fast_agent.cli.output import standard_output
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ _SCHEMA: Final = "card.schema.json"
 _SCHEMA_LINE: Final = f"# yaml-language-server: $schema={_SCHEMA}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StarterSet:
     """A set of cards to start with.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +17,7 @@ from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart
 from fast_agent.cli.report import report_note
 from fast_agent.errors import HistoryError, TrustError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ class _NothingApprovedError(Exception):
     """No agent of a conversation may act, and the user named none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OneShot(DumpOptions):
     """The options of `fast-agent go`, and what it does with them."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -15,6 +14,7 @@ from fast_agent.cli.log import show_log
 from fast_agent.cli.output import standard_error
 from fast_agent.cli.report import report_note
 from fast_agent.errors import ConfigError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.app import FastAgent
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.serve.http_access import HttpSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Serving(DumpOptions):
     """The options of `fast-agent serve`, and what it does with them."""
 

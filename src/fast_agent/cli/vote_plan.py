@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import zip_longest
 from math import ceil
 from typing import TYPE_CHECKING, cast
@@ -12,6 +11,7 @@ import click
 
 from fast_agent.cli.output import hide_in_errors, prints_apart
 from fast_agent.errors import CardError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def plan_by_formula(p: float, steps: int, target: float | None, valid: float | N
     return make_plan(p, steps, aim, valid=1.0 if valid is None else valid).to_json()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Measuring:
     """The options of `fast-agent maker plan CARD`, and what it does with them."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.commands.command import Arguments
 from fast_agent.errors import RunError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _QUOTES = frozenset("'\"")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """A word of a line.
 

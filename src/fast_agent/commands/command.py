@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.messages.message import Message
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,7 +38,7 @@ Act: TypeAlias = "Callable[[Arguments, Desk], Awaitable[CommandResult]]"
 """Does what a command says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arguments:
     """What a command was given.
 
@@ -58,7 +59,7 @@ class Arguments:
         return option in self.options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """A word a command takes.
 
@@ -81,7 +82,7 @@ class Word:
         return name if self.required else f"[{name}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """An option of a command.
 
@@ -103,7 +104,7 @@ class Option:
         return f"[{self.name} {self.value}]" if self.value else f"[{self.name}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Command:
     """A command, or one of the actions of a command.
 
@@ -144,7 +145,7 @@ class Command:
         return next((action for action in self.actions if action.name == name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Ask:
     """A message for an agent, which the shell sends as it sends any other.
 
@@ -164,7 +165,7 @@ class Ask:
         return Message("user", self.content) if self.content else Message.user(self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommandResult:
     """What a command gave, for the shell to show and to act on.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
@@ -13,6 +12,7 @@ from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS
 from fast_agent.config.tui import TUI, ThemeName
 from fast_agent.errors import FastAgentError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import is_subsequence
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MOST = 100
 _MOST_ENTRIES = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completion:
     """One way to continue a line.
 

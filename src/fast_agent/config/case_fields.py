@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.schema.kinds import AnyMapping, Entry, Flag, ListOf, Number, Record, Text, Whole
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
@@ -18,7 +18,7 @@ MAX_REPEATS: Final = 100
 """Most runs of one case."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class UsageBounds:
     """Upper bounds on what a case may use; None means no bound."""
 
@@ -27,7 +27,7 @@ class UsageBounds:
     max_total_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Judge:
     """An agent that scores answers.
 
@@ -42,7 +42,7 @@ class Judge:
     threshold: float = 0.7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Expectation:
     """What is expected of a case; None and empty lists expect nothing.
 
@@ -73,7 +73,7 @@ class Expectation:
     judge: Judge | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Case:
     """One case.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.config.layer import Place
 from fast_agent.diagnostics.rules import OPEN_SECRETS, SHADOWED_CONFIG, UNSAFE_CONFIG
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The files a configuration is read from.
 

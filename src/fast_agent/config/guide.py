@@ -5,11 +5,12 @@ A file `.guide.yaml` next to the documents has the same keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from fast_agent.schema.kinds import Entry, ListOf, MapOf, PathText, Record, Text
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,7 @@ def _none() -> Mapping[str, Any]:
     return _NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CategorySettings:
     """One of `guide.categories`.
 
@@ -37,7 +38,7 @@ class CategorySettings:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CollectionSettings:
     """One of `guide.collections`.
 
@@ -50,7 +51,7 @@ class CollectionSettings:
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GuideSettings:
     """The section `guide`, or a file `.guide.yaml`.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
+from fast_agent.text.frozen import frozen
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml
 
@@ -31,7 +32,7 @@ _MAY_BE_SECRET: Final = re.compile(
 _SECRET_KEYS: Final = frozenset({"api_key", "env", "headers"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a setting is written.
 
@@ -78,7 +79,7 @@ class Layer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileLayer:
     """A configuration file.
 
@@ -160,7 +161,7 @@ def _without(value: JsonValue, keys: Keys) -> JsonValue:
     return {**value, first: _without(value[first], rest)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnvironmentLayer:
     """Settings from `SECTION__KEY` variables.
 

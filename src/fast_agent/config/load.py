@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -19,6 +19,7 @@ from fast_agent.config.settings import McpSettings, Settings
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE, WRONG_OVERRIDE
 from fast_agent.errors import ConfigError
 from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record, SecretText, Text
+from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.suggestion import closest
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _SERVERS: Final[Keys] = ("mcp", "servers")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundPart:
     """What counts of a configuration file that no person named.
 
@@ -290,7 +291,7 @@ def _settings(
 _MARK = "__"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overrides:
     """What the environment says.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
 from typing import TYPE_CHECKING, Final, Literal
 
 from fast_agent.config.providers import PROVIDERS
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from fast_agent.schema.kinds import Effects
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryKey:
     """One key a query may hold.
 

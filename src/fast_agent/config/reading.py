@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
@@ -37,6 +36,7 @@ from fast_agent.text.environment import (
     expand,
     has_variable,
 )
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ Tree: TypeAlias = dict[str, Any]
 _UNSET: Final = object()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ReadingRules:
     """The rules problems are reported under, and what the whole file is called."""
 
@@ -79,7 +79,7 @@ class Reader:
         layer: Layer,
         directory: Path,
         environ: Mapping[str, str] | None,
-        rules: ReadingRules = ReadingRules(),
+        rules: ReadingRules = ReadingRules(),  # noqa: B008 (a frozen value)
     ) -> None:
         self._layer = layer
         self._directory = directory

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.guide import NO_GUIDE, GuideSettings
 from fast_agent.config.tui import NO_TUI, TuiSettings
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ def _empty() -> Mapping[str, Any]:
     return _EMPTY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RootSettings:
     """A directory or file reported to an MCP server.
 
@@ -44,7 +45,7 @@ class RootSettings:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OAuthSettings:
     """How this program is authorized at a remote MCP server.
 
@@ -70,7 +71,7 @@ NO_OAUTH: Final = OAuthSettings()
 """Nothing is said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ServerSettings:
     """One MCP server of `mcp.servers`; what may hold a secret is not in its `repr`.
 
@@ -126,14 +127,14 @@ class ServerSettings:
     grant: CardGrant | None = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class McpSettings:
     """The section `mcp`; `servers` are by name, in the order of the files."""
 
     servers: Mapping[str, ServerSettings] = field(default_factory=_empty)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProviderSettings:
     """The section of one model provider.
 
@@ -152,7 +153,7 @@ class ProviderSettings:
     service_tier: ServiceTier | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StatedFacts:
     """What `model_facts` says of one model; None is not said.
 
@@ -178,7 +179,7 @@ NO_FACTS: Final = StatedFacts()
 """Facts of which none is stated."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LocalSettings:
     """The section `local`: models that run in this process.
 
@@ -195,7 +196,7 @@ class LocalSettings:
     models: Mapping[str, Path] = field(default_factory=_empty)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShellSettings:
     """The section `shell`: bounds of the tool `execute`; None leaves the tool's own.
 
@@ -210,7 +211,7 @@ class ShellSettings:
     variables: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionSettings:
     """The section `sessions`: how conversations are kept.
 
@@ -227,14 +228,14 @@ class SessionSettings:
     lease_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SkillsSettings:
     """The section `skills`; `directories` are absolute, None means the default ones."""
 
     directories: tuple[Path, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """The whole configuration.
 

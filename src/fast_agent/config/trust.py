@@ -5,11 +5,12 @@ It counts in the configuration of the home and in `/etc/fast-agent/trust.yaml` o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.schema.kinds import Entry, Flag, ListOf, MapOf, PathText, Record, Text
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ def _none() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DenySettings:
     """What no user may allow.
 
@@ -35,7 +36,7 @@ class DenySettings:
     variables: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrustSettings:
     """The section `trust`.
 

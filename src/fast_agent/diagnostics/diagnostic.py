@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible_lines
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Severity: TypeAlias = Literal["error", "warning", "info"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fix:
     """A change a machine may make: the text at `span` becomes `replacement`."""
 
@@ -22,7 +22,7 @@ class Fix:
     replacement: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Related:
     """Another place that belongs to a problem, such as the first of two duplicates."""
 
@@ -31,7 +31,7 @@ class Related:
     span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """One problem, with its place and its remedy.
 
@@ -69,7 +69,7 @@ class Diagnostic:
         return visible_lines("\n".join(lines))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CardFact:
     """One card of a load-set.
 

@@ -13,6 +13,7 @@ from anyio import CancelScope, create_task_group, sleep
 from fast_agent.engine.run_steps import DriftError, DurableSteps, PausedError
 from fast_agent.engine.run_store import StoreError
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ SETTLE_SECONDS: Final = 1.0
 """How often the runs are written to the disk itself, against a power failure."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunAnswer:
     """What a run answered.
 

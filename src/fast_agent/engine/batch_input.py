@@ -6,12 +6,13 @@ import csv
 import json
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from fast_agent.agents.json_schema import JsonSchema
 from fast_agent.errors import ConfigError, os_reason
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +27,7 @@ FORMS: Final = (".jsonl", ".ndjson", ".csv", ".parquet")
 _MOST_SHOWN: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """One item of a batch.
 
@@ -45,7 +46,7 @@ class Item:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """Which items of a file are taken.
 

@@ -18,6 +18,7 @@ from fast_agent.diagnostics import rules
 from fast_agent.formats.draft import Draft
 from fast_agent.text.environment import VariableNames
 from fast_agent.text.environment import escape as escape_variables
+from fast_agent.text.frozen import frozen
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_writer import write_yaml
 
@@ -67,7 +68,7 @@ class ImportedCard:
     draft: Draft = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Surroundings:
     """What cards are imported into.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fast_agent.text.frozen import frozen
 from fast_agent.text.yaml_document import YamlError, parse_yaml
 from fast_agent.text.yaml_writer import write_yaml
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _INDENT = re.compile(r"^( *)\S")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServersAdded:
     """A configuration with servers added.
 

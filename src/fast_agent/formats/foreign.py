@@ -11,6 +11,7 @@ from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import FastAgentError
 from fast_agent.formats.loose import split_names
+from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list
 from fast_agent.text.span import Span
 from fast_agent.text.yaml_document import YamlError
@@ -27,7 +28,7 @@ Keys: TypeAlias = tuple[str | int, ...]
 _MAX_SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """One thing a reader of the import must know.
 

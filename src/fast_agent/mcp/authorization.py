@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 from fast_agent.errors import ConfigError, os_reason
 from fast_agent.text.atomic_file import write_atomic
 from fast_agent.text.file_lock import FileLock
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -42,7 +43,7 @@ _LOCK_SECONDS: Final = 20.0
 _SECRETS: Final = ("access_token", "refresh_token", "client_secret")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Authorization:
     """What an authorization server granted for one MCP server.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ import anyio
 
 from fast_agent.mcp.sampling import SAMPLING_REFUSED, SamplingPerson, answer_sampling
 from fast_agent.mcp.untrusted import block, one_line
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.human_form import schema_problem
 
@@ -51,7 +51,7 @@ _MORE_FORM: Final[JsonObject] = {
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ClientSide:
     """What an app can offer to servers; what is None is not offered.
 

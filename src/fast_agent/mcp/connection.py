@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
@@ -14,6 +13,7 @@ from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.listing import Listing, Page
 from fast_agent.mcp.open_calls import OpenCalls, TotalTimeError
 from fast_agent.mcp.untrusted import INSTRUCTIONS_LIMIT, block, one_line
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -380,7 +380,7 @@ class Connection:
             await session.done.wait()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Limits:
     """How long a request may take: without a sign of the server by `setting`, and in all."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from fast_agent.mcp.content import rest, wire
 from fast_agent.mcp.untrusted import DESCRIPTION_LIMIT, NAME_LIMIT, block, one_line
 from fast_agent.messages.content import NOTHING
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from mcp import types
@@ -22,7 +22,7 @@ _TEMPLATE = frozenset({"uriTemplate", "name", "title", "description", "mimeType"
 _PROMPT = frozenset({"name", "title", "description", "arguments"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ListedTool:
     """A tool as its server lists it.
 
@@ -74,7 +74,7 @@ class ListedTool:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ListedResource:
     """A resource as its server lists it; `size` is in bytes."""
 
@@ -100,7 +100,7 @@ class ListedResource:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ListedTemplate:
     """A resource template as its server lists it."""
 
@@ -124,7 +124,7 @@ class ListedTemplate:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PromptArgument:
     """An argument a prompt takes."""
 
@@ -133,7 +133,7 @@ class PromptArgument:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ListedPrompt:
     """A prompt as its server lists it."""
 

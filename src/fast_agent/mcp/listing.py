@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
 from fast_agent.errors import ToolError
+from fast_agent.text.frozen import frozen
 
 PAGE_LIMIT = 250
 ITEM_LIMIT = 10_000
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page(Generic[T]):
     """One page.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
@@ -53,6 +52,7 @@ from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.stdio import ServerLog, ServerProcess
 from fast_agent.mcp.untrusted import one_line
 from fast_agent.resources.skill_client.entry import EXTENSION
+from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import redacted
 from fast_agent.version import __version__
 
@@ -526,7 +526,7 @@ _UNREADABLE = "Failed to parse"
 """How transports report an answer they cannot read, with the code of a parse error."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Why there is no result.
 

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -40,6 +40,7 @@ from fast_agent.mcp.client_side import opens_safely
 from fast_agent.mcp.guarded_http import GuardedTransport
 from fast_agent.mcp.message_bounds import ENCODINGS, MessageBounds
 from fast_agent.mcp.untrusted import one_line
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import place_of_host
 from fast_agent.version import __version__
 
@@ -66,7 +67,7 @@ _PAGE: Final = """<!doctype html><meta charset="utf-8"><title>fast-agent</title>
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LoginOptions:
     """How a user is asked for an authorization.
 

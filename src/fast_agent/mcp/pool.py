@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
@@ -17,6 +17,7 @@ from fast_agent.mcp.connection import Connection
 from fast_agent.mcp.offers import ServerPrompts, ServerResources
 from fast_agent.mcp.server import unique_name
 from fast_agent.mcp.toolset import McpToolset
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _log = logging.getLogger(__name__)
 NOBODY: Final[frozenset[str]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerReport:
     """How one server stands, for people.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from fast_agent.cards.request_params import RequestParams
@@ -12,6 +12,7 @@ from fast_agent.mcp.content import from_sdk, to_wire, wire
 from fast_agent.messages.content import AudioContent, ImageContent, TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ _INVALID_PARAMS = -32602
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SamplingRequest:
     """What a server wants of a model. All of it is the server's own text: untrusted.
 

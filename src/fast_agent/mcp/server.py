@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -14,6 +14,7 @@ from fast_agent.config.bounds import CALL_TIMEOUT_SECONDS, SAMPLING_ANSWERS
 from fast_agent.config.server import is_url, split_command
 from fast_agent.config.settings import NO_OAUTH
 from fast_agent.errors import ConfigError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value, is_unguessable
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
 _OUTSIDE_NAME = re.compile(r"[^A-Za-z0-9-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StdioTarget:
     """A server started as a process, spoken to over its standard input and output.
 
@@ -71,7 +72,7 @@ class StdioTarget:
         return f"{self.command} …" if self.args else self.command
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HttpTarget:
     """A server spoken to over HTTP.
 
@@ -99,7 +100,7 @@ class HttpTarget:
 Target: TypeAlias = StdioTarget | HttpTarget
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Root:
     """A directory or file a server may be told of: a `file:` URI and a name for people."""
 
@@ -127,7 +128,7 @@ def read_root(text: str, *, directory: Path, name: str | None = None) -> Root:
     return Root(uri=(directory / Path(text).expanduser()).absolute().as_uri(), name=name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ServerSpec:
     """One server.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.content import error_result, tool_result
 from fast_agent.mcp.untrusted import NAME_LIMIT, one_line
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 from fast_agent.tools.tool_name import server_tool_name
 
@@ -43,7 +43,7 @@ def is_skill_tool(name: str) -> bool:
     return _SKILL_TOOL.fullmatch(_WORD_START.sub("_", name).strip("_").lower()) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpTool:
     """A tool of a server.
 

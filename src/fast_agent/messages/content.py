@@ -7,7 +7,6 @@ written again loses nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 from fast_agent.text.frozen import frozen
@@ -51,7 +50,7 @@ class TextContent:
     extra: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageContent:
     """An image; `data` is base64."""
 
@@ -60,7 +59,7 @@ class ImageContent:
     extra: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AudioContent:
     """A sound; `data` is base64."""
 
@@ -69,7 +68,7 @@ class AudioContent:
     extra: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceLink:
     """A resource named but not carried."""
 
@@ -79,7 +78,7 @@ class ResourceLink:
     extra: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmbeddedResource:
     """A resource carried in the message: exactly one of `text` and `blob` (base64) is set.
 
@@ -94,7 +93,7 @@ class EmbeddedResource:
     extra: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpaqueContent:
     """A block of a type this version does not know, kept as it came."""
 

@@ -10,7 +10,7 @@ An assistant section ends its turn (`endTurn`) unless a part says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.diagnostics.rules import INVALID_RESOURCE_SECTION, MISPLACED_SECTION, NEAR_DELIMITER
@@ -24,6 +24,7 @@ from fast_agent.messages.json_shape import Node
 from fast_agent.messages.json_text import JsonTextError, parse_json
 from fast_agent.messages.message import Message, Role
 from fast_agent.messages.problem import Problem, refuse
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ SYSTEM: Final = "---SYSTEM"
 DELIMITERS: Final = (USER, ASSISTANT, RESOURCE, SYSTEM)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A delimiter line and the text under it, in offsets of the whole text.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, overload
 
 from fast_agent.messages.content import NOTHING
 from fast_agent.messages.long_results import size_of
 from fast_agent.messages.message import Message
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
@@ -163,7 +163,7 @@ class History(Sequence[Message]):
         return f"History({list(self)!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transcript:
     """A conversation as a file holds it.
 

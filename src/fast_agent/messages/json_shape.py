@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.messages.content import NOTHING
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShapeProblem:
     """A value that does not have the shape it must have.
 
@@ -34,7 +34,7 @@ class ShapeProblem:
     replacement: JsonValue = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A value in a JSON document that is being read.
 

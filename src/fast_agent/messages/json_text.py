@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from fast_agent.text.frozen import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -22,7 +24,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.D
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonFault:
     """A reason why a text is not strict JSON.
 
@@ -164,7 +166,7 @@ class _Level:
         return (*self.path, (self.key or "") if self.keyed else self.index)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonMap:
     """Where everything in a JSON text stands, in offsets.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.content import (
@@ -12,12 +11,13 @@ from fast_agent.messages.content import (
     ImageContent,
     TextContent,
 )
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.messages.content import Content
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Media:
     """Bytes and what they are.
 

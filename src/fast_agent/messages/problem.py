@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
 from fast_agent.diagnostics.rules import DUPLICATE_HISTORY_KEY, INVALID_HISTORY_JSON
 from fast_agent.errors import HistoryError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Span
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LONGEST_SHOWN = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """A problem in a text.
 

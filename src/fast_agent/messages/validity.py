@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolResult
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.history import History
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderProblem:
     """A message that breaks the order; `index` counts from 0."""
 

@@ -6,13 +6,13 @@ library. What neither of them knows is not guessed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from fast_agent.config.providers import is_own_host
 from fast_agent.config.settings import NO_FACTS, StatedFacts
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ _MILLION: Final = 1_000_000
 _NANO: Final = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelFacts:
     """What is known of a model.
 

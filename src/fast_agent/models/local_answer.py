@@ -7,7 +7,6 @@ import json
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from fast_agent.errors import ContextError, ModelError
@@ -15,6 +14,7 @@ from fast_agent.messages.content import NOTHING, TextContent
 from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.usage import Usage
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -258,7 +258,7 @@ def _refusal(error: _Refused) -> ModelError:
     return ModelError(f"the local model cannot take this request: {text}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrittenCall:
     """A call as it was written; it has no id yet."""
 
@@ -266,7 +266,7 @@ class WrittenCall:
     arguments: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recovered:
     """What a text comes to.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from fast_agent.errors import ModelError
 from fast_agent.models.weights import MAGIC
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ _CACHE_MIB: Final = 256
 """Memory for prompts of conversations that may go on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EngineKey:
     """What makes two models share one engine.
 
@@ -48,7 +49,7 @@ class EngineKey:
     threads: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TemplateAbilities:
     """What the chat template of the weights can express."""
 

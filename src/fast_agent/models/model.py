@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolSpec:
     """A tool as the model sees it.
 
@@ -34,7 +33,7 @@ class ToolSpec:
     title: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputSchema:
     """The shape a structured answer must have; the answer's text is then JSON."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,6 +20,7 @@ from fast_agent.errors import ModelError
 from fast_agent.models.facts import facts_of
 from fast_agent.models.model import TextDelta
 from fast_agent.models.provider_classes import ADAPTERS, Endpoint, connect
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -210,7 +211,7 @@ def warm(provider: str) -> None:
         del ProviderLink  # imported for the modules it brings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RetryPolicy:
     """Bounds of retrying.
 

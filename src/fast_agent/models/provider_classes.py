@@ -6,7 +6,7 @@ The library and the SDK of a provider are imported here and in the `provider_*` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
 from fast_agent.models.thinking_text import THINKING_IN_TEXT
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ _SHORTEST_SECRET: Final = 8
 """Fewest characters of a header that may be a secret."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Endpoint:
     """Where a model is reached.
 
@@ -62,7 +63,7 @@ class Endpoint:
         return (*((self.api_key,) if self.api_key else ()), *long)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adapter:
     """The classes for one provider.
 

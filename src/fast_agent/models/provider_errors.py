@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
@@ -11,6 +10,7 @@ from pydantic_ai import exceptions as lib
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _LONGEST_DETAIL: Final = 400
 """Most characters of a provider's own words that go into a message."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A failed attempt.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import httpx2
@@ -27,6 +27,7 @@ from fast_agent.models.provider_messages import Outbox, message_of
 from fast_agent.models.strict_schema import AnswerForm, answer_form
 from fast_agent.models.thinking_text import THINKING_IN_TEXT, ThinkingSplitter
 from fast_agent.models.usage import Usage
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +207,7 @@ _RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
 """Providers whose endpoints take `top_k` beside the fields of the OpenAI API."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LibraryRequest:
     """What the library is asked.
 

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import zipfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Final
@@ -27,6 +26,7 @@ from fast_agent.models.weights import (
     weights_directory,
     weights_path,
 )
+from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.text.suggestion import closest, did_you_mean
 
@@ -43,7 +43,7 @@ _BLOCK: Final = 1 << 20
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pulled:
     """Weights that are in place.
 

@@ -16,8 +16,9 @@ do the arguments of tool calls: there only long loops count.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ _LIST_NUMBER: Final = re.compile(r"(?:\A|\n)[ \t]*\d+[.)]\Z")
 _SENTENCE_END: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]*_]*\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     """A word, and where it is in the answer."""
 

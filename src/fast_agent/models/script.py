@@ -11,6 +11,7 @@ from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.offline import heard_text
 from fast_agent.models.usage import Usage
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     import re
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Step:
     """What every step may have.
 
@@ -36,7 +37,7 @@ class _Step:
     times: int | None = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Say(_Step):
     """Answer with a text.
 
@@ -59,7 +60,7 @@ class Say(_Step):
             raise ValueError("the pieces of a step do not make up its text")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(_Step):
     """Call a tool.
 
@@ -72,7 +73,7 @@ class Call(_Step):
     arguments: JsonObject = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Together(_Step):
     """Make several calls in one answer, with an optional text before them."""
 
@@ -80,7 +81,7 @@ class Together(_Step):
     say: Say | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fail(_Step):
     """Fail as a model does, with a `ModelError`."""
 
@@ -88,14 +89,14 @@ class Fail(_Step):
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delay(_Step):
     """Wait; the next step answers."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choose(_Step):
     """Answer with one of several steps, drawn by weight with the script's seed."""
 

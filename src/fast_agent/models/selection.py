@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from fast_agent.config.providers import PROVIDERS
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ FALLBACK_NOTICE: Final = (
 """What people are told when the fallback is used."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """A chosen model.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import MALFORMED_MODEL, MODEL_ALIAS_LOOP, UNKNOWN_MODEL
 from fast_agent.errors import ModelError
 from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, Level, read_query
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ GENERIC: Final = "generic"
 """The provider name of models at endpoints that speak the OpenAI protocol."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ModelSpec:
     """A model spec, taken apart.
 
@@ -256,7 +256,7 @@ class _Data(TypedDict):
     known: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelNames:
     """What is known of model names.
 

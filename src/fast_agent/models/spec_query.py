@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
@@ -13,6 +12,7 @@ from fast_agent.diagnostics.rules import (
     UNKNOWN_MODEL_PARAMETER,
     WRONG_MODEL_PARAMETER,
 )
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 """Levels of reasoning effort, the least first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """What one step of alias replacement asks for: an effort suffix and a query."""
 
@@ -37,7 +37,7 @@ class Level:
     query: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ModelOptions:
     """What a model is made with; None leaves the model's own default.
 
@@ -62,7 +62,7 @@ NO_OPTIONS: Final = ModelOptions()
 """Options of which none is set."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """What the levels of a spec come to.
 

@@ -11,10 +11,10 @@ both: an answer is checked against the whole schema when it arrives.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from fast_agent.models.plain_json import plain_object
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
@@ -44,7 +44,7 @@ class _OpenError(Exception):
     """A schema that has no strict form."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerForm:
     """A schema as a provider takes it.
 

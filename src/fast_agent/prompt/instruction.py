@@ -8,7 +8,6 @@ is and never looked at again, so a fetched page cannot name a file to read.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from fast_agent.cards.placeholder import Placeholder
@@ -17,6 +16,7 @@ from fast_agent.prompt.named_file import NamedFile, ProjectInstructions
 from fast_agent.prompt.prompt_block import agents_block, environment_block, servers_block
 from fast_agent.prompt.url_text import is_web_address
 from fast_agent.steps.steps import here
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ def _none() -> tuple[()]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class InstructionContext:
     """What an instruction may speak of.
 

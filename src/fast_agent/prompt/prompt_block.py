@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +15,7 @@ _IN_ATTRIBUTE = str.maketrans(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerInstructions:
     """What an MCP server says about its use."""
 
@@ -22,7 +23,7 @@ class ServerInstructions:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentListing:
     """A child agent as a prompt shows it.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 from fast_agent.errors import RunError, os_reason
 from fast_agent.messages.json_text import JsonTextError, parse_json, write_json
 from fast_agent.steps.steps import Key, Kind
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ _KINDS: Final = frozenset(get_args(Kind))
 _RECORD: Final = "record it anew with `--record`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """An error that was the answer.
 
@@ -43,7 +44,7 @@ class Failure:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One question and its answer.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,6 +11,7 @@ from fast_agent.cards.card import Card
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import ATTACHED_AGENT_GONE, CALLS_NO_AGENTS
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -21,7 +22,7 @@ Roots: TypeAlias = Mapping[str, tuple[Card, ...]]
 """Cards by the root they were loaded from: an absolute path or an address, in load order."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Additions:
     """What an agent was given at run time, over its card.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.effect import Holder
 from fast_agent.trust.origin import end_of
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOut:
     """A card, server, setting, skill, guide or test file that may not act in this run.
 

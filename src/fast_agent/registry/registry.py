@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,6 +11,7 @@ from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.load_set import LoadSet, changed_cards, check_set, default_card
 from fast_agent.errors import CardError
 from fast_agent.registry.additions import Additions, Roots, calls_agents, with_additions
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ CODE = "<code>"
 """The root of agents that decorators made."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """The agents at one moment; replaced as a whole, never changed.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.load_set import changed_cards
 from fast_agent.errors import CardError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.source import signature_at
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ InputsOf: TypeAlias = "Callable[[AgentConfig], Iterable[str]]"
 """Names the files an agent is made from in addition to its card, absolute; they may be missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reload:
     """The result of a pass over the roots.
 

@@ -7,13 +7,13 @@ line end before a boundary belongs to the boundary: a body keeps its own last li
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from time import gmtime
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.media_type import UNKNOWN
 from fast_agent.resources.problem import TooLarge
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ _PLAIN_TYPE = re.compile(r"(?!multipart/|message/)[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0
 _SAMPLES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A document of a multipart answer.
 

@@ -7,7 +7,6 @@ to date by each document's stamp: only what changed is read again.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import log
 from threading import Lock
 from time import monotonic
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from fast_agent.resources.sections import sections
 from fast_agent.resources.tokens import estimate
 from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -87,7 +87,7 @@ _COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
 _IN_HEADINGS = "SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     """A section that answers a query.
 

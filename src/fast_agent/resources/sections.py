@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.problem import Ambiguous, NotFound
 from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _ALL_MARKS = re.compile(r"[*_`]|\]\([^)]*\)|[\[\]]")
 _SEPARATOR = " > "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A heading with what is below it, up to the next heading of its level or above.
 
@@ -47,7 +47,7 @@ class Section:
         return _SEPARATOR.join(self.path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excerpt:
     """A piece of a text.
 

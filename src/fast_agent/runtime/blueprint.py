@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -25,6 +25,7 @@ from fast_agent.prompt.instruction import (
 )
 from fast_agent.prompt.internal_documents import internal_index, internal_text
 from fast_agent.prompt.prompt_block import AgentListing
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,7 +88,7 @@ class Blueprint(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Workshop:
     """What blueprints of one runtime are drawn with.
 

@@ -6,8 +6,10 @@ A kind is chosen by the JSON type of a value, so the branches of an `AnyOf` neve
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +21,7 @@ Effects: TypeAlias = tuple[EffectKind, ...]
 """The effects a field can have by itself; a `${NAME}` in any field is a `send` besides."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A string.
 
@@ -30,12 +32,12 @@ class Text:
     blank: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecretText(Text):
     """A text that may be a secret: an unset variable in it leaves it unset."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathText(Text):
     """A path, relative to the file it is written in; a URI stays as it is.
 
@@ -46,17 +48,17 @@ class PathText(Text):
     program: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionName:
     """A string `file.py:name`; from Python also a callable."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flag:
     """True or false, never a string or a number that looks like one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Whole:
     """A whole number, never a boolean.
 
@@ -78,7 +80,7 @@ class Whole:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Number:
     """A whole or decimal number, never a boolean.
 
@@ -104,14 +106,14 @@ class Number:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneOf:
     """One of a few words, spelled exactly so."""
 
     choices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListOf:
     """A list.
 
@@ -124,7 +126,7 @@ class ListOf:
     single: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapOf:
     """A mapping with free keys, or with keys from a few words.
 
@@ -137,7 +139,7 @@ class MapOf:
     keys: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One field of a `Record`.
 
@@ -160,7 +162,7 @@ class Entry:
     spelling: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """A mapping with fixed fields; an unknown key is an error.
 
@@ -173,19 +175,19 @@ class Record:
     build: Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyOf:
     """One of several kinds that differ in their JSON type, or a number or else a word."""
 
     kinds: tuple[Kind, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonSchema:
     """A JSON Schema of an object: a mapping whose `type` is `object`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyMapping:
     """A mapping with anything JSON can hold."""
 

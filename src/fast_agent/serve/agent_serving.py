@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +21,7 @@ from fast_agent.serve.agent_scopes import ScopeLimits, Scopes
 from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, Served
 from fast_agent.serve.http import MCP_PATH, open_socket, serve_http
 from fast_agent.serve.http_access import HttpSettings
+from fast_agent.text.frozen import frozen
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _CLOSING_SECONDS = 15.0
 """How long agents and their servers may take to close."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ServeOptions:
     """How agents are served.
 

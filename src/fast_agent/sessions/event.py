@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message, ToolResult
@@ -12,7 +13,7 @@ Place: TypeAlias = Literal["listed", "held", "dropped"]
 """Where a turn that ended stands in the transcript."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TurnBegan:
     """A turn began.
 
@@ -34,7 +35,7 @@ class TurnBegan:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageAdded:
     """A turn has a message; one of an index it had before takes that one's place.
 
@@ -49,7 +50,7 @@ class MessageAdded:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolAnswered:
     """A tool call of the turn's last message has its result.
 
@@ -60,7 +61,7 @@ class ToolAnswered:
     result: ToolResult
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnEnded:
     """A turn ended, whatever the outcome.
 
@@ -81,14 +82,14 @@ class TurnEnded:
     used: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockListed:
     """Turns that were held back came into the session's transcript, in this order."""
 
     turn_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryCleared:
     """An agent forgot; its templates stay unless `all`."""
 
@@ -96,7 +97,7 @@ class HistoryCleared:
     all: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryReplaced:
     """An agent remembers these messages and nothing else."""
 
@@ -104,7 +105,7 @@ class HistoryReplaced:
     messages: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryExtended:
     """An agent remembers these messages in addition, after the others."""
 
@@ -112,7 +113,7 @@ class HistoryExtended:
     messages: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryCompacted:
     """An agent's model receives a summary instead of the oldest messages; nothing is deleted.
 
@@ -127,14 +128,14 @@ class HistoryCompacted:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewound:
     """What came after event `kept` counts no more; it stays in the log."""
 
     kept: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Titled:
     """The session has this title."""
 

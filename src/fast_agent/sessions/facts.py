@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from fast_agent.errors import SessionError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _TITLE_LENGTH = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionSets:
     """The found sets a session was talked with, as its file remembers them.
 
@@ -47,7 +47,7 @@ class SessionSets:
         return {"root": self.root, "set": self.digest, "effects": " ".join(sorted(self.effects))}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionFacts:
     """What is known of a session without its events.
 
@@ -95,7 +95,7 @@ class SessionFacts:
         return texts if self.brought is None else texts | self.brought.texts()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionSummary:
     """One line of a list of sessions.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
 from marshal import dumps
 from typing import TYPE_CHECKING, Any, Final, cast
 from zlib import adler32, crc32
 
 from fast_agent.sessions.row import BLOCK, COMPACTED, END, REWOUND, TURN, Row
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ def facts_sum(facts: Mapping[str, str]) -> str:
     return str(crc32(json.dumps(kept, sort_keys=True).encode()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Damage:
     """What is damaged in a session.
 

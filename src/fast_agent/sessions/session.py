@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -12,6 +12,7 @@ from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.journal import SessionJournal
 from fast_agent.sessions.row import row_of
 from fast_agent.sessions.state import state_of
+from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.found_set import Provenance
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetChange:
     """What is different where a session is resumed.
 

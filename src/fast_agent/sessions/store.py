@@ -8,7 +8,6 @@ where an event loop must keep running.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from os import urandom
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from fast_agent.sessions.session import Session, end_of
 from fast_agent.sessions.sqlite.files import SessionFiles
 from fast_agent.sessions.state import living, state_of
 from fast_agent.sessions.summary import summary_of
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fast_agent.trust.found_set import Provenance
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Salvage:
     """What could not be saved of a damaged session.
 

@@ -17,6 +17,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from fast_agent.text.frozen import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
     from contextlib import AbstractContextManager
@@ -68,7 +70,7 @@ def agent_of(turn: str) -> str:
     return last.partition(":")[0].partition("@")[0].replace("%2F", "/")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Codec(Generic[T]):
     """How an answer is written as JSON and read back."""
 
@@ -76,7 +78,7 @@ class Codec(Generic[T]):
     read: Callable[[JsonValue], T]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One question to the outside, described so that any process could ask it.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fast_agent.errors import FastAgentError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Span
 
 if TYPE_CHECKING:
     from fast_agent.text.source import Source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frontmatter:
     """A Markdown file in two parts.
 

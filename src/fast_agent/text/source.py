@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.errors import FastAgentError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Position, Span
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class SourceError(FastAgentError):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A text and the path it is shown under.
 

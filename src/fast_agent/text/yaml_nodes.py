@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Position, Span
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MAX_NODES = 20_000
 _MOST_DIGITS = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class YamlProblem:
     """One thing that is wrong with a YAML text.
 

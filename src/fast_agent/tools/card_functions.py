@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
@@ -21,6 +21,7 @@ from fast_agent.diagnostics.rules import (
     SHELL_DIRECTORY,
 )
 from fast_agent.errors import CardError, ToolError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.trust.function_path import (
     HOOK_PARAMETERS,
@@ -56,7 +57,7 @@ class _Use(NamedTuple):
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CardFunctions:
     """The loaded functions of a card.
 
@@ -273,7 +274,7 @@ MOST_KEPT = 64
 """Most files whose outlines are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outline:
     """The names a file defines.
 

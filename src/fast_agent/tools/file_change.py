@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,7 +14,7 @@ _MOST_COMPARED: Final = 4_000_000
 _CONTEXT: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """What a call would change, for approval.
 

@@ -5,9 +5,10 @@ They hold when a thing is used as much as when it is listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeAlias
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def allows(patterns: Patterns, server: str, name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns[server])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ServerFilter:
     """The three filters of one agent.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from inspect import cleandoc, isawaitable, iscoroutinefunction, unwrap
 from logging import getLogger
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from fast_agent.errors import ToolError, ToolRetry
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.dependencies import resolve
 from fast_agent.tools.result import error_result, result_of, said
 from fast_agent.tools.tool_name import function_tool_name
@@ -36,7 +36,7 @@ _MAX_TURNS = 1000
 """Most turns whose failures a tool counts; the oldest are forgotten first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ToolOptions:
     """What `tool` says of a function.
 
@@ -285,7 +285,7 @@ class FunctionTool:
         return error_result(call_id, said(error))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pending:
     value: Awaitable[object]
 
@@ -319,7 +319,7 @@ _SECTION = re.compile(
 _ENTRY = re.compile(r"\*{0,2}(?P<name>[^\W\d]\w*)\s*(\([^)]*\)\s*)?:(?:\s+(?P<text>.*))?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Docstring:
     """A docstring taken apart.
 

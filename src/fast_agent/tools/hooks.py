@@ -6,7 +6,7 @@ the outermost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import iscoroutinefunction, signature
 from logging import getLogger
 from traceback import walk_tb
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fast_agent.errors import RunError, ToolError
 from fast_agent.messages.message import Message
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import error_result, result_of, said
 from fast_agent.tools.wrapped_tool import WrappedTool
 
@@ -33,7 +34,7 @@ CallNext: TypeAlias = "Callable[..., Awaitable[ToolResult]]"
 """`await call_next(args)` continues inwards; without `args`, with unchanged arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hook:
     """A hook function and what it is called in messages.
 
@@ -48,7 +49,7 @@ class Hook:
     keep: object = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ToolHookContext:
     """The call a hook stands around.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HumanRequest:
     """A question.
 
@@ -30,7 +30,7 @@ class HumanRequest:
     url: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HumanAnswer:
     """An answer; `content` is set only on `accept` (free text under the key `text`)."""
 

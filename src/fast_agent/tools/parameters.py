@@ -6,7 +6,6 @@ tool is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, Signature, isclass, isroutine, signature
 from json import dumps
@@ -18,6 +17,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
 from fast_agent.errors import ToolError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 from fast_agent.tools.dependencies import dependency_type
 from fast_agent.tools.tool import ToolContext
@@ -42,7 +42,7 @@ class _PlainSchema(GenerateJsonSchema):
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameters:
     """What a function can be called with.
 

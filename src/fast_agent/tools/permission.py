@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.errors import ToolError
 from fast_agent.resources.skill_client.text import summary
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import PreviewedTool
@@ -36,7 +36,7 @@ _ANSWER: JsonObject = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PermissionRequest:
     """A call that waits for permission.
 
@@ -138,7 +138,7 @@ class AskedTool(WrappedTool):
         return await tool.call(call, context)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asking:
     """Which calls of an agent need permission, and who grants it.
 

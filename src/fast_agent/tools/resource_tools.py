@@ -6,7 +6,6 @@ Answers are bounded and say how to get the rest; what goes wrong says what to tr
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.errors import ResourceError, ToolError
@@ -19,6 +18,7 @@ from fast_agent.resources.problem import NotFound
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.sections import excerpt, sections
 from fast_agent.resources.tokens import estimate
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import RuntimeTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
@@ -84,7 +84,7 @@ _SEARCH_SPEC = ToolSpec(
 Work: TypeAlias = "Callable[[ToolArguments], tuple[Content, ...]]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceTool(RuntimeTool):
     """One of the tools.
 

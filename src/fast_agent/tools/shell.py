@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 from time import monotonic
@@ -23,6 +22,7 @@ from fast_agent.errors import ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.text.visible import visible
 from fast_agent.tools.group_guard import guard_group, release_group
@@ -50,7 +50,7 @@ _PROGRESS_BYTES = 1024
 _CHUNK = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShellLimits:
     """Bounds of one command.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
@@ -24,7 +25,7 @@ def no_progress(progress: float, total: float | None, message: str | None) -> No
     """Drop a progress report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ToolContext:
     """What a tool may know of the call it serves.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from fast_agent.text.environment import UnsetVariableError, expand, has_variable
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ def shown_address(address: str) -> str:
     return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """An address of the web.
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.errors import ConfigError
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.effect import ANY_COMMAND, EFFECT_KINDS, Effect, Holder, HolderKind, no_files
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Approval:
             return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """How a set stands to its approval.
 

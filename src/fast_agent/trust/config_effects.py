@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from fast_agent.config import bounds
 from fast_agent.config.model_query import split_models
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.text.environment import has_variable, variables_in
+from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.trust.address import Address, address_of
 from fast_agent.trust.card_effects import is_weaker, request_params, texts_in
@@ -288,7 +288,7 @@ def guide_reads(site: Site, value: Mapping[str, JsonValue], keys: Keys) -> Itera
             yield from site.reads(inner, (*keys, "categories", name, "dir"), folder=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Server:
     """What the files of a set say of one server together.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -12,6 +12,7 @@ from fast_agent.config.model_query import split_models
 from fast_agent.config.settings import NO_SETTINGS
 from fast_agent.errors import ModelError
 from fast_agent.text.environment import with_defaults
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.digest import code_digests, file_digest
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ ParseModel: TypeAlias = "Callable[[str, Mapping[str, str], Collection[str]], Par
 `ModelError`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Given:
     """What the person gave this run: what a found set may reach, and is compared with.
 
@@ -107,7 +108,7 @@ class Given:
     default_model: str = "local"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Context:
     """The context the parts of one set are surveyed with.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from fast_agent.schema.kinds import EffectKind
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ def no_files() -> Mapping[str, str]:
     return _NO_FILES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """The part of a set that brings an effect, and is left out where the effect is not allowed.
 
@@ -65,7 +66,7 @@ class Holder:
         return f"`{self.name}`" if self.kind == "card" else f"{self.kind} `{self.name}`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effect:
     """One effect.
 

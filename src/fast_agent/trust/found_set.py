@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.origin import address_of_root
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def _no_effects() -> Mapping[str, Effect]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Provenance:
     """The found sets that take part in a run, which its sessions remember.
 

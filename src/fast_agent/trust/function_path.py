@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -14,6 +13,7 @@ from fast_agent.diagnostics.rules import (
     FUNCTION_NAME_MISSING,
     FUNCTION_SPELLING,
 )
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ HOOK_PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """What a hook function is called with, by role and position."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionPath:
     """A function's file, as written, and its name."""
 

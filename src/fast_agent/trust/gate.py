@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import CONFIG_NAMES
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.origin import home_fault
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _NOTHING: Final[frozenset[Effect]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrustOptions:
     """How a program treats what it found.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from fast_agent.errors import TrustError
 from fast_agent.text.environment import UnsetVariableError, expand, has_variable
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import origin_in
 from fast_agent.trust.effect import MODEL_FILE, Holder
 from fast_agent.trust.origin import Root, address_of_root
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grant:
     """What the set of one root may do.
 

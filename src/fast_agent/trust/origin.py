@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
 from urllib.parse import quote, unquote
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,7 +43,7 @@ FileKey = tuple[int, int]
 """Device and inode: what a file is, however its path is spelled."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """The directory of a found set, and what counts as inside it.
 
@@ -286,7 +287,7 @@ def key_of(path: Path | str) -> FileKey | None:
     return found.st_dev, found.st_ino
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ownership:
     """Whose the files of a set are.
 

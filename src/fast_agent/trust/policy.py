@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.reading import Reader, built
 from fast_agent.config.trust import NO_TRUST, TRUST
 from fast_agent.errors import ConfigError
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import fits_host
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ OPEN_DIRECTORIES: Final = ("tmp", "var/tmp", "dev/shm")
 """Directories open to all users, below `/`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """What is allowed and denied without a question.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.digest import ABSENT, MAX_BYTES, MAX_FILES, file_digest, python_files
 from fast_agent.trust.effect import no_files
 from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloaded, launches
@@ -29,7 +30,7 @@ _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?\Z")
 _MODULE: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*m(.*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """What a command line runs.
 

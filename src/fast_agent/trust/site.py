@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from pathlib import Path, PurePath
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from fast_agent.config.model_query import QUERY_KEYS, split_models
 from fast_agent.config.providers import PROVIDERS, is_own_host
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
+from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.trust.address import address_of
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
@@ -46,7 +47,7 @@ TOO_MANY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A part of a found file that brings effects.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import SKILL_FOLDERS, is_never_served
 from fast_agent.text.environment import has_variable
+from fast_agent.text.frozen import frozen
 from fast_agent.trust.card_effects import has_tools, names_in
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES, tree_digests
 from fast_agent.trust.effect import Holder
@@ -34,7 +34,7 @@ _SHELL: Final = "--shell"
 _WRITES: Final = "--files write"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """An agent that gets the skills of a directory.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.case_fields import RECORDINGS
 from fast_agent.config.home import SECRETS_NAMES
 from fast_agent.text.environment import has_variable
+from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.trust.address import shown_address
@@ -50,7 +51,7 @@ _SECRETS: Final = tuple(os.sep + name for name in SECRETS_NAMES)
 REMOTE: Final = "a card from a web address may do no more than connect and send"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Surveyed:
     """What a run loads of one root.
 

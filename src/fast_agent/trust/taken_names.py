@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_object
 from fast_agent.text.visible import visible
 
@@ -53,7 +54,7 @@ _ALIASES: Final = ("model_aliases",)
 _ENDPOINTS: Final = ("endpoints",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakenNames:
     """The names that found configuration may not take.
 

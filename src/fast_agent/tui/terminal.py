@@ -10,7 +10,7 @@ import os
 import sys
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, cast
 
@@ -24,6 +24,7 @@ from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE
 from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError
 from fast_agent.models.selection import FALLBACK_NOTICE
 from fast_agent.runtime.protected_files import ProtectedFiles
+from fast_agent.text.frozen import frozen
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 _SHOWN_TURNS: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TerminalOptions:
     """How a conversation at the terminal is opened.
 
@@ -94,7 +95,7 @@ class TerminalOptions:
     early: EarlyPrompt | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Left:
     """How a conversation was left.
 

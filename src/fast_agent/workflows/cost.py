@@ -7,7 +7,7 @@ uses; what they are for is to know that there is a bound, and which setting make
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -19,6 +19,7 @@ from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS
 from fast_agent.cards.references import referred_names
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.bounds import MAX_ITERATIONS
+from fast_agent.text.frozen import frozen
 from fast_agent.workflows.maker.calibration import usual_samples
 from fast_agent.workflows.plan import MOST_TASKS
 from fast_agent.workflows.planning import most_plans
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """The most there can be of something.
 
@@ -67,7 +68,7 @@ class Bound:
 NOTHING: Final = Bound()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """What one turn can set off, everything below it included.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.agents.turn_setup import Outcome
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.models.model import OutputSchema
+from fast_agent.text.frozen import frozen
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.json_answer import object_in
 from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
@@ -54,7 +54,7 @@ RATING_SCHEMA: Mapping[str, JsonValue] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rating:
     """What an evaluator says of an answer.
 
@@ -173,7 +173,7 @@ _REWRITE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Attempt:
     """An answer and what was said of it."""
 

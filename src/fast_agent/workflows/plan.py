@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.models.model import OutputSchema
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 from fast_agent.workflows.json_answer import object_in
 
@@ -19,7 +19,7 @@ MOST_TASKS: Final = 1_000
 _MOST_PROBLEMS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """A piece of work for one agent.
 
@@ -32,7 +32,7 @@ class Task:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """Tasks that are done at the same time.
 
@@ -45,7 +45,7 @@ class Step:
     tasks: tuple[Task, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Steps that are done one after another.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from fast_agent.agents.turn_setup import Outcome
 from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, LimitError, RunError
+from fast_agent.text.frozen import frozen
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.brain import Brain
 from fast_agent.workflows.plan import MOST_TASKS, NextStep, Plan, Step, WholePlan
@@ -304,7 +305,7 @@ ALL_TOGETHER: Final = 200_000
 """Most characters of results in a prompt; each is cut the shorter, the more there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """What came of a task.
 

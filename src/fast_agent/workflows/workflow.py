@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.cards.fields import default_of
 from fast_agent.cards.references import referred_names
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.text.frozen import frozen
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorkflowSetup:
     """What an instance of a workflow is made from.
 

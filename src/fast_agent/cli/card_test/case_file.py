@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fast_agent.cards.card_files import TEST_SUFFIXES
@@ -14,6 +14,7 @@ from fast_agent.config.layer import FileLayer, Place
 from fast_agent.config.reading import Reader, ReadingRules, built
 from fast_agent.diagnostics.rules import UNKNOWN_TEST_KEY, UNREADABLE_TEST_FILE, WRONG_TEST_VALUE
 from fast_agent.errors import ConfigError, RunError
+from fast_agent.text.frozen import frozen
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.yaml_document import YamlError, parse_yaml
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CaseFile:
     """A test file.
 

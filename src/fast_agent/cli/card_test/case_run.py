@@ -20,6 +20,7 @@ from fast_agent.recording.replayer import Replayer
 from fast_agent.runtime.known_secrets import known_secrets
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import NULL_STEPS
+from fast_agent.text.frozen import frozen
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ Recording: TypeAlias = Literal["never", "missing", "all"]
 _SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaseResult:
     """What came of a case.
 

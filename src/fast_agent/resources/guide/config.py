@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +16,7 @@ from fast_agent.errors import ConfigError
 from fast_agent.resources.guide.pattern import Pattern, is_pattern
 from fast_agent.resources.problem import InvalidUri
 from fast_agent.resources.uri import Uri
+from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, confined_parts
 from fast_agent.text.suggestion import closest
 
@@ -36,7 +36,7 @@ class PlaceOf(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Category:
     """A directory of documents.
 
@@ -55,7 +55,7 @@ class Category:
     place: Callable[[], Place]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """What a collection holds: a whole category, some of its documents, or another collection.
 
@@ -74,7 +74,7 @@ class Member:
     place: Callable[[], Place]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collection:
     """A choice of documents."""
 
@@ -83,7 +83,7 @@ class Collection:
     description: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GuideConfig:
     """A guide, ready to be indexed.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import gmtime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -17,6 +16,7 @@ from fast_agent.resources.guide.forms import HELP_ENTRY, MARKDOWN
 from fast_agent.resources.media_type import media_type
 from fast_agent.resources.meta_key import KIND, TAGS, WHY
 from fast_agent.resources.resource import Resource
+from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ _CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
 _FENCE = re.compile(r"\ufeff?---[ \t]*\r?\n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata:
     """What a document says of itself.
 

@@ -6,9 +6,10 @@ Patterns come from clients, so a match takes time in proportion to the texts, wh
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+
+from fast_agent.text.frozen import frozen
 
 _Part: TypeAlias = "re.Pattern[str] | str | None"
 _WILD = re.compile(r"[*?\[]")
@@ -19,7 +20,7 @@ def is_pattern(text: str) -> bool:
     return _WILD.search(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern:
     """A pattern, ready to match.
 

@@ -7,7 +7,6 @@ can be read, and nothing can be written.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +19,7 @@ from fast_agent.resources.problem import NotFound, Unavailable
 from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
 from fast_agent.resources.uri import Uri
+from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, confined_parts
 from fast_agent.text.suggestion import closest
 
@@ -39,7 +39,7 @@ _MANIFEST_VERSION = 1
 _SKILL_TEMPLATE = f"{SCHEME}://{AUTHORITY}/skills/{{name}}/SKILL.md"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InternalDocument:
     """An entry of the manifest.
 

@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 import zipfile
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from fast_agent.config.home import is_never_served
 from fast_agent.errors import ResourceError
 from fast_agent.resources.skill.frontmatter import is_name, read_head
 from fast_agent.text.atomic_file import write_atomic
+from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_object
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _MAX_FOLDERS: Final = 2_000
 _ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installed:
     """Where an installed skill is from.
 

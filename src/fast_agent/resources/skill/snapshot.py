@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.frontmatter import read_head
 from fast_agent.rpc.encoding import encode
+from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class StaleError(Exception):
     """The disk no longer is as the skill says; look again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillFile:
     """A file of a snapshot.
 
@@ -44,7 +44,7 @@ class SkillFile:
     readable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillSnapshot:
     """A skill's files at one moment.
 

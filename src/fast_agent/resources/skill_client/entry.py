@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from fast_agent.errors import ResourceError
@@ -13,6 +12,7 @@ from fast_agent.resources.problem import shown as visible
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.uri import Uri
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -29,7 +29,7 @@ class SkillError(ResourceError):
     """A skill, or a file of one, cannot be used."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillResource:
     """A file of a skill, as its server lists it.
 
@@ -46,7 +46,7 @@ class SkillResource:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillEntry:
     """A skill as its source lists it.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +60,7 @@ class SkillSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedSkill:
     """A skill under the name an agent calls it by.
 

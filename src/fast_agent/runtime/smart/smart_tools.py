@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from anyio import move_on_after
@@ -17,6 +17,7 @@ from fast_agent.messages.content import EmbeddedResource, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.sections import Excerpt
+from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import RuntimeTool
@@ -99,7 +100,7 @@ _SPECS = {
 Work: TypeAlias = "Callable[[ToolArguments, TurnCallContext], Awaitable[tuple[Content, ...]]]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmartTool(RuntimeTool):
     """One of the tools.
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from anyio.to_thread import run_sync
@@ -14,6 +13,7 @@ from fast_agent.errors import ToolError
 from fast_agent.messages.content import EmbeddedResource, ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.file_change import FileChange
 from fast_agent.tools.files.edit import replaced
 from fast_agent.tools.files.lookup import find_files, list_directory, search_files
@@ -126,7 +126,7 @@ class EditorFiles(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileGuard:
     """Which calls of file tools need a separate question.
 

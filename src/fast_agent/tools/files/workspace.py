@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ToolError, os_reason
+from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, open_root, read_below, write_confined
 from fast_agent.trust.origin import names_secret
 
@@ -18,7 +18,7 @@ MAX_FILE_BYTES: Final = 32 * 1024 * 1024
 """Largest file that is read or written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A path below a directory, past all links.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anyio import Semaphore, create_task_group
 
 from fast_agent.config.bounds import CALIBRATION_SAMPLES
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.text.frozen import frozen
 from fast_agent.workflows.maker.odds import plan_with, smallest_k
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def usual_samples(steps: int) -> int:
     return min(MOST, max(FEWEST, steps))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibration:
     """What a sample of answers showed.
 
@@ -144,7 +144,7 @@ _Z = 1.959963984540054
 """Standard deviations around the middle of a normal distribution that hold 95 % of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """A share seen in a sample.
 

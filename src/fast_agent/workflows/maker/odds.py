@@ -9,10 +9,10 @@ differ from each other only help, so real votes do better.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import RunError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
@@ -96,7 +96,7 @@ def _check_p(p: float) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """How a task of many steps is voted on.
 

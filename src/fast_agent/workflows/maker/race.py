@@ -14,12 +14,12 @@ something is wrong with more than a draw, and end the vote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anyio import create_task_group
 
 from fast_agent.errors import FastAgentError
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -34,7 +34,7 @@ Hear: TypeAlias = "Callable[[int, Sample, Tally], None]"
 """Hears of each draw in its order: its number, what it gave, the votes after it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """How a vote ended.
 
@@ -292,7 +292,7 @@ Flag: TypeAlias = Literal["empty", "too_long", "cut_short", "refused", "unparsea
 """Why an answer does not vote."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """An answer, and what it votes for.
 
