@@ -6,8 +6,10 @@ import json
 import os
 import time
 from contextlib import contextmanager
+from dataclasses import fields
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -19,15 +21,15 @@ from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
+    from collections.abc import Generator, Mapping
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.output import OutputShape
     from fast_agent.app import FastAgent
     from fast_agent.cli.batch_progress import BatchProgress
-    from fast_agent.engine.batch import Batch, RunAnswer
+    from fast_agent.engine.batch import Batch
     from fast_agent.engine.batch_input import Item
+    from fast_agent.engine.engine import RunAnswer
     from fast_agent.engine.model_requests import ModelRequests
     from fast_agent.engine.run_store import RunRow, RunStore
     from fast_agent.steps.parts import StepRedactor
@@ -37,8 +39,19 @@ if TYPE_CHECKING:
 ATTACH_SECONDS: Final = 0.2
 """How often a client shows the progress of a batch that another process runs."""
 
-RUNS: Final = "runs"
-"""The directory of durable runs, in the home directory of fast-agent."""
+_OF_ONE_LIFE: Final = frozenset(
+    {"limit_cost", "limit_tokens", "max_errors", "retry_failed", "dry_run", "only", "trust"}
+)
+"""Options that are those of one process, not of the batch."""
+
+_PATHS: Final = frozenset({"source", "target", "json_schema", "config_path"})
+
+
+def runs_directory() -> Path:
+    """Return the directory of durable runs."""
+    from fast_agent.config.home import home_directory
+
+    return home_directory(os.environ) / "runs"
 
 
 @frozen(kw_only=True)
@@ -62,6 +75,7 @@ class BatchCommand(CardOptions):
     limit_tokens: int | None
     dry_run: bool
     output: str
+    only: frozenset[str] | None = None
 
     def receiver(self) -> str | None:
         """Return the agent that answers."""
@@ -135,17 +149,13 @@ class BatchCommand(CardOptions):
     @contextmanager
     def _store(self, program: FastAgent) -> Generator[RunStore]:
         """Open the runs of the batch, which is known by the file of its results."""
-        from fast_agent.config.home import home_directory
-        from fast_agent.engine.run_store import RunStore
+        from fast_agent.engine.embedded import open_store
 
-        directory = home_directory(os.environ) / RUNS
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = str(self.target.absolute())
         batch = sha256(target.encode(errors="surrogatepass")).hexdigest()[:10]
-        store = RunStore(directory / f"{batch}.sqlite", batch)
-        try:
+        with open_store(runs_directory(), batch) as store:
             facts = {
-                "cards": json.dumps([str(one) for one in self.cards]),
+                "command": json.dumps(self._command()),
                 "agent": self._answering(program),
                 "model": self.model or "",
                 "directory": str(program.workspace),
@@ -161,9 +171,17 @@ class BatchCommand(CardOptions):
                         hint=f"name another --output, or delete `{store.path}` to start again",
                     )
             store.set_facts({**facts, "began": known.get("began", str(time.time()))})
+            store.only = self.only
             yield store
-        finally:
-            store.close()
+
+    def _command(self) -> dict[str, JsonValue]:
+        """Return the options that `fast-agent runs resume` takes up; limits are of one life."""
+        found: dict[str, JsonValue] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name not in _OF_ONE_LIFE:
+                found[one.name] = str(value) if isinstance(value, Path) else value
+        return found
 
     async def _run_batch(
         self,
@@ -176,9 +194,9 @@ class BatchCommand(CardOptions):
 
         from fast_agent.cli.batch_progress import BatchProgress
         from fast_agent.engine.batch import counts_of
-        from fast_agent.text.file_lock import FileLock
+        from fast_agent.engine.embedded import lock_of
 
-        lock = FileLock(store.path.with_suffix(".lock"))
+        lock = lock_of(store)
         progress = BatchProgress(quiet=self.quiet)
         attached = False
         while not lock.take():
@@ -344,11 +362,33 @@ class BatchCommand(CardOptions):
                 out.line(f"{name.replace('_', ' ')}: {shown}")
 
 
+def resumed(
+    command: Mapping[str, JsonValue], *, only: frozenset[str] | None, trust: bool, quiet: bool
+) -> BatchCommand:
+    """Return the command that a batch was begun with.
+
+    Args:
+        command: Its options, as its store keeps them.
+        only: The ids of the runs to be run; None for all.
+        trust: Whether everything found may act.
+        quiet: Whether nothing but errors is printed.
+    """
+    settings: dict[str, Any] = dict.fromkeys(_OF_ONE_LIFE)
+    for name, value in command.items():
+        settings[name] = Path(str(value)) if name in _PATHS and value is not None else value
+        if isinstance(value, list):
+            settings[name] = tuple(value)
+    settings.update(
+        only=only, trust=trust, quiet=quiet, retry_failed=False, dry_run=False, output="human"
+    )
+    return BatchCommand(**settings)
+
+
 async def _answer(app: AgentApp, run: RunRow, steps: Steps, shape: OutputShape | None) -> RunAnswer:
     """Answer a run in a fresh conversation."""
     from anyio import CancelScope
 
-    from fast_agent.engine.batch import RunAnswer
+    from fast_agent.engine.engine import RunAnswer
 
     conversation = app.cast(steps=steps)
     try:

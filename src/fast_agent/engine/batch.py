@@ -13,36 +13,21 @@ from anyio import CancelScope, create_task_group, sleep
 from fast_agent.engine.run_steps import DriftError, DurableSteps, PausedError
 from fast_agent.engine.run_store import StoreError
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fast_agent.engine.engine import RunAnswer
     from fast_agent.engine.model_requests import ModelRequests
     from fast_agent.engine.run_store import RunRow, RunStore
     from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Key, Steps
-    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.text.json_value import JsonValue
 
 log = getLogger(__name__)
 
 SETTLE_SECONDS: Final = 1.0
 """How often the runs are written to the disk itself, against a power failure."""
-
-
-@frozen
-class RunAnswer:
-    """What a run answered.
-
-    Args:
-        output: The text, or the value of a structured answer.
-        used: Tokens, requests and tool calls.
-        cost: The price in US dollars; None where it is not known.
-    """
-
-    output: JsonValue
-    used: JsonObject
-    cost: float | None = None
 
 
 class Ask(Protocol):
@@ -119,7 +104,7 @@ class Batch:
         self._concurrency = concurrency
         self._max_errors = max_errors
         self._fault = fault
-        self._open: set[DurableSteps] = set()
+        self._open: dict[str, DurableSteps] = {}
         self._stopped: FastAgentError | None = None
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         store.recover()
@@ -152,11 +137,14 @@ class Batch:
                 while True:
                     await sleep(SETTLE_SECONDS)
                     self._store.settle()
+                    for run_id in self._store.to_be_cancelled():
+                        if run_id in self._open:
+                            self._open[run_id].cancel()
         finally:
             self._close_open()
 
     def _close_open(self) -> None:
-        for steps in self._open:
+        for steps in self._open.values():
             # What is cancelled now was not decided by the run.
             steps.is_closing = True
             steps.scope.cancel()
@@ -174,11 +162,11 @@ class Batch:
                 self._store.pin(run, self._edition)
             steps = DurableSteps(self._store, run, self._redactor, self._requests, self._fault)
             self.counts.running += 1
-            self._open.add(steps)
+            self._open[run.id] = steps
             try:
                 await self._run(run, steps)
             finally:
-                self._open.discard(steps)
+                del self._open[run.id]
                 self.counts.running -= 1
                 self.answered += steps.answered
 
@@ -189,6 +177,10 @@ class Batch:
             with steps.scope:
                 answer = await self._ask(run, steps)
             if answer is None:
+                if steps.is_cancelled:
+                    self._store.end(run, "cancelled")
+                    self.counts.cancelled += 1
+                    return
                 raise steps.stopped or PausedError("the process stops")
             output = self._redactor.redacted(answer.output)
             self._store.end(run, "done", output=output, used=answer.used, cost=answer.cost)

@@ -73,6 +73,7 @@ class DurableSteps:
 
     Attributes:
         answered: How many steps were answered from the store.
+        is_cancelled: Whether a user cancelled the run.
         is_closing: Whether the process stops: what is cancelled from now on was not decided by the
             run.
         scope: Holds everything the run does: `with steps.scope: …`.
@@ -101,6 +102,7 @@ class DurableSteps:
         self._open: set[str] = set()
         self._order = 0
         self.answered = 0
+        self.is_cancelled = False
         self.is_closing = False
         # The process ends through `is_closing`, so that the run can tell it from its own decisions.
         self.scope = CancelScope(shield=True)
@@ -194,6 +196,11 @@ class DurableSteps:
             raise
         self._keep_answer(key, asked, step, codec.write(answer))
         return answer
+
+    def cancel(self) -> None:
+        """Cancel the run, as a user asks for; what is under way has no answer."""
+        self.is_cancelled = self.is_closing = True
+        self.scope.cancel()
 
     def _leave_open(self, place: str) -> None:
         """Stop once no step is under way whose answer is still to come.

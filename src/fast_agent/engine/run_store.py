@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from fast_agent.errors import RunError, os_reason
 from fast_agent.messages.json_text import parse_json, write_json
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
+    from fast_agent.engine.engine import RunState
     from fast_agent.steps.steps import Kind
     from fast_agent.text.json_value import JsonValue
-
-RunState: TypeAlias = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 
 BEGUN: Final = 0
 DONE: Final = 1
@@ -42,7 +41,7 @@ _SCHEMA: Final = """
 CREATE TABLE fact(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE run(
   id TEXT PRIMARY KEY, batch TEXT, item INT, key TEXT, edition TEXT, agent TEXT, input TEXT,
-  state TEXT, owner TEXT, fence INT DEFAULT 0, attempt INT DEFAULT 0, output TEXT,
+  state TEXT, wanted TEXT, owner TEXT, fence INT DEFAULT 0, attempt INT DEFAULT 0, output TEXT,
   error TEXT, used TEXT, cost REAL, began REAL, ended REAL) WITHOUT ROWID;
 CREATE UNIQUE INDEX once ON run(batch, key);
 CREATE INDEX next ON run(batch, item) WHERE state = 'queued';
@@ -165,6 +164,9 @@ class RunStore:
         path: The file.
         batch: The name of its batch.
 
+    Attributes:
+        only: The ids of the runs that may be taken; None for all.
+
     Raises:
         RunError: It cannot be opened, or is of another version.
     """
@@ -172,6 +174,7 @@ class RunStore:
     def __init__(self, path: Path, batch: str) -> None:
         self.path = path
         self.batch = batch
+        self.only: frozenset[str] | None = None
         self._known_parts: set[str] = set()
         with self._errors():
             self._connection = connection = sqlite3.connect(
@@ -274,14 +277,15 @@ class RunStore:
         Returns:
             The run, or None where none is queued.
         """
-        now = time.time()
+        only = "" if self.only is None else " AND id IN (SELECT value FROM json_each(?))"
+        values = () if self.only is None else (write_json(sorted(self.only)),)
         with self._errors():
             row = self._connection.execute(
                 "UPDATE run SET state='running', owner=?, fence=fence+1,"
                 " attempt=attempt+1, began=coalesce(began, ?)"
                 " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
-                f" ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
-                (owner, now, self.batch),
+                f"{only} ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
+                (owner, time.time(), self.batch, *values),
             ).fetchone()
         return None if row is None else RunRow(*row)
 
@@ -341,9 +345,43 @@ class RunStore:
             self.forget_steps(run_id, _last_failures(self.steps(run_id)))
             with self._errors():
                 self._connection.execute(
-                    "UPDATE run SET state='queued', error=NULL, ended=NULL WHERE id=?", (run_id,)
+                    "UPDATE run SET state='queued', wanted=NULL, error=NULL, ended=NULL WHERE id=?",
+                    (run_id,),
                 )
         return len(found)
+
+    def cancel(self, run_id: str, *, at_once: bool) -> bool:
+        """Cancel a run, or ask the process that runs it to.
+
+        Args:
+            run_id: Its id.
+            at_once: Whether no process runs it.
+
+        Returns:
+            Whether it had not ended.
+        """
+        stopped = "state IN ('queued', 'running', 'waiting')" if at_once else "state='queued'"
+        with self._errors():
+            done = self._connection.execute(
+                "UPDATE run SET state='cancelled', fence=fence+1, owner=NULL, ended=?"
+                f" WHERE id=? AND {stopped}",
+                (time.time(), run_id),
+            ).rowcount
+            if not done:
+                done = self._connection.execute(
+                    "UPDATE run SET wanted='cancelled' WHERE id=? AND state IN"
+                    " ('running', 'waiting')",
+                    (run_id,),
+                ).rowcount
+        return bool(done)
+
+    def to_be_cancelled(self) -> list[str]:
+        """Return the ids of the runs under way that are to be cancelled."""
+        with self._errors():
+            rows = self._connection.execute(
+                "SELECT id FROM run WHERE wanted='cancelled' AND state='running'"
+            ).fetchall()
+        return [run_id for (run_id,) in rows]
 
     def counts(self) -> dict[RunState, int]:
         """Count the runs by their state."""
@@ -373,6 +411,25 @@ class RunStore:
                 f"SELECT {_RUN_COLUMNS} FROM run WHERE id=?", (run_id,)
             ).fetchone()
         return None if row is None else RunRow(*row)
+
+    def runs_like(self, prefix: str) -> list[RunRow]:
+        """Return the runs whose id begins with a text, in the order of the batch."""
+        with self._errors():
+            rows = self._connection.execute(
+                f"SELECT {_RUN_COLUMNS} FROM run WHERE substr(id, 1, ?)=? AND item>=0"
+                " ORDER BY item",
+                (len(prefix), prefix),
+            ).fetchall()
+        return [RunRow(*row) for row in rows]
+
+    def last_change(self) -> float:
+        """Return when something was last written, in seconds since 1970; 0 for never."""
+        with self._errors():
+            (at,) = self._connection.execute(
+                "SELECT max(coalesce((SELECT max(at) FROM step), 0),"
+                " coalesce((SELECT max(coalesce(ended, began)) FROM run), 0))"
+            ).fetchone()
+        return float(at)
 
     def run_of_key(self, key: str) -> RunRow | None:
         """Return the run of an item, or None."""

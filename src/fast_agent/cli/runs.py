@@ -1,0 +1,231 @@
+"""`fast-agent runs`: the durable runs of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from fast_agent.cli import options
+from fast_agent.cli.output import standard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+    from fast_agent.engine.embedded import EmbeddedRuns
+    from fast_agent.engine.engine import RunFacts, RunState
+
+T = TypeVar("T")
+
+_RUN: Final = click.argument("run_id", metavar="RUN")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, show, watch, cancel, resume and export the runs of batches.
+
+    RUN is the id of a run, or a unique beginning of it. Runs are kept in the directory `runs` of
+    the home directory of fast-agent, one file a batch.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_runs)
+
+
+@command.command("list")
+@click.argument("name", metavar="[RUN|BATCH]", default="")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(["queued", "running", "waiting", "done", "failed", "cancelled"]),
+    help="Only runs in this state; may be repeated.",
+)
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True,
+              help="Most runs.")  # fmt: skip
+@_JSON
+def list_runs(
+    name: str = "",
+    states: tuple[RunState, ...] = (),
+    limit: int = 100,
+    as_json: bool = False,
+) -> None:
+    """List runs, those of the batch that changed last first."""
+    from fast_agent.cli.runs_view import render_runs, run_json
+    from fast_agent.engine.engine import RunFilter
+
+    async def found() -> list[RunFacts]:
+        wanted = RunFilter(name, frozenset(states), limit)
+        return [facts async for facts in _runs().runs(wanted)]
+
+    listed = _wait(found())
+    if as_json:
+        _print_json([run_json(facts) for facts in listed])
+    else:
+        standard_output().write_facts(render_runs(listed))
+
+
+@command.command()
+@_RUN
+@click.option("--trace", is_flag=True, help="Draw when each step ran.")
+@_JSON
+def show(run_id: str, trace: bool, as_json: bool) -> None:
+    """Show a run and its steps."""
+    from fast_agent.cli.runs_view import render_run, render_trace, run_json, step_json
+
+    runs = _runs()
+    facts = _wait(runs.find(run_id))
+    steps = _wait(runs.steps(facts.id))
+    if as_json:
+        _print_json({**run_json(facts), "steps": [step_json(step) for step in steps]})
+        return
+    render = render_trace if trace else render_run
+    standard_output().write_facts(render(facts, steps))
+
+
+@command.command()
+@_RUN
+@_JSON
+def tail(run_id: str, as_json: bool) -> None:
+    """Print the steps of a run as they happen, until it ends."""
+    from fast_agent.cli.runs_view import event_json, render_event
+
+    out, runs = standard_output(), _runs()
+
+    async def follow() -> None:
+        facts = await runs.find(run_id)
+        async for event in runs.tail(facts.id):
+            shown = json.dumps(event_json(event)) if as_json else render_event(event)
+            out.write_facts(f"{shown}\n")
+
+    _wait(follow())
+
+
+@command.command()
+@click.argument("run_ids", metavar="RUN…", nargs=-1, required=True)
+def cancel(run_ids: tuple[str, ...]) -> None:
+    """Cancel runs; their answered steps are kept."""
+    runs = _runs()
+    for facts in [_wait(runs.find(run_id)) for run_id in run_ids]:
+        if _wait(runs.cancel(facts.id)):
+            standard_output().line(f"{facts.id}: cancelled")
+        else:
+            standard_output().line(f"{facts.id}: it has ended already, {facts.state}")
+
+
+@command.command()
+@click.argument("name", metavar="RUN|BATCH")
+@click.option(
+    "--from",
+    "from_step",
+    type=click.IntRange(min=1),
+    metavar="STEP",
+    help="Ask this step of the run again, and all that began after it; `runs show` numbers them.",
+)
+@click.option("--trust", is_flag=True, help="Let everything found act in this run.")
+@options.quiet("Print nothing but errors.")
+def resume(name: str, from_step: int | None, trust: bool, quiet: bool) -> None:
+    """Go on with a run, or with all of a batch, where it stopped.
+
+    A failed or cancelled run is started again: what was answered is not asked again. The cards are
+    those of the directory that the batch was begun in.
+    """
+    from fast_agent.cli.batch_run import resumed
+
+    runs = _runs()
+    is_batch = name in runs.batches()
+    if is_batch and from_step is not None:
+        raise click.UsageError("--from is for one run, and this is a batch")
+    batch = name if is_batch else _wait(runs.find(name)).batch
+    ids = None if is_batch else frozenset({_wait(runs.find(name)).id})
+    with runs.opened(batch) as store:
+        facts = store.facts()
+        store.requeue(["failed", "cancelled", *(["done"] if from_step else [])], ids=ids)
+        for run_id in ids or ():
+            if from_step is not None:
+                steps = store.steps(run_id)
+                store.forget_steps(run_id, [step.key for step in steps[from_step - 1 :]])
+    os.chdir(facts["directory"])  # the cards, the input and the output are named from there
+    resumed(json.loads(facts["command"]), only=ids, trust=trust, quiet=quiet).run()
+
+
+@command.command()
+@_RUN
+@click.option(
+    "--output", "-o", "file", type=options.PATH, metavar="FILE", required=True,
+    help="The recording to write.",
+)  # fmt: skip
+def export(run_id: str, file: Path) -> None:
+    """Write a run as a recording, and print the command that replays it without models."""
+    import shlex
+
+    from fast_agent.recording.cassette import CassetteWriter
+    from fast_agent.version import __version__
+
+    runs = _runs()
+    facts = _wait(runs.find(run_id))
+    cassette = _wait(runs.export(facts.id))
+    writer = CassetteWriter(file, {"program": f"fast-agent {__version__}", "run": facts.id})
+    for digest, value in cassette.parts.items():
+        writer.part(digest, value)
+    for entry in cassette.entries.values():
+        writer.entry(entry)
+    writer.close(complete=cassette.complete)
+    with runs.opened(facts.batch) as store:
+        begun = json.loads(store.facts()["command"])
+    words = ["fast-agent", "go"]
+    for card in begun["cards"]:
+        words += ["--card", card]
+    if begun["config_path"] is not None:
+        words += ["-c", begun["config_path"]]
+    if begun["json_schema"] is not None:
+        words += ["--json-schema", begun["json_schema"]]
+    words += ["--agent", facts.agent, "--message", str(facts.message), "--replay", str(file)]
+    standard_output().line(shlex.join(words))
+
+
+@command.command()
+@click.option(
+    "--older-than", required=True, metavar="AGE",
+    help="Their age, such as 12h, 30d or 8w.",
+)  # fmt: skip
+def prune(older_than: str) -> None:
+    """Delete batches whose runs all ended, and in which nothing happened for so long."""
+    deleted = _wait(_runs().prune(time.time() - _age(older_than)))
+    standard_output().line(f"{deleted:,} run{'' if deleted == 1 else 's'} deleted")
+
+
+def _age(text: str) -> float:
+    match = re.fullmatch(r"(\d+)([smhdw])", text)
+    if match is None:
+        raise click.UsageError(f"`{text}` is not an age; write a number and s, m, h, d or w: `30d`")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def _runs() -> EmbeddedRuns:
+    from fast_agent.cli.batch_run import runs_directory
+    from fast_agent.engine.embedded import EmbeddedRuns
+
+    return EmbeddedRuns(runs_directory())
+
+
+def _wait(work: Coroutine[object, object, T]) -> T:
+    import anyio
+
+    async def run() -> T:
+        return await work
+
+    return anyio.run(run)
+
+
+def _print_json(value: object) -> None:
+    standard_output().write_facts(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
