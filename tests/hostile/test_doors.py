@@ -38,6 +38,7 @@ DOORS: dict[str, set[str]] = {
     "commands/restart.py": {"start"},
     "config/reading.py": {"interpolate"},
     "engine/batch_output.py": {"write"},  # the results, where the person said
+    "engine/part_store.py": {"write"},  # where the person said, by digest
     "mcp/guarded_http.py": {"connect"},
     "mcp/authorization.py": {"write"},
     "mcp/live_session.py": {"connect"},

@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 
+READ_RESULT: Final = "read_result"
+"""The tool that reads more of a shortened result."""
+
 PIECE: Final = 8_000
 """Characters of one read, unless it says otherwise."""
 _MOST = 30_000
 _HITS = 20
 _AROUND = 200
 _SPEC = ToolSpec(
-    "read_result",
+    READ_RESULT,
     "Read more of a tool result of this conversation that was shortened: a piece of it, or the"
     " places where a text stands in it.",
     object_schema(

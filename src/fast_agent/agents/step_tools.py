@@ -13,8 +13,12 @@ from fast_agent.agents.budget import Meter
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.messages.message import Message, ToolResult
-from fast_agent.models.model import ToolSpec
-from fast_agent.models.step_model import tool_to_json, usage_from_json, usage_to_json
+from fast_agent.models.step_model import (
+    tool_from_json,
+    tool_to_json,
+    usage_from_json,
+    usage_to_json,
+)
 from fast_agent.steps.steps import Codec, Step, here, text_by_digest
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.scope import Scope
     from fast_agent.messages.message import ToolCall
+    from fast_agent.models.model import ToolSpec
     from fast_agent.models.usage import Usage
     from fast_agent.steps.steps import Place
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -73,7 +78,8 @@ async def call_in_step(
                 reason = f"tool `{call.name}` failed: {describe_error(error)}"
                 return error_result(call.id, reason), used.usage
 
-    step = Step("tool", call.id, asked, context.agent_name, tool.repeatable)
+    is_local = tool.source == "function"
+    step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local)
     result, used = await steps.ask(step, work, _CALL)
     if not ran and scope is not None:
         for meter in scope.meters:
@@ -194,8 +200,8 @@ class StepSkills:
         return str(place.steps.places.told.get(self._name, ""))
 
 
-def _call_written(answer: tuple[ToolResult, Usage]) -> JsonValue:
-    result, used = answer
+def call_to_json(result: ToolResult, used: Usage) -> JsonValue:
+    """Write the result of a tool call, with what it charges."""
     value: dict[str, JsonValue] = {
         "result": message_to_wire(Message("user", tool_results=(result,)))["tool_results"]
     }
@@ -210,7 +216,7 @@ def _call_read(value: JsonValue) -> tuple[ToolResult, Usage]:
     return message_from_wire(wire).tool_results[0], usage_from_json(answer.get("used", {}))
 
 
-_CALL: Final = Codec(_call_written, _call_read)
+_CALL: Final = Codec(lambda answer: call_to_json(*answer), _call_read)
 
 
 def _tool_to_json(tool: Tool) -> JsonValue:
@@ -230,17 +236,10 @@ def _recorded_tools(
     tools: list[Tool] = []
     for item in cast("Sequence[JsonObject]", value):
         spec = cast("JsonObject", item["spec"])
-        output = spec.get("output_schema")
-        server, title = item.get("server"), spec.get("title")
+        server = item.get("server")
         tools.append(
             RecordedTool(
-                ToolSpec(
-                    str(spec["name"]),
-                    str(spec["description"]),
-                    cast("JsonObject", spec["input_schema"]),
-                    None if output is None else cast("JsonObject", output),
-                    None if title is None else str(title),
-                ),
+                tool_from_json(spec),
                 cast("ToolSource", item["source"]),
                 None if server is None else str(server),
                 item.get("repeatable") is True,

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
+from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
+from fast_agent.models.model import (
+    ModelRequest,
+    ModelResponse,
+    OutputSchema,
+    TextDelta,
+    ThinkingDelta,
+    ToolSpec,
+)
 from fast_agent.models.spec import parse_models
 from fast_agent.models.usage import Usage
 from fast_agent.steps.steps import Codec, Step, here
@@ -17,12 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.models.create import Models
-    from fast_agent.models.model import Delta, DeltaSink, Model, ModelRequest, ToolSpec
+    from fast_agent.models.model import Delta, DeltaSink, Model
     from fast_agent.steps.parts import Parts
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 
 class StepModels:
@@ -123,7 +130,9 @@ class StepModel:
         if place.silent:
             return await self._model.request(request, on_delta)
         heard: list[Delta] = []
-        answer = Codec(lambda given: _written(given, heard), lambda value: _read(value, on_delta))
+        answer = Codec(
+            lambda given: response_to_json(given, heard), lambda value: _read(value, on_delta)
+        )
 
         def hear(delta: Delta) -> None:
             heard.append(delta)
@@ -156,6 +165,47 @@ def model_question(parts: Parts, model: str, request: ModelRequest) -> dict[str,
     if shape is not None:
         asked["output"] = parts.digest({"name": shape.name, "schema": shape.schema})
     return asked
+
+
+def request_from_json(asked: JsonObject) -> ModelRequest:
+    """Read what `model_question` wrote, once the digests are replaced by what they name.
+
+    Raises:
+        RunError: It is not a model request, or some digest was not replaced.
+    """
+    messages, tools = asked.get("messages"), asked.get("tools")
+    if (
+        not isinstance(messages, Sequence)
+        or not isinstance(tools, Sequence)
+        or isinstance(tools, str)
+        or any(isinstance(message, str) for message in messages)
+    ):
+        raise RunError("a part of a model request is missing")
+    output = cast("JsonObject | None", asked.get("output"))
+    params = dict(cast("JsonObject", asked.get("params", {})))
+    if "stop_sequences" in params:
+        params["stop_sequences"] = tuple(cast("Sequence[str]", params["stop_sequences"]))
+    return ModelRequest(
+        str(asked["system"]),
+        [message_from_wire(message) for message in messages],
+        [tool_from_json(cast("JsonObject", tool)) for tool in tools],
+        RequestParams(**params),  # pyright: ignore[reportArgumentType]
+        None
+        if output is None
+        else OutputSchema(str(output["name"]), cast("JsonObject", output["schema"])),
+    )
+
+
+def tool_from_json(spec: JsonObject) -> ToolSpec:
+    """Read how the model sees a tool."""
+    output, title = spec.get("output_schema"), spec.get("title")
+    return ToolSpec(
+        str(spec["name"]),
+        str(spec["description"]),
+        cast("JsonObject", spec["input_schema"]),
+        None if output is None else cast("JsonObject", output),
+        None if title is None else str(title),
+    )
 
 
 def tool_to_json(tool: ToolSpec) -> dict[str, JsonValue]:
@@ -202,7 +252,13 @@ def usage_from_json(value: JsonValue) -> Usage:
     return Usage(**counts)
 
 
-def _written(response: ModelResponse, heard: Sequence[Delta]) -> JsonValue:
+def response_to_json(response: ModelResponse, heard: Sequence[Delta] = ()) -> JsonValue:
+    """Write an answer.
+
+    Args:
+        response: The answer.
+        heard: The pieces it came in.
+    """
     message = response.message
     value: dict[str, JsonValue] = {
         "message": message_to_wire(message),

@@ -610,11 +610,19 @@ class Runtime:
 
     def _sampling_model(self, agent: str, spec: str | None) -> Model:
         """Make the model that answers a server; `spec` is what the configuration sets for it."""
-        config = self._edition.card(agent).config
         if spec is not None:
             workspace = self._surroundings.workspace
             return self._belongings.models.create(spec, agent=agent, directory=workspace)
-        own = self.model_of(agent)
+        return self.model_for(agent)
+
+    def model_for(self, agent: str) -> Model:
+        """Make another model of a card's agent; the caller closes it.
+
+        Raises:
+            RunError: There is no such card.
+            ModelError: The model cannot be used.
+        """
+        config, own = self._edition.card(agent).config, self.model_of(agent)
         return self._belongings.models.create(
             own.text, agent=agent, api_key=config.api_key, directory=own.directory
         )

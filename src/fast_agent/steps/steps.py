@@ -88,6 +88,7 @@ class Step:
         asked: The question as JSON; long parts are named by their digest.
         agent: The agent that asks; empty where it does not matter.
         repeatable: Whether it may be asked again when nobody knows if it was answered.
+        is_local: Whether any process of the run can ask it without a server, such as a function.
     """
 
     kind: Kind
@@ -95,6 +96,7 @@ class Step:
     asked: JsonValue = None
     agent: str = ""
     repeatable: bool = True
+    is_local: bool = False
 
 
 class Steps(Protocol):

@@ -1,0 +1,361 @@
+"""Execute a described step in any process that has loaded the edition of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from logging import getLogger
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from fast_agent.agents.budget import Meter
+from fast_agent.agents.call_site import CallSite
+from fast_agent.agents.child_history import history_files, reads_of
+from fast_agent.agents.conversation import Conversation
+from fast_agent.agents.events import Origin
+from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.step_histories import StepSource
+from fast_agent.agents.step_tools import call_to_json
+from fast_agent.agents.tool_calls import TurnCallContext
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.message import ToolCall
+from fast_agent.models.step_model import request_from_json, response_to_json
+from fast_agent.steps.parts import Parts, StepRedactor, spread
+from fast_agent.steps.steps import NullSteps, Place, Places, entered
+from fast_agent.tools.result import describe_error, error_result
+from fast_agent.tools.tool import no_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fast_agent.agents.history_places import Source
+    from fast_agent.models.model import DeltaSink, Model
+    from fast_agent.runtime.runtime import Runtime
+    from fast_agent.steps.steps import Codec, Kind, Step, Work
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.human import Human
+    from fast_agent.tools.tool import Progress
+
+T = TypeVar("T")
+log = getLogger(__name__)
+
+HISTORY_FILES: Final = "history files of "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedStep:
+    """A step as it is sent to whoever executes it.
+
+    Args:
+        run: The run it belongs to.
+        edition: The edition of its cards.
+        kind: What is asked.
+        name: Which one, such as the id of a tool call.
+        agent: The agent that asks.
+        turn: The path of its turn.
+        number: Which of the same questions of the turn it is, from 1.
+        asked: The question; long parts are named by their digest.
+        pieces: The parts that are not kept anywhere yet, by their digest.
+    """
+
+    run: str
+    edition: str
+    kind: Kind
+    name: str
+    agent: str
+    turn: str
+    number: int
+    asked: JsonValue = None
+    pieces: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+
+    @property
+    def turn_id(self) -> str:
+        """The id of its turn, the same in every attempt."""
+        return turn_id(self.run, self.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnswer:
+    """What a step gave.
+
+    Args:
+        gave: The answer, as its codec writes it.
+        pieces: Parts the answer names by their digest.
+    """
+
+    gave: JsonValue
+    pieces: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+
+
+def turn_id(run: str, turn: str, number: int = 1) -> str:
+    """Return the id of the turn at a place: the same in every life of a run, and in no other."""
+    text = "\0".join((run, turn, str(number)))
+    return f"turn-{sha256(text.encode()).hexdigest()[:20]}"
+
+
+class StepExecutor:
+    """Executes the steps of the runs of one edition.
+
+    Args:
+        runtime: Its agents.
+        workspace: The directory they work in, absolute.
+        redactor: What is hidden in questions and answers.
+        retries: How often a failed model request is sent again; None leaves it to the provider.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        workspace: Path,
+        redactor: StepRedactor,
+        *,
+        retries: int | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._workspace = workspace
+        self._retries = retries
+        self._redactor = redactor
+        self._models: dict[str, Model] = {}
+
+    async def aclose(self) -> None:
+        """Close the models."""
+        for model in self._models.values():
+            await model.aclose()
+
+    async def execute(
+        self,
+        step: DescribedStep,
+        parts: Mapping[str, JsonValue],
+        *,
+        on_delta: DeltaSink | None = None,
+        progress: Progress = no_progress,
+        human: Human | None = None,
+    ) -> StepAnswer:
+        """Ask what a step asks.
+
+        Args:
+            step: The step.
+            parts: Every part its question names.
+            on_delta: Notified of the text of a model as it comes, or None.
+            progress: Notified of the progress of a tool.
+            human: The way to the person of the run, or None.
+
+        Raises:
+            FastAgentError: What is asked could not be answered.
+        """
+        match step.kind:
+            case "model":
+                return StepAnswer(await self._ask_model(step, parts, on_delta))
+            case "tool":
+                return StepAnswer(await self._call_tool(step, progress, human))
+            case "read":
+                return await self._read(step)
+            case _:
+                raise RunError(
+                    f"a step of kind `{step.kind}` cannot be executed by a worker: {step.name}",
+                    hint="run it with `--engine embedded`",
+                )
+
+    async def _ask_model(
+        self, step: DescribedStep, parts: Mapping[str, JsonValue], on_delta: DeltaSink | None
+    ) -> JsonValue:
+        asked = cast("JsonObject", self._redactor.restored(spread(step.asked, parts)))
+        model = self._models.get(step.agent)
+        if model is None:
+            model = self._models[step.agent] = self._runtime.model_for(step.agent)
+        request = request_from_json(asked)
+        if self._retries is not None:
+            request = replace(request, params=replace(request.params, retries=self._retries))
+        response = await model.request(request, on_delta)
+        return self._redactor.redacted(response_to_json(response))
+
+    async def _call_tool(
+        self, step: DescribedStep, progress: Progress, human: Human | None
+    ) -> JsonValue:
+        asked = cast("Mapping[str, JsonValue]", self._redactor.restored(step.asked))
+        call = ToolCall(step.name, str(asked["tool"]), cast("JsonObject", asked["arguments"]))
+        table = await self._agent(step.agent).setup.tools.table()
+        tool = table.get(call.name)
+        used = Meter(step.agent)
+        if tool is None:
+            result = error_result(call.id, f"there is no tool `{call.name}` any more")
+            return call_to_json(result, used.usage)
+        cast_ = self._runtime.cast()
+        try:
+            scope = cast_.scope.below(step.turn_id, (used,), depth=step.turn.count("/"))
+            context = TurnCallContext(
+                agent_name=step.agent,
+                turn_id=step.turn_id,
+                call_id=call.id,
+                correlation_id=turn_id(step.run, step.turn.partition("/")[0]),
+                progress=progress,
+                human=human,
+                conversation=cast_.conversation,
+                deps=scope.deps,
+                origin=Origin(step.agent, step.turn_id, None),
+                scope=scope,
+                site=CallSite(Conversation(), log.warning, cast=cast_),
+                index=0,
+            )
+            try:
+                if scope.charges is None or tool.server_name is None:
+                    result = await tool.call(call, context)
+                else:
+                    with scope.charges.entered(step.agent, scope.meters):
+                        result = await tool.call(call, context)
+            except FastAgentError:
+                raise
+            except Exception as error:  # the boundary of a tool call
+                log.exception("tool `%s` failed", call.name)
+                result = error_result(
+                    call.id, f"tool `{call.name}` failed: {describe_error(error)}"
+                )
+        finally:
+            await cast_.aclose()
+        return self._redactor.redacted(call_to_json(result, used.usage))
+
+    async def _read(self, step: DescribedStep) -> StepAnswer:
+        probe = ReadProbe(step.kind, self._redactor.restored(step.name), self._redactor)
+        with entered(probe.top):
+            if step.name.startswith(HISTORY_FILES):
+                await self._history_files(step.name.removeprefix(HISTORY_FILES))
+            else:
+                await self._read_of_agent(self._reader(step), step.name, probe)
+        if not probe.has_answer:
+            raise RunError(f"`{step.name}` cannot be read by a worker")
+        return StepAnswer(probe.gave, probe.pieces)
+
+    def _reader(self, step: DescribedStep) -> LlmAgent:
+        """Return the agent that a question is about, which may be asked outside of its turns."""
+        name = step.agent
+        for prefix in ("servers of ", "tools for skills of ", "skills of "):
+            if step.name.startswith(prefix):
+                name = step.name.removeprefix(prefix)
+        return self._agent(name)
+
+    async def _read_of_agent(self, agent: LlmAgent, name: str, probe: ReadProbe) -> None:
+        """Have an agent ask all it asks before its first model request."""
+        await agent.setup.tools.table()
+        if not probe.has_answer:
+            server, _, uri = name.partition(" ")
+            if uri and server in agent.config.servers:
+                await agent.read_resource(server, uri)
+            else:
+                await agent.setup.render()
+
+    async def _history_files(self, child: str) -> None:
+        from fast_agent.agents.history_places import HistoryFiles
+
+        config = self._runtime.agent(child).config
+        paths = history_files(config, self._workspace)
+        source: Source = StepSource(child, HistoryFiles(paths, reads_of(config)))
+        await source(CallSite(Conversation(), log.warning))
+
+    def _agent(self, name: str) -> LlmAgent:
+        agent = self._runtime.agent(name)
+        if not isinstance(agent, LlmAgent):
+            raise RunError(f"agent `{name}` has no tools of its own")
+        return agent
+
+
+class ReadProbe(NullSteps):
+    """Steps that ask everything, and keep the answer to one question.
+
+    Args:
+        kind: The kind of the question.
+        name: Its name.
+        redactor: What is hidden in the answer.
+
+    Attributes:
+        has_answer: Whether the question was asked.
+        gave: The answer.
+        pieces: The parts it names.
+    """
+
+    def __init__(self, kind: Kind, name: JsonValue, redactor: StepRedactor) -> None:
+        self._wanted = kind, name
+        self.pieces: dict[str, JsonValue] = {}
+        self._parts = Parts(redactor, self.pieces.__setitem__)
+        self._places = Places(self, self._parts)
+        self.has_answer = False
+        self.gave: JsonValue = None
+
+    @property
+    def parts(self) -> Parts:
+        """The pieces of answers."""
+        return self._parts
+
+    @property
+    def places(self) -> Places:
+        """The places of what is asked."""
+        return self._places
+
+    @property
+    def top(self) -> Place:
+        """Where everything is asked."""
+        return self._places.top
+
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Ask the outside."""
+        answer = await work()
+        if (step.kind, step.name) == self._wanted and not self.has_answer:
+            self.pieces.clear()
+            self.gave = codec.write(answer)
+            self.has_answer = True
+        return answer
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece of an answer."""
+        return self.pieces[digest]
+
+
+class EditionSteps(NullSteps):
+    """The carrier of a runtime whose runs have carriers of their own: it knows the facts.
+
+    Args:
+        facts: What was true of the machine that made the edition.
+        replays: Whether the runtime only decides, and never asks a model itself.
+        add: Called with a fact that is not known yet; None takes it from this machine.
+    """
+
+    def __init__(
+        self,
+        facts: Mapping[str, str],
+        *,
+        replays: bool = False,
+        add: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._facts = facts
+        self._replays = replays
+        self._add = add
+
+    @property
+    def replays(self) -> bool:
+        """Whether no model is asked here."""
+        return self._replays
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what was true when the edition was made."""
+        known = self._facts.get(name)
+        if known is None:
+            known = value()
+            if self._add is not None:
+                self._add(name, known)
+        return known
+
+
+def part_digests(asked: JsonValue) -> Sequence[str]:
+    """Return the digests a question names directly; lines of messages lead to further ones."""
+    if not isinstance(asked, Mapping) or "messages" not in asked:
+        return ()
+    return [
+        value for key, value in asked.items() if isinstance(value, str) and key != "model" and value
+    ]
+
+
+def next_digests(part: JsonValue) -> Sequence[str]:
+    """Return the digests that a joint of a line of messages names."""
+    if isinstance(part, Mapping) and set(part) == {"after", "message"}:
+        return [str(value) for value in part.values() if value]
+    return ()

@@ -1,0 +1,1 @@
+"""Runs on Temporal: the loop in workflow code, its steps as activities on any machine."""

@@ -1,0 +1,280 @@
+"""Runs as those who start them see them: pin an edition, start a run, wait, answer, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import WorkflowFailureError
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.exceptions import CancelledError as TemporalCancelledError
+from temporalio.service import RPCError, RPCStatusCode
+
+from fast_agent.engine.edition import EditionChoices, live, pack_edition
+from fast_agent.engine.execute import EditionSteps
+from fast_agent.engine.temporal.workflow import WORKFLOW, fast_agent_error
+from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.json_message import message_from_wire, message_to_wire
+from fast_agent.models.spec import parse_models
+from fast_agent.models.step_model import usage_from_json
+from fast_agent.steps.parts import StepRedactor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from temporalio.client import Client, WorkflowHandle
+
+    from fast_agent.engine.edition import CardProgram
+    from fast_agent.engine.part_store import PartStore
+    from fast_agent.engine.temporal.connection import TemporalOptions
+    from fast_agent.messages.message import Message
+    from fast_agent.models.usage import Usage
+    from fast_agent.text.json_value import JsonObject, JsonValue
+
+HEARTBEAT_SECONDS: Final = 10.0
+"""How long a worker may be silent about a step before another one takes it over."""
+
+RETRY_SECONDS: Final = 1.0
+"""How often a client tries again whose server does not answer."""
+
+_LOOK_SECONDS: Final = 15.0
+"""How long a model is held to have workers of its own that had some."""
+
+_PASSING: Final = frozenset(
+    {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.RESOURCE_EXHAUSTED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run returned.
+
+    Args:
+        message: The answer.
+        structured: The value of a structured answer, or None.
+        stop_reason: Why the turn ended.
+        used: What it used, with all it started.
+        steps: How many steps it took.
+    """
+
+    message: Message
+    structured: JsonValue
+    stop_reason: str
+    used: Usage
+    steps: int
+
+
+class RunCancelledError(RunError):
+    """The run was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """An edition that every worker can load.
+
+    Args:
+        digest: Names it.
+        models: The models its agents ask.
+    """
+
+    digest: str
+    models: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class TemporalRuns:
+    """Starts runs, and waits for them; what it starts goes on without it.
+
+    Args:
+        client: The connection to the server.
+        options: Names the queues.
+        store: Keeps editions.
+        redactor: What is hidden in messages.
+        heartbeat_seconds: How long a worker may be silent about a step.
+    """
+
+    client: Client
+    options: TemporalOptions
+    store: PartStore
+    redactor: StepRedactor = field(default_factory=StepRedactor)
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+    _served: dict[str, tuple[float, bool]] = field(default_factory=dict[str, "tuple[float, bool]"])
+
+    async def pin(
+        self, program: CardProgram, choices: EditionChoices, *, tools: Iterable[Path] = ()
+    ) -> Pinned:
+        """Keep the cards of a program for workers.
+
+        Args:
+            program: The program; its cards are loaded.
+            choices: What the user chose over the cards.
+            tools: Files and directories whose agents become tools of the receiver.
+
+        Raises:
+            FastAgentError: The cards cannot be run, or not by other machines.
+        """
+        facts: dict[str, str] = {}
+        steps = EditionSteps(facts, replays=True, add=facts.__setitem__)
+        names = program.load_set.cards
+        specs: list[tuple[Path | None, Any]] = []
+        async with live(program, choices, steps) as app:
+            settings = program.settings
+            for name in names:
+                selection = app.runtime.model_of(name)
+                parsed = parse_models(selection.text, settings.model_aliases, settings.endpoints)
+                specs += [(selection.directory, spec) for spec in parsed]
+        edition = pack_edition(
+            names.values(),
+            program.workspace,
+            choices,
+            facts=facts,
+            settings=program.settings,
+            specs=specs,
+            tools=tools,
+        )
+        await asyncio.to_thread(self.store.put, {edition.digest: edition.data})
+        return Pinned(edition.digest, tuple(dict.fromkeys(spec.text for _, spec in specs)))
+
+    async def start(
+        self,
+        run_id: str,
+        edition: Pinned,
+        agent: str,
+        message: Message,
+        *,
+        schema: JsonObject | None = None,
+        memo: Mapping[str, str] | None = None,
+    ) -> WorkflowHandle[Any, Any]:
+        """Start a run, or find the one of this id that was started before.
+
+        Args:
+            run_id: Names the run: starting it twice starts it once. One that failed is run again.
+            edition: Its cards.
+            agent: The agent that answers.
+            message: What it is asked.
+            schema: The JSON Schema of the answer, or None.
+            memo: What lists of runs show of it.
+
+        Raises:
+            RunError: The server rejects the run.
+        """
+        offset = datetime.now().astimezone().utcoffset()
+        given = {
+            "edition": edition.digest,
+            "queue": self.options.queue,
+            "model_queues": [one for one in edition.models if await self.is_served(one)],
+            "heartbeat_seconds": self.heartbeat_seconds,
+            "utc_offset": 0.0 if offset is None else offset.total_seconds(),
+            "agent": agent,
+            "message": self.redactor.redacted(message_to_wire(message)),
+            "schema": schema,
+        }
+        while True:
+            try:
+                return await self.client.start_workflow(
+                    WORKFLOW,
+                    given,
+                    id=run_id,
+                    task_queue=self.options.queue,
+                    id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                    id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+                    memo={"agent": agent, "edition": edition.digest, **(memo or {})},
+                    request_eager_start=True,
+                )
+            except WorkflowAlreadyStartedError:
+                return self.client.get_workflow_handle(run_id)
+            except RPCError as error:
+                await _wait_or_raise(error)
+
+    async def result(self, run: WorkflowHandle[Any, Any]) -> RunResult:
+        """Wait until a run has ended, also while the server is down.
+
+        Raises:
+            RunCancelledError: It was cancelled.
+            FastAgentError: It failed; the error is the one of the run.
+        """
+        while True:
+            try:
+                return self._read(cast("dict[str, Any]", await run.result()))
+            except WorkflowFailureError as error:
+                raise self._failure(error, run.id) from error
+            except RPCError as error:
+                await _wait_or_raise(error)
+
+    async def answer(
+        self, run_id: str, key: str, action: str, content: JsonObject | None = None
+    ) -> None:
+        """Answer an open question of a run.
+
+        Args:
+            run_id: The run.
+            key: The question.
+            action: `accept`, `decline` or `cancel`.
+            content: The answer, where it is accepted.
+        """
+        run: Any = self.client.get_workflow_handle(run_id)
+        await run.signal("answer", args=[key, action, content])
+
+    async def questions(self, run_id: str) -> dict[str, JsonObject]:
+        """Return the open questions of a run, by their keys."""
+        run: Any = self.client.get_workflow_handle(run_id)
+        return cast("dict[str, JsonObject]", await run.query("questions"))
+
+    async def cancel(self, run_id: str) -> None:
+        """Cancel a run: its steps are told, and its turn ends as a cancelled one."""
+        await self.client.get_workflow_handle(run_id).cancel()
+
+    async def is_served(self, model: str) -> bool:
+        """Whether a model has workers of its own now."""
+        now = asyncio.get_running_loop().time()
+        known = self._served.get(model)
+        if known is None or known[0] < now:
+            request = DescribeTaskQueueRequest(
+                namespace=self.client.namespace,
+                task_queue=TaskQueue(name=self.options.model_queue(model)),
+                task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            )
+            try:
+                found = await self.client.workflow_service.describe_task_queue(request)
+                served = len(found.pollers) > 0
+            except RPCError:
+                served = False
+            known = now + _LOOK_SECONDS if served else now, served
+            self._served[model] = known
+        return known[1]
+
+    def _read(self, value: dict[str, Any]) -> RunResult:
+        restored = self.redactor.restored
+        return RunResult(
+            message_from_wire(restored(value["message"])),
+            restored(value["structured"]),
+            str(value["stop_reason"]),
+            usage_from_json(value["used"]),
+            int(value["steps"]),
+        )
+
+    def _failure(self, error: WorkflowFailureError, run_id: str) -> FastAgentError:
+        cause = error.cause
+        if isinstance(cause, ApplicationError):
+            return fast_agent_error(cause, self.redactor)
+        if isinstance(cause, TemporalCancelledError):
+            return RunCancelledError(f"run `{run_id}` was cancelled")
+        return RunError(f"run `{run_id}` failed: {cause}")
+
+
+async def _wait_or_raise(error: RPCError) -> None:
+    """Wait where the server may answer later.
+
+    Raises:
+        RunError: It never will.
+    """
+    if error.status not in _PASSING:
+        raise RunError(f"Temporal rejects the request: {error.message}") from error
+    await asyncio.sleep(RETRY_SECONDS)

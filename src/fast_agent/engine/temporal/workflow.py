@@ -1,0 +1,435 @@
+"""The workflow of a run: the product's own loop, whose steps are activities.
+
+Nothing here may depend on the machine or the time: the code runs again from the start, on any
+worker, whenever the run is not in a worker's memory. Time and ids come from the workflow, cards
+from the pinned edition. The sandbox of the SDK is off: it forbids what libraries do while they are
+imported, so the tests replay histories instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta, timezone
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy, VersioningBehavior
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutType
+from temporalio.exceptions import CancelledError as TemporalCancelledError
+from temporalio.exceptions import TimeoutError as TemporalTimeoutError
+
+from fast_agent.agents.offered_tools import READ_RESULT
+from fast_agent.agents.output import JsonOutput
+from fast_agent.engine.execute import next_digests, part_digests, turn_id
+from fast_agent.engine.temporal.connection import model_queue
+from fast_agent.errors import FastAgentError, RunError, ToolError
+from fast_agent.messages.json_message import message_from_wire, message_to_wire
+from fast_agent.models.step_model import usage_to_json
+from fast_agent.recording.cassette import Failure
+from fast_agent.recording.replayer import raised
+from fast_agent.steps.parts import Parts, StepRedactor
+from fast_agent.steps.steps import NULL_STEPS, Place, Places
+from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.human_input import NAME as HUMAN_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from anyio import CancelScope
+
+    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.messages.message import Message
+    from fast_agent.runtime.runtime import Runtime
+    from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
+    from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.human import HumanRequest
+
+T = TypeVar("T")
+
+LOOP_VERSION: Final = "1"
+"""The build id of workers: raised when the loop asks for other steps than before."""
+
+WORKFLOW: Final = "AgentRun"
+
+_IN_LOOP: Final = frozenset({READ_RESULT, HUMAN_INPUT})
+"""Tools that need the conversation or the user, and nothing of a machine."""
+
+_LONGEST_STEP: Final = timedelta(hours=12)
+"""A step may take long; a worker that died is noticed by its heartbeat."""
+
+_RETRIES: Final = RetryPolicy(
+    initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=30)
+)
+_NO_RETRY: Final = RetryPolicy(maximum_attempts=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEdition:
+    """An edition as the loop of its runs needs it.
+
+    Args:
+        runtime: Its agents, none of which reaches anything outside.
+        redactor: What is hidden in steps.
+    """
+
+    runtime: Runtime
+    redactor: StepRedactor
+
+
+class Editions(Protocol):
+    """The editions of a worker."""
+
+    def loop(self, digest: str) -> LoopEdition:
+        """Return an edition, loading it first where that is needed.
+
+        Raises:
+            FastAgentError: It cannot be loaded.
+        """
+        ...
+
+
+editions: ContextVar[Editions] = ContextVar("the editions of the worker that runs a workflow")
+"""Set by the worker around each workflow."""
+
+
+@workflow.defn(name=WORKFLOW, sandboxed=False, versioning_behavior=VersioningBehavior.PINNED)
+class AgentRun:
+    """One run: a message, the turn of an agent, and its answer."""
+
+    def __init__(self) -> None:
+        self._questions: dict[str, JsonObject] = {}
+        self._answers: dict[str, HumanAnswer] = {}
+        self._asked = 0
+        self._steps: WorkflowSteps | None = None
+
+    @workflow.run
+    async def run(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Run the turn.
+
+        Args:
+            given: The edition, the agent, the message, the JSON Schema of the answer or None, and
+                the options of `RunSpec`.
+
+        Returns:
+            The answer with what it used.
+        """
+        try:
+            return await self._run(given)
+        except FastAgentError as error:
+            raise application_error(error) from error
+        except (ApplicationError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            # It would fail the task, which is tried again for ever, and not the run.
+            text = f"{type(error).__name__}: {error}"
+            raise ApplicationError(text, type="RunError", non_retryable=True) from error
+
+    async def _run(self, given: dict[str, Any]) -> dict[str, Any]:
+        edition = editions.get().loop(str(given["edition"]))
+        self._steps = steps = WorkflowSteps(given, edition.redactor)
+        conversation: Cast = edition.runtime.cast(steps=steps, human=WorkflowHuman(self.ask))
+        try:
+            agent = conversation.agent(str(given["agent"]))
+            schema = given.get("schema")
+            result = await agent.generate(
+                message_from_wire(given["message"]),
+                output=None if schema is None else JsonOutput(schema),
+            )
+        finally:
+            await conversation.aclose()
+        return answer_of(result, steps)
+
+    async def ask(self, request: HumanRequest) -> HumanAnswer:
+        """Wait until a user has answered a question; it stays open whatever happens to workers."""
+        self._asked += 1
+        return await self.wait_for_answer(str(self._asked), question_to_json(request))
+
+    async def wait_for_answer(self, key: str, question: JsonObject) -> HumanAnswer:
+        """Wait for the answer to a question."""
+        if key not in self._answers:
+            self._questions[key] = question
+            await workflow.wait_condition(lambda: key in self._answers)
+            self._questions.pop(key, None)
+        return self._answers[key]
+
+    @workflow.update(name="question")
+    async def question(self, key: str, question: dict[str, Any]) -> dict[str, Any]:
+        """Ask a user for a step, which waits in a worker.
+
+        Args:
+            key: Names the question; the same in every attempt of the step.
+            question: The question.
+        """
+        answer = await self.wait_for_answer(key, question)
+        return {"action": answer.action, "content": answer.content}
+
+    @workflow.signal(name="answer")
+    def answer(self, key: str, action: str, content: dict[str, Any] | None) -> None:
+        """Take the answer of a user; the first one counts."""
+        if action in {"accept", "decline", "cancel"} and key not in self._answers:
+            self._answers[key] = HumanAnswer(action=cast("Any", action), content=content)
+
+    @workflow.query(name="questions")
+    def questions(self) -> dict[str, Any]:
+        """Return the open questions by their keys."""
+        return dict(self._questions)
+
+    @workflow.query(name="progress")
+    def progress(self) -> dict[str, Any]:
+        """Return how many steps were asked, and which are waiting."""
+        steps = self._steps
+        return {
+            "steps": 0 if steps is None else steps.asked,
+            "waiting": [] if steps is None else list(steps.waiting.values()),
+        }
+
+
+class WorkflowHuman:
+    """The way to the user of a run.
+
+    Args:
+        ask: Asks a question of the workflow.
+    """
+
+    def __init__(self, ask: Callable[[HumanRequest], Any]) -> None:
+        self._ask = ask
+
+    async def ask(self, request: HumanRequest) -> HumanAnswer:
+        """Ask, and wait for the answer."""
+        return cast("HumanAnswer", await self._ask(request))
+
+
+class WorkflowSteps:
+    """Steps that are asked in workflow code, and answered by activities.
+
+    Args:
+        given: What the run was started with.
+        redactor: What is hidden in them.
+
+    Attributes:
+        asked: How many steps were asked.
+        waiting: What is asked now, by number.
+    """
+
+    def __init__(self, given: dict[str, Any], redactor: StepRedactor) -> None:
+        self._edition = str(given["edition"])
+        self._queue = str(given["queue"])
+        self._model_queues = frozenset(cast("list[str]", given.get("model_queues", [])))
+        self._heartbeat = timedelta(seconds=float(given["heartbeat_seconds"]))
+        self._zone = timezone(timedelta(seconds=float(given["utc_offset"])))
+        self._run = workflow.info().workflow_id
+        self._redactor = redactor
+        self._known: dict[str, JsonValue] = {}
+        self._kept: set[str] = set()
+        self.parts = Parts(redactor, self._known.__setitem__)
+        self.places = Places(self, self.parts)
+        self.asked = 0
+        self.waiting: dict[int, str] = {}
+
+    @property
+    def top(self) -> Place:
+        """The place outside of all turns."""
+        return self.places.top
+
+    @property
+    def replays(self) -> bool:
+        """True: nothing is asked from here."""
+        return True
+
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Have an activity answer a question; see `Steps.ask`."""
+        key = self.places.key(step.kind, self._redactor.redact(step.name))
+        asked = self._redactor.redacted(step.asked)
+        if self._stays_here(step):
+            with self.places.silence():
+                return await work()
+        pieces = self._new_pieces(asked)
+        given = {
+            "edition": self._edition,
+            "kind": key.kind,
+            "name": key.name,
+            "agent": step.agent or key.agent,
+            "turn": key.turn,
+            "number": key.number,
+            "asked": asked,
+            "pieces": {digest: self._known[digest] for digest in pieces},
+        }
+        self.asked = number = self.asked + 1
+        self.waiting[number] = f"{key.kind} {step.agent or key.agent} {_shown(step)}".strip()
+        try:
+            answer = await self._executed(step, key, given)
+        finally:
+            del self.waiting[number]
+        # Only an activity that ended has surely kept them.
+        self._kept.update(pieces)
+        self._known.update(answer.get("pieces") or {})
+        return codec.read(self._redactor.restored(answer["gave"]))
+
+    def _stays_here(self, step: Step) -> bool:
+        if step.kind == "agent":
+            return True  # what the child asks is a step each
+        asked = step.asked
+        return step.kind == "tool" and isinstance(asked, dict) and asked["tool"] in _IN_LOOP
+
+    def _new_pieces(self, asked: JsonValue) -> list[str]:
+        """Return the digests of what the question names and no store keeps yet."""
+        found: dict[str, None] = {}
+        wanted = list(part_digests(asked))
+        while wanted:
+            digest = wanted.pop()
+            if digest in found or digest in self._kept or digest not in self._known:
+                continue
+            found[digest] = None
+            wanted += next_digests(self._known[digest])
+        return list(found)
+
+    async def _executed(self, step: Step, key: Key, given: dict[str, Any]) -> dict[str, Any]:
+        if step.is_local and step.repeatable:
+            answer = await self._ended(self._started_here(step, given), step, key)
+            if "elsewhere" not in answer:
+                return answer
+        return await self._ended(self._started(step, given), step, key)
+
+    async def _ended(
+        self, handle: workflow.ActivityHandle[Any], step: Step, key: Key
+    ) -> dict[str, Any]:
+        try:
+            # anyio cancels a task again and again until it has ended, and a cancelled activity
+            # ends only in a later activation: without the shield, the loop would never yield.
+            return cast("dict[str, Any]", await asyncio.shield(handle))
+        except asyncio.CancelledError:
+            handle.cancel()
+            raise
+        except ActivityError as error:
+            raise self._translated(error, step, key) from error
+
+    def _started_here(self, step: Step, given: dict[str, Any]) -> workflow.ActivityHandle[Any]:
+        return workflow.start_local_activity(
+            step.kind,
+            given,
+            result_type=dict,
+            start_to_close_timeout=_LONGEST_STEP,
+            retry_policy=_RETRIES,
+        )
+
+    def _started(self, step: Step, given: dict[str, Any]) -> workflow.ActivityHandle[Any]:
+        retries = _RETRIES if step.repeatable else _NO_RETRY
+        return workflow.start_activity(
+            step.kind,
+            given,
+            result_type=dict,
+            task_queue=self._queue_of(step),
+            start_to_close_timeout=_LONGEST_STEP,
+            heartbeat_timeout=self._heartbeat,
+            retry_policy=retries,
+        )
+
+    def _queue_of(self, step: Step) -> str | None:
+        asked = step.asked
+        if step.kind != "model" or not isinstance(asked, dict):
+            return None
+        model = str(asked.get("model"))
+        return model_queue(self._queue, model) if model in self._model_queues else None
+
+    def _translated(self, error: ActivityError, step: Step, key: Key) -> BaseException:
+        """Return the error of an activity as one of ours."""
+        cause = error.cause
+        if isinstance(cause, TemporalCancelledError):
+            return asyncio.CancelledError()
+        if isinstance(cause, ApplicationError):
+            return fast_agent_error(cause, self._redactor)
+        if isinstance(cause, TemporalTimeoutError) and cause.type == TimeoutType.HEARTBEAT:
+            return ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
+        return RunError(f"a step of agent `{key.agent}` failed: {cause or error}")
+
+    async def enter(self, agent: str) -> None:
+        """Begin a turn: workflow code runs in the same order every time."""
+
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        """Enter a turn; see `Steps.turn`."""
+        return self.places.turn(agent, message, call_id)
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Make what a tool asks part of its step; see `Steps.inside`."""
+        return self.places.silence()
+
+    def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
+        """Bound what is inside; the loop of a workflow makes a durable timer of it."""
+        return NULL_STEPS.deadline(name, seconds)
+
+    def check(self) -> None:
+        """Accept the run: the server compares what it asks with its history."""
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece of an answer; see `Steps.part`."""
+        if digest not in self._known:
+            raise RunError(f"part `{digest}` of an answer is missing")
+        return self._redactor.restored(self._known[digest])
+
+    def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
+        """Answer a question that cannot wait: of the clock, the time of the workflow."""
+        del value
+        if kind == "clock":
+            return workflow.now().astimezone(self._zone).isoformat()
+        raise RunError(f"`{name}` cannot be asked in a run on Temporal")
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what is true: facts belong to the edition."""
+        del name
+        return value()
+
+    def new_id(self, fresh: Callable[[], str]) -> str:
+        """Return the id of the turn of this place: the same in every replay."""
+        del fresh
+        key = self.places.key("id", "turn")
+        made = turn_id(self._run, key.turn, key.number)
+        self.places.turn_ids.add(made)
+        return made
+
+
+def _shown(step: Step) -> str:
+    asked = step.asked
+    tool = asked.get("tool") if step.kind == "tool" and isinstance(asked, dict) else None
+    return str(tool or step.name or step.kind)
+
+
+def answer_of(result: TurnResult, steps: WorkflowSteps) -> dict[str, Any]:
+    """Write what a turn returned."""
+    redacted = steps.parts.redactor.redacted
+    return {
+        "message": redacted(message_to_wire(result.message)),
+        "structured": redacted(cast("JsonValue", result.structured)),
+        "stop_reason": result.stop_reason,
+        "used": usage_to_json(result.tree_usage),
+        "steps": steps.asked,
+    }
+
+
+def question_to_json(request: HumanRequest) -> JsonObject:
+    """Write a question to a user."""
+    return {
+        "message": request.message,
+        "agent_name": request.agent_name,
+        "server_name": request.server_name,
+        "schema": request.schema,
+        "url": request.url,
+    }
+
+
+def application_error(error: FastAgentError, **options: Any) -> ApplicationError:
+    """Return an error as Temporal carries it: it ends what it happens in, and is not retried."""
+    given: dict[str, Any] = {"non_retryable": True, **options}
+    return ApplicationError(error.message, error.hint, type=type(error).__name__, **given)
+
+
+def fast_agent_error(error: ApplicationError, redactor: StepRedactor) -> FastAgentError:
+    """Return an error that Temporal carried, of its own type."""
+    hint = error.details[0] if error.details else None
+    failure = Failure(error.type or "RunError", error.message, None if hint is None else str(hint))
+    return raised(failure, redactor)
