@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
+from fast_agent.serve.connections import DEPARTURE, Departure
 from fast_agent.serve.http import http_app
 
 if TYPE_CHECKING:
@@ -143,11 +144,12 @@ class AsgiWorld:
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
             "client": (self._address, 1),
             "server": ("127.0.0.1", PORT),
+            "extensions": {DEPARTURE: stream.departure},
         }
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_run, self._app, scope, stream.receive, stream.take)
             yield stream
-            stream.left.set()
+            stream.departure.come()
 
 
 class Stream:
@@ -159,7 +161,7 @@ class Stream:
         self._headers: dict[str, str] = {}
         self._body = b""
         self._more = anyio.Event()
-        self.left = anyio.Event()
+        self.departure = Departure()
         self.ended = anyio.Event()
 
     @property
@@ -168,10 +170,7 @@ class Stream:
         return Reply(self._status, self._headers, self._body)
 
     async def receive(self) -> Message:
-        if self._waiting:
-            return self._waiting.pop()
-        await self.left.wait()
-        return {"type": "http.disconnect"}
+        return self._waiting.pop()
 
     async def take(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -240,3 +241,26 @@ async def _until(server: Any, in_use: int) -> None:
     with anyio.fail_after(60):
         while server.scopes.in_use != in_use:  # noqa: ASYNC110 - it comes true elsewhere
             await anyio.sleep(0.01)
+
+
+async def test_a_request_leaves_nothing_to_the_garbage_collector(world: AgentWorld) -> None:
+    """Garbage collections stop the server; answers that leave no cycles make them rare."""
+    async with world.serving() as server, open_app(server) as client:
+        await client.begin()
+        await client.send("tools/call", CALL)
+        gc.collect()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            await client.send("tools/call", CALL)
+            await client.modern("tools/call", "ann", CALL)
+            gc.collect()
+            garbage: list[object] = gc.garbage
+            left = {type(one).__qualname__ for one in garbage if _is_ours(one)}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+        assert not left
+
+
+def _is_ours(value: object) -> bool:
+    return type(value).__module__.startswith("fast_agent")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -31,24 +32,28 @@ from fast_agent.rpc.message import (
     read_message,
     result_message,
 )
+from fast_agent.serve.connections import DEPARTURE
 from fast_agent.serve.fair_share import owner_of
 from fast_agent.serve.http_sessions import SESSION_ID, HttpSessions
 from fast_agent.serve.resource_server import INITIALIZE, LISTEN, QUICK, rpc_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from starlette.types import Receive, Scope, Send
 
     from fast_agent.rpc.message import Message
+    from fast_agent.serve.connections import Departure
     from fast_agent.serve.http_sessions import HttpSession
     from fast_agent.serve.resource_server import ResourceServer
     from fast_agent.text.json_value import JsonObject
 
     Headers = Sequence[tuple[bytes, bytes]]
 
+log = getLogger(__name__)
+
 PING_SECONDS: Final = 15.0
-"""After how much silence a stream gets a comment, so that no proxy takes it for dead."""
+"""Maximum silence of a stream, in seconds; then a comment keeps proxies from ending the stream."""
 
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
@@ -98,9 +103,12 @@ class HttpAnswer:
         owner: Who the client is.
         opened: Its session; None if it has none.
         streams: Whether it may become a stream.
+
+    Attributes:
+        silence: How many times `Silences` saw it silent; None where a silence is not broken.
     """
 
-    __slots__ = ("_opened", "_send", "_sending", "_streaming", "_streams", "owner")
+    __slots__ = ("_opened", "_send", "_sending", "_streaming", "_streams", "owner", "silence")
 
     def __init__(
         self, send: Send, owner: str, opened: HttpSession | None, *, streams: bool
@@ -111,6 +119,7 @@ class HttpAnswer:
         self._streams = streams
         self._streaming = False
         self._sending: anyio.Lock | None = None
+        self.silence: int | None = None
 
     async def notify(self, method: str, params: JsonObject) -> None:
         """Send a notification; see `Channel.notify`."""
@@ -133,11 +142,17 @@ class HttpAnswer:
                 await self._start(200, _EVENT_HEADERS)
             if data:
                 await self._body(data, more=True)
+            if self.silence is not None:
+                self.silence = 0
 
     async def comment(self) -> None:
-        """Send a comment, after a time of silence."""
-        if self._streams:
-            await self.stream(b": ping\r\n\r\n")
+        """Send a comment, unless the answer has ended or something is being sent."""
+        is_sending = self._sending is not None and self._sending.locked()
+        if self._streams and self.silence is not None and not is_sending:
+            try:
+                await self.stream(b": ping\r\n\r\n")
+            except Exception:  # a task boundary: the other answers go on
+                log.exception("cannot keep a stream open")
 
     async def finish(self, message: bytes, status: int = 200, headers: Headers = ()) -> None:
         """Send the answer's last message.
@@ -147,8 +162,9 @@ class HttpAnswer:
             status: The HTTP status, unless the answer is a stream by now.
             headers: More headers, unless the answer is a stream by now.
         """
-        if self._streaming:
-            await self._body(_event_of(message))
+        if self._sending is not None:
+            async with self._sending:  # a comment may be on its way
+                await self._body(_event_of(message))
             return
         length = (b"content-length", b"%d" % len(message))
         await self._start(status, (_JSON_HEADER, length, *headers))
@@ -175,8 +191,37 @@ class HttpAnswer:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
+class Silences:
+    """The answers that are under way, where a comment breaks each long silence."""
+
+    def __init__(self) -> None:
+        self._waiting: set[HttpAnswer] = set()
+
+    @contextmanager
+    def broken(self, to: HttpAnswer) -> Generator[None]:
+        """Break the silences of an answer as long as the block lasts."""
+        to.silence = 0
+        self._waiting.add(to)
+        try:
+            yield
+        finally:
+            self._waiting.discard(to)
+            to.silence = None
+
+    async def run(self) -> None:
+        """Send the comments until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                await anyio.sleep(PING_SECONDS / 2)
+                for to in tuple(self._waiting):
+                    if to.silence:
+                        tasks.start_soon(to.comment)
+                    elif to.silence is not None:
+                        to.silence += 1
+
+
 class HttpApp:
-    """An ASGI application.
+    """An ASGI application. The extension `DEPARTURE` of a scope reports that a client has left.
 
     Args:
         server: Answers.
@@ -188,13 +233,14 @@ class HttpApp:
         self._path = path
         self._paths = frozenset({path, f"{path}/"})
         self.sessions = HttpSessions(server)
+        self.silences = Silences()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        exchange = _Exchange(self._server, self.sessions, scope, receive, send)
+        exchange = _Exchange(self, self._server, scope, receive, send)
         if scope["path"] not in self._paths:
             text = f"nothing is served at this path; try `{self._path}`"
             await exchange.refuse(_Refused(404, RpcError(INVALID_REQUEST, text)))
@@ -206,6 +252,7 @@ class HttpApp:
         await send({"type": "lifespan.startup.complete"})
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.sessions.look_after)
+            tasks.start_soon(self.silences.run)
             await receive()
             tasks.cancel_scope.cancel()
         await send({"type": "lifespan.shutdown.complete"})
@@ -230,18 +277,25 @@ class _Refused(Exception):  # noqa: N818 (it is said of a request)
 class _Exchange:
     """One request over HTTP."""
 
-    __slots__ = ("_headers", "_method", "_receive", "_scope", "_send", "_server", "_sessions")
+    __slots__ = (
+        "_departure",
+        "_headers",
+        "_method",
+        "_receive",
+        "_scope",
+        "_send",
+        "_server",
+        "_sessions",
+        "_silences",
+    )
 
     def __init__(
-        self,
-        server: ResourceServer,
-        sessions: HttpSessions,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
+        self, app: HttpApp, server: ResourceServer, scope: Scope, receive: Receive, send: Send
     ) -> None:
         self._server = server
-        self._sessions = sessions
+        self._sessions = app.sessions
+        self._silences = app.silences
+        self._departure: Departure = scope["extensions"][DEPARTURE]
         self._scope = scope
         self._receive = receive
         self._send = send
@@ -356,7 +410,7 @@ class _Exchange:
         try:
             with scope:
                 self._server.admit(opened.session, request)
-                message = await self._result(opened.session, request, to)
+                message = await self._result(opened.session, request, to, scope)
             if scope.cancelled_caught:
                 problem = RpcError(CANCELLED, "the request was cancelled")
                 message = error_message(request.id, problem.wire)
@@ -378,16 +432,15 @@ class _Exchange:
                 raise _Refused(409, problem)
             opened.stream.cancel()
         to = self._to(opened, streams=True)
-        async with anyio.create_task_group() as tasks:
-            opened.stream = own = tasks.cancel_scope
-            tasks.start_soon(self._watch, tasks.cancel_scope, to)
+        with anyio.CancelScope() as own:
+            opened.stream = own
             try:
-                await to.stream()
-                await self._server.stream(opened.mailbox, to)
+                with self._until_departure(to, own):
+                    await to.stream()
+                    await self._server.stream(opened.mailbox, to)
             finally:
                 if opened.stream is own:
                     opened.stream = None
-            tasks.cancel_scope.cancel()
         await to.end()
 
     # The newest protocol.
@@ -412,12 +465,14 @@ class _Exchange:
         streams = streams and (self._server.streams or message.method == LISTEN)
         to = self._to(None, streams=streams)
         session = _modern_session()
+        answer: bytes | None = None
         try:
             self._check_headers(message)
             if message.method == INITIALIZE:
                 raise rpc_error(unknown_method(INITIALIZE), session)
             self._server.admit(session, message)
-            answer = await self._result(session, message, to)
+            with anyio.CancelScope() as scope:
+                answer = await self._result(session, message, to, scope)
         except RpcError as problem:
             status = _STATUSES.get(problem.code, 200)
             await to.finish(error_message(message.id, problem.wire), status)
@@ -474,37 +529,28 @@ class _Exchange:
             if not part.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def _result(self, session: Session, request: Request, to: HttpAnswer) -> bytes | None:
-        """Return the message with the result; None if the client has left.
+    async def _result(
+        self, session: Session, request: Request, to: HttpAnswer, scope: anyio.CancelScope
+    ) -> bytes:
+        """Return the message with the result; `scope` is cancelled when the client leaves.
 
         Raises:
             RpcError: There is none.
         """
         if request.method in _UNWATCHED:
             return result_message(request.id, await self._server.serve(session, request, to))
-        message: bytes | None = None
-        problem: RpcError | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch, tasks.cancel_scope, to)
-            try:
-                result = await self._server.serve(session, request, to)
-                message = result_message(request.id, result)
-            except RpcError as error:  # what leaves a task group is a group
-                problem = error
-            tasks.cancel_scope.cancel()
-        if problem is not None:
-            raise problem
-        return message
+        with self._until_departure(to, scope):
+            return result_message(request.id, await self._server.serve(session, request, to))
 
-    async def _watch(self, scope: anyio.CancelScope, to: HttpAnswer) -> None:
+    @contextmanager
+    def _until_departure(self, to: HttpAnswer, scope: anyio.CancelScope) -> Generator[None]:
         """Cancel a scope when the client leaves; until then, break each long silence."""
-        while True:
-            with anyio.move_on_after(PING_SECONDS) as silence:
-                if (await self._receive())["type"] == "http.disconnect":
-                    scope.cancel()
-                    return
-            if silence.cancelled_caught:
-                await to.comment()
+        self._departure.notify(scope.cancel)
+        try:
+            with self._silences.broken(to):
+                yield
+        finally:
+            self._departure.notify(None)
 
 
 _MODERN: Final = frozenset(version.encode() for version in MODERN_VERSIONS)

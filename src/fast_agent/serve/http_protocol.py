@@ -18,6 +18,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from fast_agent.serve.connections import DEPARTURE, Departure
 from fast_agent.serve.http_access import Refusal
 from fast_agent.serve.http_framing import ChunkedBody, FramingError, HeadEnd, SizedBody
 
@@ -122,6 +123,8 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         self._delays = 0
         self._delayed = False
         self._unwritten = 0
+        self._departure: Departure | None = None
+        """Of the client whose request is being answered."""
 
     # The transport calls these.
 
@@ -143,6 +146,9 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         self._reading = _ENDED
         self._ready = None
         super().connection_lost(exc)
+        departure, self._departure = self._departure, None
+        if departure is not None:
+            departure.come()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Return where to read to: less where the client may send unrequested data."""
@@ -216,6 +222,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
     def on_response_complete(self) -> None:
         """Read the next request once the answer is written."""
         self.server_state.total_requests += 1
+        self._departure = None
         self._open.release(self)
         if self.transport.is_closing():
             return
@@ -357,6 +364,8 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         cycle.body = self._body.data
         cycle.more_body = False
         cycle.message_event.set()
+        self._departure = Departure()
+        cast("dict[str, object]", cycle.scope)["extensions"] = {DEPARTURE: self._departure}
         self._body = _NO_BODY
         self._reading = _NEXT
         self._answered = False
