@@ -65,6 +65,10 @@ fuzz: setup  ## Run the fuzz tests long, and another way each time
 	HOSTILE_SEED=$$(date +%s) HOSTILE_ROUNDS=1000 $(BIN)/python -m pytest \
 	  tests/hostile/test_generator.py
 
+.PHONY: test-faults
+test-faults: setup  ## Kill batches of every type of card at each boundary of their steps, and 500 times at random
+	$(BIN)/python -m tests.engine.faults
+
 soak: setup  ## Let random editors and clients at real servers for SOAK_MINUTES, 30 if not said
 	$(BIN)/python -m tests.soak.run
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
@@ -96,9 +97,15 @@ class ModelServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                try:
+                    body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                except (OSError, ValueError):  # the client was killed while it sent this
+                    self.close_connection = True
+                    return
                 key = json.dumps(body["messages"], sort_keys=True)
                 with world._lock:
                     world.asked[key] += 1
@@ -122,6 +129,10 @@ class ModelServer:
                             world.answered[key] += 1
                 except OSError:
                     pass  # the client was killed
+
+            def handle_one_request(self) -> None:
+                with suppress(ConnectionError):  # the client was killed
+                    super().handle_one_request()
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass

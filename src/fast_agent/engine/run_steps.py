@@ -158,7 +158,7 @@ class DurableSteps:
 
     async def _answered(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         key = self.places.key(step.kind, self._redactor.redact(step.name))
-        asked = _json(self._redactor.redacted(step.asked))
+        asked = _comparable(self._redactor.redacted(step.asked))
         known = self._known.get(key)
         if known is not None and known.asked != asked:
             raise self._difference(key, known, step)
@@ -445,4 +445,10 @@ def _shown(step: Step) -> str:
 
 
 def _json(value: JsonValue) -> str:
+    # In its own order: the tool calls of an answer are an object, and are called in that order.
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+
+
+def _comparable(value: JsonValue) -> str:
+    """Write a question such that equal ones are equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
