@@ -12,7 +12,7 @@ from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import ProviderSettings, Settings
 from fast_agent.trust.card_effects import FIXED
 from fast_agent.trust.digest import ABSENT
-from fast_agent.trust.effect import ANY_COMMAND
+from fast_agent.trust.effect import ANY_COMMAND, ANY_PAGE
 from fast_agent.trust.programs import DOWNLOADS
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def of(effects: list[Effect], kind: str) -> list[Effect]:
         "model: local\n",
         "model: sonnet\n",
         "model: openai.gpt-5.high?temperature=0\n",
-        "model: gpt\nrequest_params: {max_iterations: 99, seed: 1, stop_sequences: [a]}\n",
+        "model: gpt\nrequest_params: {max_iterations: 99, seed: 1, web_search: false}\n",
         "model: sonnet\nconfirm: ['*']\nuse_history: false\n",
         "agents: [other]\nhistory_source: messages\nhistory_merge_target: child\n",
         "messages: history.json\n",
@@ -113,6 +113,13 @@ ROWS: list[tuple[str, list[tuple[str, str]]]] = [
             ("send", "X to https://api.openai.com"),
         ],
     ),
+    ("model: gpt\nrequest_params: {web_search: true}\n", [("connect", ANY_PAGE)]),
+    (
+        "model: gpt\nrequest_params: {webFetch: '${X}'}\n",
+        [("connect", ANY_PAGE), ("send", "X to https://api.openai.com")],
+    ),
+    ("model: sonnet?web_fetch=on\n", [("connect", ANY_PAGE)]),
+    ("model: 'sonnet?web_search=${X:-on}'\n", [("connect", ANY_PAGE), ("send", "X to the model")]),
     ("description: ${NAME}\nmodel: gpt\n", [("send", "NAME to https://api.openai.com")]),
     ("cwd: ${WHERE}\n", [("send", "WHERE to `cwd`")]),
     ("messages: /etc/passwd\n", [("read", "/etc/passwd")]),

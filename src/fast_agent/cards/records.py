@@ -124,6 +124,27 @@ REQUEST_PARAMS = Record(
             spelling="toolResultBytes",
         ),
         Entry(
+            "web_search",
+            Flag(),
+            "whether the model may search the web, with the tool of its provider",
+            effects=("connect",),
+            spelling="webSearch",
+        ),
+        Entry(
+            "web_fetch",
+            Flag(),
+            "whether the model may read web pages, with the tool of its provider",
+            effects=("connect",),
+            spelling="webFetch",
+        ),
+        Entry(
+            "code_execution",
+            Flag(),
+            "whether the model may run code at its provider",
+            effects=(),
+            spelling="codeExecution",
+        ),
+        Entry(
             "usage_limits",
             USAGE_LIMITS,
             "bounds for the agent and everything it starts",

@@ -63,6 +63,9 @@ class RequestParams:
         retry_seconds: Most seconds one request waits between its attempts, all in all.
         tool_result_bytes: Most bytes of text of one tool result a model is given; a mapping has
             one for each tool, by name or pattern, and the first that fits holds.
+        web_search: Let the model search the web, at its provider.
+        web_fetch: Let the model read web pages, at its provider.
+        code_execution: Let the model run code, at its provider.
         usage_limits: Bounds for the agent and everything it starts.
         extra_body: Fields sent to the provider as they are.
     """
@@ -81,6 +84,9 @@ class RequestParams:
     retries: int | None = None
     retry_seconds: float | None = None
     tool_result_bytes: int | Mapping[str, int] | None = None
+    web_search: bool | None = None
+    web_fetch: bool | None = None
+    code_execution: bool | None = None
     usage_limits: UsageLimits | None = None
     extra_body: Mapping[str, JsonValue] | None = None
 

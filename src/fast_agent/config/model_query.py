@@ -27,7 +27,7 @@ class QueryKey:
         option: The model is made with it; otherwise it is a parameter of each request.
     """
 
-    kind: Literal["text", "integer", "number", "effort"]
+    kind: Literal["text", "integer", "number", "effort", "flag", "large"]
     _: KW_ONLY
     effects: Effects
     minimum: float | None = None
@@ -48,10 +48,25 @@ _REQUEST: Final[Mapping[str, QueryKey]] = {
 }
 """Keys that become request parameters."""
 
-_CLOUD: Final[Mapping[str, QueryKey]] = {"reasoning": QueryKey("effort", effects=()), **_REQUEST}
+LARGE_CONTEXT: Final = 1_000_000
+"""Tokens of the window that `?context=1m` asks for."""
+
+_SERVER_TOOLS: Final[Mapping[str, QueryKey]] = {
+    "web_search": QueryKey("flag", option=False, effects=("connect",)),
+    "web_fetch": QueryKey("flag", option=False, effects=("connect",)),
+    "code_execution": QueryKey("flag", option=False, effects=()),
+}
+"""Tools that run at the provider."""
+
+_CLOUD: Final[Mapping[str, QueryKey]] = {
+    "reasoning": QueryKey("effort", effects=()),
+    **_REQUEST,
+    **_SERVER_TOOLS,
+}
 
 QUERY_KEYS: Final[Mapping[str, Mapping[str, QueryKey]]] = {
     **dict.fromkeys(PROVIDERS, _CLOUD),
+    "anthropic": {**_CLOUD, "context": QueryKey("large", effects=())},
     "local": {
         "path": QueryKey("text", effects=("run",)),
         "threads": QueryKey("integer", minimum=1, effects=()),

@@ -67,6 +67,7 @@ def _endpoint(
         base_url=address,
         headers=headers,
         service_tier=section.service_tier,
+        large_context=spec.options.context is not None,
     )
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from fast_agent.config.model_query import LARGE_CONTEXT
 from fast_agent.config.providers import is_own_host
 from fast_agent.config.settings import NO_FACTS, StatedFacts
 from fast_agent.text.frozen import frozen
@@ -39,18 +40,22 @@ class ModelFacts:
         stated: What the configuration says.
         listed: Its entry in the price list, or None.
         provider: The provider of that entry, as the list names it.
+        has_large_context: The window of a million tokens was asked for.
     """
 
     stated: StatedFacts = NO_FACTS
     listed: ModelInfo | None = None
     provider: str = ""
+    has_large_context: bool = False
 
     @property
     def window(self) -> int | None:
         """Tokens the context window holds, or None."""
-        if self.stated.context_window is not None or self.listed is None:
+        if self.stated.context_window is not None:
             return self.stated.context_window
-        return self.listed.context_window
+        if self.has_large_context:
+            return LARGE_CONTEXT
+        return None if self.listed is None else self.listed.context_window
 
     @property
     def is_priced(self) -> bool:
@@ -116,7 +121,7 @@ def facts_of(endpoint: Endpoint, stated: StatedFacts = NO_FACTS) -> ModelFacts:
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
-        return ModelFacts(stated)
+        return ModelFacts(stated, has_large_context=endpoint.large_context)
     address, provider = endpoint.base_url, _LISTED_AS.get(endpoint.provider, endpoint.provider)
     if address and is_own_host(endpoint.provider, urlsplit(address).hostname or ""):
         address = None
@@ -125,5 +130,5 @@ def facts_of(endpoint: Endpoint, stated: StatedFacts = NO_FACTS) -> ModelFacts:
             endpoint.model, None, None if address else provider, address
         )
     except LookupError:
-        return ModelFacts(stated)
-    return ModelFacts(stated, listed, owner.id)
+        return ModelFacts(stated, has_large_context=endpoint.large_context)
+    return ModelFacts(stated, listed, owner.id, endpoint.large_context)

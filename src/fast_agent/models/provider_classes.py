@@ -41,6 +41,7 @@ class Endpoint:
         base_url: The address; None for the provider's own.
         headers: HTTP headers sent with each request. Never shown.
         service_tier: How requests are served and billed; None leaves it to the provider.
+        large_context: Ask for the window of a million tokens, a beta of Anthropic.
     """
 
     provider: str
@@ -50,6 +51,7 @@ class Endpoint:
     base_url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     service_tier: ServiceTier | None = None
+    large_context: bool = False
 
     @property
     def spec(self) -> str:
@@ -175,6 +177,8 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
         profile: dict[str, Any] = {}
         if adapter.strict_end:
             profile["openai_chat_streaming_requires_finish_reason"] = True
+        if adapter.named:
+            profile["supports_thinking"] = True  # the library knows no model of these by its name
         if endpoint.provider in THINKING_IN_TEXT:
             # The library finds a mark only where it is a piece of its own; see `thinking_text`.
             profile["thinking_tags"] = ("\0", "\0")
@@ -207,10 +211,15 @@ def _names(adapter: Adapter, endpoint: Endpoint) -> tuple[str, ...]:
     return (endpoint.name or endpoint.provider,) if adapter.named else ()
 
 
+def has_own_client(endpoint: Endpoint) -> bool:
+    """Return whether the SDK's client is made here, because only it takes the address."""
+    return endpoint.base_url is not None and ADAPTERS[endpoint.provider].address is None
+
+
 def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
-    if endpoint.base_url is None:
-        return {"api_key": endpoint.api_key}
-    if adapter.address is not None:
+    if not has_own_client(endpoint):
+        if endpoint.base_url is None or adapter.address is None:
+            return {"api_key": endpoint.api_key}
         address = f"{endpoint.base_url.rstrip('/').removesuffix(adapter.path)}{adapter.path}"
         return {"api_key": endpoint.api_key, adapter.address: address}
     from openai import AsyncOpenAI

@@ -13,7 +13,6 @@ from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from fast_agent.errors import ModelError
@@ -21,9 +20,10 @@ from fast_agent.messages.content import TextContent
 from fast_agent.models.facts import UNKNOWN
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.plain_json import plain_object
-from fast_agent.models.provider_classes import connect
+from fast_agent.models.provider_classes import connect, has_own_client
 from fast_agent.models.provider_errors import Failure, failure_of
 from fast_agent.models.provider_messages import Outbox, message_of
+from fast_agent.models.provider_settings import SettingsReader
 from fast_agent.models.strict_schema import AnswerForm, answer_form
 from fast_agent.models.thinking_text import THINKING_IN_TEXT, ThinkingSplitter
 from fast_agent.models.usage import Usage
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pydantic_ai.models import Model as LibraryModel
+    from pydantic_ai.settings import ModelSettings
     from pydantic_ai.usage import RequestUsage
 
     from fast_agent.cards.request_params import RequestParams
@@ -65,6 +66,8 @@ class ProviderLink:
         self._endpoint = endpoint
         self._facts = facts
         self._model = connect(endpoint)
+        self._reader = SettingsReader(self._model, endpoint)
+        self._noted: set[str] = set()
         self._outbox = Outbox(endpoint.provider)
         self._open = AsyncExitStack()
         self._entered = False
@@ -85,7 +88,10 @@ class ProviderLink:
         if not self._entered:
             self._entered = True
             await self._open.enter_async_context(self._model)
-        asked = library_request(self._model, self._endpoint, request, params, effort)
+            client = getattr(self._model, "client", None)
+            if has_own_client(self._endpoint) and client is not None:
+                self._open.push_async_callback(client.close)  # the library closes only its own
+        asked = library_request(self._model, self._reader, self._endpoint, request, params, effort)
         messages = self._outbox.convert(request.messages)
         if not messages:
             raise ModelError("there is no message to answer", hint="send one that is not empty")
@@ -147,7 +153,14 @@ class ProviderLink:
             message,
             self._priced(response.usage),
             self._facts.window,
+            self._news(asked.notes),
         )
+
+    def _news(self, notes: Sequence[str]) -> tuple[str, ...]:
+        """Return the notes that no earlier answer had."""
+        news = tuple(note for note in notes if note not in self._noted)
+        self._noted.update(news)
+        return news
 
     def _priced(self, counted: RequestUsage) -> Usage:
         usage = Usage(
@@ -203,9 +216,6 @@ _STRICT: Final = frozenset({"openai", "azure"})
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
-_RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
-"""Providers whose endpoints take `top_k` beside the fields of the OpenAI API."""
-
 
 @frozen
 class LibraryRequest:
@@ -216,16 +226,19 @@ class LibraryRequest:
         parameters: Tools, instructions and the shape of the answer.
         output_tool: The tool whose arguments are the structured answer, or None.
         form: How the structured answer is asked for, or None.
+        notes: Settings that were changed or left out.
     """
 
     settings: ModelSettings
     parameters: ModelRequestParameters
     output_tool: str | None
     form: AnswerForm | None = None
+    notes: tuple[str, ...] = ()
 
 
 def library_request(
     model: LibraryModel[Any],
+    reader: SettingsReader,
     endpoint: Endpoint,
     request: ModelRequest,
     params: RequestParams,
@@ -235,7 +248,8 @@ def library_request(
 
     Raises:
         ModelError: The provider cannot do what a parameter asks, and leaving it out would change
-            what the request promises. A preference it does not know, such as a seed, is left out.
+            what the request promises. A preference it does not take, such as a seed, is left out
+            with a note.
     """
     provider = endpoint.provider
     strict = None if provider in _STRICT else False
@@ -248,6 +262,7 @@ def library_request(
     )
     parameters = ModelRequestParameters(
         function_tools=tools,
+        native_tools=reader.server_tools(params),
         output_mode=mode,
         output_object=_answer_object(shape, form)
         if mode in {"native", "prompted"} and shape and form
@@ -256,17 +271,11 @@ def library_request(
         allow_text_output=answer_tool is None,
         instruction_parts=[InstructionPart(content=request.system)] if request.system else [],
     )
-    settings = _settings(model, provider, params, has_tools=bool(tools))
-    if endpoint.headers:
-        _need("headers", provider, model.unsupported_settings, "extra_headers")
-        settings["extra_headers"] = dict(endpoint.headers)
-    if endpoint.service_tier is not None:
-        _put(settings, "service_tier", endpoint.service_tier, model.unsupported_settings)
-    if effort is not None:
-        settings["thinking"] = False if effort == "none" else effort
+    settings, notes = reader.settings(params, effort, has_tools=bool(tools))
     if tools or len(request.messages) > 1:
         settings["cache"] = True
-    return LibraryRequest(settings, parameters, answer_tool.name if answer_tool else None, form)
+    name = answer_tool.name if answer_tool else None
+    return LibraryRequest(settings, parameters, name, form, tuple(notes))
 
 
 def _tool(tool: ToolSpec, strict: bool | None) -> ToolDefinition:
@@ -314,45 +323,3 @@ def _answer_tool(
         strict=False,
         kind="output",
     )
-
-
-def _settings(
-    model: LibraryModel[Any], provider: str, params: RequestParams, *, has_tools: bool
-) -> ModelSettings:
-    ignored = model.unsupported_settings
-    settings = ModelSettings(framing_announcement="never")  # the system prompt is the card's alone
-    if "max_retries" not in ignored:
-        settings["max_retries"] = 0  # retries are ours: they know of Retry-After and of the turn
-    for name in ("max_tokens", "temperature", "top_p", "seed"):
-        _put(settings, name, getattr(params, name), ignored)
-    for name in ("presence_penalty", "frequency_penalty"):
-        _put(settings, name, getattr(params, name), ignored)
-    extra = plain_object(params.extra_body) if params.extra_body else {}
-    if params.top_k is not None and provider in _RAW_TOP_K:
-        extra = {"top_k": params.top_k, **extra}
-    else:
-        _put(settings, "top_k", params.top_k, ignored)
-    if params.stop_sequences:
-        _need("stop_sequences", provider, ignored)
-        settings["stop_sequences"] = list(params.stop_sequences)
-    if extra:
-        _need("extra_body", provider, ignored)
-        settings["extra_body"] = extra
-    if has_tools and params.parallel_tool_calls is not None:
-        # where the API cannot be told, the loop still makes the calls one after another
-        _put(settings, "parallel_tool_calls", params.parallel_tool_calls, ignored)
-    return settings
-
-
-def _put(settings: ModelSettings, name: str, value: object, ignored: frozenset[str]) -> None:
-    if value is not None and name not in ignored:
-        cast("dict[str, object]", settings)[name] = value
-
-
-def _need(name: str, provider: str, ignored: frozenset[str], setting: str | None = None) -> None:
-    if (setting or name) in ignored:
-        place = "`request_params`" if setting is None else "the configuration"
-        raise ModelError(
-            f"`{provider}` does not take `{name}`",
-            hint=f"leave `{name}` out of {place}, or use another provider",
-        )

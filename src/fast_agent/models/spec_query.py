@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.model_query import QUERY_KEYS
+from fast_agent.config.model_query import LARGE_CONTEXT, QUERY_KEYS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import (
     MALFORMED_MODEL,
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from fast_agent.config.model_query import QueryKey
     from fast_agent.diagnostics.rules import Rule
 
-_Value: TypeAlias = "str | int | float"
+_Value: TypeAlias = "str | int | float | bool"
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+_FLAGS: Final = {"on": True, "true": True, "off": False, "false": False}
 
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 """Levels of reasoning effort, the least first."""
@@ -44,7 +46,7 @@ class ModelOptions:
     Args:
         path: A GGUF file, for `local`.
         threads: Threads to compute with, for `local`.
-        context: Context length in tokens, for `local`.
+        context: Context length in tokens, for `local` and `anthropic`.
         seconds: How long `slow` waits.
         file: The history of `playback`, the script of `scripted`.
         seed: Seed of what is random in a script.
@@ -196,6 +198,10 @@ def _read(wanted: QueryKey, raw: str) -> _Value | None:
             return raw or None
         case "effort":
             return raw if raw in EFFORTS else None
+        case "flag":
+            return _FLAGS.get(raw.lower())
+        case "large":
+            return LARGE_CONTEXT if raw.lower() in {"1m", str(LARGE_CONTEXT)} else None
         case "integer" | "number":
             return _number(wanted, raw)
 
@@ -220,6 +226,10 @@ def _expected(wanted: QueryKey) -> str:
             return "a text"
         case "effort":
             return f"one of {', '.join(f'`{effort}`' for effort in EFFORTS)}"
+        case "flag":
+            return "`on` or `off`"
+        case "large":
+            return "`1m`"
         case "integer" | "number":
             noun = "an integer" if wanted.kind == "integer" else "a number"
             bounds: list[str] = []

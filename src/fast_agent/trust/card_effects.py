@@ -434,6 +434,10 @@ def _at_most(default: int | None) -> Work:
     return work
 
 
+_WEB_TOOLS: Final = frozenset({"web_search", "webSearch", "web_fetch", "webFetch"})
+"""Request parameters that let a model reach the web from its provider."""
+
+
 def is_weaker(value: JsonValue, bound: float | None) -> bool:
     """Return whether a value is a weaker bound; one that is only known later counts as weaker.
 
@@ -478,8 +482,15 @@ def request_params(
         elif key in {"extra_body", "extraBody"} and isinstance(inner, Mapping) and inner:
             names = ", ".join(f"`{name}`" for name in inner)
             yield site.effect("send", f"extra_body {names} to {to[0]}", (*keys, key), near=key)
+    yield from _web_tools(site, value, keys)
     for at, text in texts_in(value, keys):
         yield from site.sends(text, at, to=to[0], host=to[1])
+
+
+def _web_tools(site: Site, params: Mapping[str, JsonValue], keys: Keys) -> Iterator[Effect]:
+    for key in sorted(_WEB_TOOLS & params.keys()):
+        if params[key]:
+            yield site.effect("connect", ANY_PAGE, (*keys, key), near=key)
 
 
 def _request_params(card: CardEffects, name: str, value: JsonValue) -> Iterator[Effect]:

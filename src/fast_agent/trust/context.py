@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
+    from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.trust.origin import Root
 
@@ -70,6 +71,11 @@ class ParsedModel(Protocol):
     @property
     def options(self) -> ModelOptions:
         """What the model is made with."""
+        ...
+
+    @property
+    def params(self) -> RequestParams:
+        """Request parameters from its query."""
         ...
 
 

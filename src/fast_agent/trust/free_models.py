@@ -52,7 +52,7 @@ def host_without_key(provider: str, given: Given) -> str | None:
 
 
 def only_talks(text: str, context: Context) -> bool:
-    """Return whether a model spec names no file and no host that has to be approved.
+    """Return whether a model spec names no file, no web tool and no host that has to be approved.
 
     Args:
         text: The spec, as written.
@@ -65,6 +65,7 @@ def only_talks(text: str, context: Context) -> bool:
             parsed is not None
             and parsed.options.path is None
             and parsed.options.file is None
+            and not (parsed.params.web_search or parsed.params.web_fetch)
             and host_without_key(parsed.provider, context.given) is None
         )
         context.talking[text] = known

@@ -16,7 +16,7 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.trust.address import address_of
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
-from fast_agent.trust.effect import MODEL_FILE, Effect, no_files
+from fast_agent.trust.effect import ANY_PAGE, MODEL_FILE, Effect, no_files
 from fast_agent.trust.free_models import host_without_key
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.programs import Program, command_line, examine_program
@@ -305,6 +305,8 @@ class Site:
             yield self.model_file(options.path, keys, directory, near=text)
         if options.file is not None:
             yield from self._at(directory).reads(options.file, keys)
+        if parsed.params.web_search or parsed.params.web_fetch:
+            yield self.effect("connect", ANY_PAGE, keys, near=text)
         host = host_without_key(parsed.provider, self.context.given)
         if host is not None and parsed.endpoint is None:
             yield self.connect(address_of(f"https://{host}"), keys, near=text)
@@ -323,6 +325,8 @@ class Site:
                 yield self.model_file(value, keys, directory, near=head)
             if "read" in effects:
                 yield from self._at(directory).reads(value, keys)
+            if "connect" in effects:
+                yield self.effect("connect", ANY_PAGE, keys, near=head)
 
     def model_file(self, text: str, keys: Keys, directory: Path, *, near: str = "") -> Effect:
         """Make the effect of a model file, which native code reads.
