@@ -39,6 +39,8 @@ FAMILIES = (
     "replay",
     "sessions",
     "session_log",
+    "durable",
+    "postgres",
     "install",
     "resources",
     "resources_changes",

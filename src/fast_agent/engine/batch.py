@@ -155,11 +155,9 @@ class Batch:
 
     async def _work(self) -> None:
         while self._stopped is None:
-            run = self._store.take(self._owner)
+            run = self._store.take(self._owner, self._edition)
             if run is None:
                 return
-            if run.edition is None:
-                self._store.pin(run, self._edition)
             steps = DurableSteps(self._store, run, self._redactor, self._requests, self._fault)
             self.counts.running += 1
             self._open[run.id] = steps

@@ -36,6 +36,8 @@ PATIENCE: Final = 30.0
 _WITH_BEGIN: Final = frozenset({"model", "tool", "write"})
 """Kinds whose beginning is kept, since asking again costs money or has effects."""
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+_SORTED_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _late: ContextVar[CancelScope | None] = ContextVar("time-out that expired before", default=None)
 
 
@@ -446,9 +448,9 @@ def _shown(step: Step) -> str:
 
 def _json(value: JsonValue) -> str:
     # In its own order: the tool calls of an answer are an object, and are called in that order.
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    return _ENCODER.encode(value)
 
 
 def _comparable(value: JsonValue) -> str:
     """Write a question such that equal ones are equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _SORTED_ENCODER.encode(value)

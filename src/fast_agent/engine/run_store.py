@@ -268,11 +268,12 @@ class RunStore:
                 (self.batch,),
             ).rowcount
 
-    def take(self, owner: str) -> RunRow | None:
+    def take(self, owner: str, edition: str | None = None) -> RunRow | None:
         """Take the next queued run, the first of the batch.
 
         Args:
             owner: The process.
+            edition: The cards that a run begins with; one that began before keeps its own.
 
         Returns:
             The run, or None where none is queued.
@@ -282,19 +283,12 @@ class RunStore:
         with self._errors():
             row = self._connection.execute(
                 "UPDATE run SET state='running', owner=?, fence=fence+1,"
-                " attempt=attempt+1, began=coalesce(began, ?)"
+                " attempt=attempt+1, began=coalesce(began, ?), edition=coalesce(edition, ?)"
                 " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
                 f"{only} ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
-                (owner, time.time(), self.batch, *values),
+                (owner, time.time(), edition, self.batch, *values),
             ).fetchone()
         return None if row is None else RunRow(*row)
-
-    def pin(self, run: RunRow, edition: str) -> None:
-        """Keep which cards a run began with."""
-        with self._errors():
-            self._connection.execute(
-                "UPDATE run SET edition=? WHERE id=? AND edition IS NULL", (edition, run.id)
-            )
 
     def end(
         self,

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 _DIGITS: Final = 20
 _WORKSPACE: Final = "<<workspace>>"
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class StepRedactor:
@@ -75,7 +76,7 @@ class Parts:
     def digest(self, value: JsonValue) -> str:
         """Name a piece; the same for equal ones."""
         redacted = self.redactor.redacted(value)
-        text = json.dumps(redacted, sort_keys=True, separators=(",", ":"))
+        text = _ENCODER.encode(redacted)
         digest = sha256(text.encode()).hexdigest()[:_DIGITS]
         if digest not in self._known:
             self._known.add(digest)
@@ -144,8 +145,9 @@ def spread(asked: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
 def _mapped(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, Mapping):
+    # Before the protocols below: to ask whether a value is a `Mapping` takes ten times as long.
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, dict | Mapping):
         return {key: _mapped(inner, change) for key, inner in value.items()}
-    if isinstance(value, Sequence):
-        return [_mapped(inner, change) for inner in value]
-    return value
+    return [_mapped(inner, change) for inner in value]

@@ -1,0 +1,41 @@
+"""Sessions in PostgreSQL: events that are in the database before anybody sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.postgres_server import PostgresServer, why_not
+
+from bench.comparison import compare
+from bench.figure import Goal
+from bench.process import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bench.comparison import Values
+    from bench.figure import Figure
+    from bench.setup import Setup
+
+ROUNDS = 5
+
+
+def figures(setup: Setup) -> Iterator[Figure]:
+    """Measure a session alone against bare INSERTs, and 64 sessions at once."""
+    reason = why_not()
+    if reason is not None:
+        raise BenchError(reason)
+    count = 30 if setup.quick else 150
+    with PostgresServer() as server:
+
+        def ours() -> Values:
+            found = setup.ours("postgres.py", server.url, count)
+            return {**found, "part": found["one"] / found["raw"]}
+
+        done = compare(setup, ours, rounds=ROUNDS)
+    yield done.figure("raw", "rows inserted by one connection, each committed", "/s")
+    yield done.figure("one", "events of one session, each awaited", "/s")
+    yield done.figure("part", "events of one session to rows inserted", "x",
+                      Goal(0.9, at_least=True))  # fmt: skip
+    yield done.figure("many", "events of 64 sessions, each awaited", "/s",
+                      Goal(5_000, at_least=True))  # fmt: skip
