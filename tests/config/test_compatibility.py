@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from fast_agent.config import compatibility
+from fast_agent.config.fields import SETTINGS
 from fast_agent.models.spec import parse_model_spec
 
 if TYPE_CHECKING:
@@ -65,6 +67,43 @@ def test_defaults_of_servers_give_way_to_their_own(place: Place) -> None:
     assert [one.protocol for one in servers.values()] == ["2026-07-28", "legacy"]
     assert [one.sampling for one in servers.values()] == [False, True]
     assert servers["b"].sampling_model == "haiku"
+
+
+@pytest.mark.parametrize("peer", [{}, {"reconnect_on_disconnect": True, "description": "x"}])
+def test_our_settings_hold_beside_keys_of_the_peer(place: Place, peer: dict[str, Any]) -> None:
+    """A key that the peer and this program share is never dropped as one of the peer's."""
+    made = server(place, target="x", load_on_start=True, include_instructions=False, **peer)
+    assert (made.load_on_start, made.include_instructions) == (True, False)
+    noted = sorted(warning.message.split("`")[1] for warning in place.load().warnings)
+    assert noted == sorted(f"mcp.servers.s.{key}" for key in peer)
+
+
+def test_default_instructions_reach_servers_that_do_not_choose(place: Place) -> None:
+    place.write(
+        "mcp:\n  defaults: {include_instructions: false}\n"
+        "  servers:\n    a: {target: x}\n    b: {target: y, include_instructions: true}\n"
+    )
+    servers = place.load().mcp.servers
+    assert [one.include_instructions for one in servers.values()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("table", "at"),
+    [
+        (compatibility._SERVER_DISPLAY, ("mcp", "servers", "s")),
+        (compatibility._SERVER_UNSUPPORTED, ("mcp", "servers", "s")),
+        (compatibility._MCP_DISPLAY, ("mcp",)),
+        (compatibility._COMPACTION, ("compaction",)),
+        (compatibility._TERMINAL, ("tui",)),
+        (compatibility._SKILLS, ("skills",)),
+    ],
+)
+def test_no_table_of_the_peer_names_a_setting_of_ours(
+    table: dict[str, str], at: tuple[str, ...]
+) -> None:
+    ours = compatibility._names_at(SETTINGS, at)
+    assert ours
+    assert not ours & table.keys()
 
 
 @pytest.mark.spec("CONF-5")

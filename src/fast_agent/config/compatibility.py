@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.server import is_url
 from fast_agent.diagnostics.rules import UNSUPPORTED_SETTING, UNUSED_SETTING, WRONG_SERVER
-from fast_agent.schema.kinds import Record
+from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.yaml_document import YamlDocument
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.config.layer import FileLayer, Keys
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.diagnostics.rules import Rule
+    from fast_agent.schema.kinds import Kind
     from fast_agent.text.json_value import JsonValue
 
 Values: TypeAlias = "dict[str, JsonValue]"
@@ -96,22 +97,19 @@ _SERVER_DISPLAY: Final[Mapping[str, str]] = {
     "http_read_timeout_seconds": "a time limit of the transport; `read_timeout_seconds` bounds it",
     "read_transport_sse_timeout_seconds": "a time limit of the transport;"
     " `read_timeout_seconds` bounds it",
-    "load_on_start": "servers are started when an agent needs them",
     "reconnect_on_disconnect": "lost connections are always made again",
-    "include_instructions": "instructions of servers stand where `{{serverInstructions}}` does",
     "defer_loading": "when tools are described to the model",
 }
 _SERVER_UNSUPPORTED: Final[Mapping[str, str]] = {
     "management": "give the server a `command` or a `url`",
     "connector_id": "give the server a `command` or a `url`",
-    "auth": "send a token in `headers`",
+    "auth": "authorize with `fast-agent auth login SERVER`, or send a token in `headers`",
     "implementation": "servers are told the name of this program",
     "name": "a server is called as its key is",
 }
 _MCP_DISPLAY: Final[Mapping[str, str]] = {
     "diagnostics": "how the other program draws connections",
     "reconnect_on_disconnect": "lost connections are always made again",
-    "include_instructions": "instructions of servers stand where `{{serverInstructions}}` does",
 }
 _COMPACTION: Final[Mapping[str, str]] = {
     "keep_turns": "as many of the last messages are kept as fit",
@@ -165,6 +163,7 @@ class _Translation:
 
     def __init__(self, layer: FileLayer, table: Record) -> None:
         self._layer = layer
+        self._table = table
         self._own = {entry.name: entry for entry in table.entries}
         self.values = cast("Values", _copied(layer.document.value))
         self.written: dict[Keys, Keys] = {}
@@ -172,8 +171,8 @@ class _Translation:
 
     def run(self) -> None:
         values = self.values
-        self._drop(values, (), DISPLAY_KEYS, UNUSED_SETTING, self._own)
-        self._drop(values, (), UNSUPPORTED_KEYS, UNSUPPORTED_SETTING, self._own)
+        self._drop(values, (), DISPLAY_KEYS, UNUSED_SETTING)
+        self._drop(values, (), UNSUPPORTED_KEYS, UNSUPPORTED_SETTING)
         for name in PROVIDERS:
             section = values.get(name)
             if isinstance(section, dict):
@@ -193,15 +192,9 @@ class _Translation:
     def _note(self, rule: Rule, keys: Keys, message: str, hint: str | None = None) -> None:
         self.notes.append(self._layer.place(keys, key=True).problem(rule, message, hint))
 
-    def _drop(
-        self,
-        values: Values,
-        at: Keys,
-        table: Mapping[str, str],
-        rule: Rule,
-        own: Mapping[str, object] = {},
-    ) -> None:
-        """Take out the keys of a table, each with a note; those without a value say nothing."""
+    def _drop(self, values: Values, at: Keys, table: Mapping[str, str], rule: Rule) -> None:
+        """Take out the keys of a table that are not ours, with a note for each that has a value."""
+        own = _names_at(self._table, at)
         for key in [key for key in values if key in table and key not in own]:
             value = values.pop(key)
             if value is None:
@@ -224,12 +217,10 @@ class _Translation:
             self.written[section, name] = (*at, key)
 
     def _provider(self, section: Values, name: str) -> None:
-        own = self._own[name].kind
-        names = {entry.name for entry in own.entries} if isinstance(own, Record) else set[str]()
-        if "headers" in names and "default_headers" in section:
+        if "headers" in _names_at(self._table, (name,)) and "default_headers" in section:
             section.setdefault("headers", section.pop("default_headers"))
             self.written[name, "headers"] = (name, "default_headers")
-        self._drop(section, (name,), _PROVIDER, UNSUPPORTED_SETTING, dict.fromkeys(names))
+        self._drop(section, (name,), _PROVIDER, UNSUPPORTED_SETTING)
 
     def _references(self) -> None:
         """Read `model_references: {system: {fast: haiku}}` as an alias `$system.fast`."""
@@ -285,7 +276,8 @@ class _Translation:
         given: Values = {}
         if isinstance(defaults, dict):
             self._drop(defaults, ("mcp", "defaults"), _MCP_DISPLAY, UNUSED_SETTING)
-            given["protocol_mode"] = defaults.pop("protocol_mode", None)
+            for key in ("protocol_mode", "include_instructions"):
+                given[key] = defaults.pop(key, None)
             for key in defaults:
                 place = ("mcp", "defaults", key)
                 self._note(UNSUPPORTED_SETTING, place, f"`mcp.defaults.{key}` has no effect here")
@@ -360,6 +352,25 @@ class _Translation:
             for key in ("command", "args"):
                 self.written[(*at, key)] = (*at, "target")
         del server["target"]
+
+
+def _names_at(kind: Kind, at: Keys) -> frozenset[str]:
+    """Return the names of the settings at a place; empty where there is none."""
+    for key in at:
+        if isinstance(kind, AnyOf):
+            kind = next((one for one in kind.kinds if isinstance(one, Record | MapOf)), kind)
+        if isinstance(kind, Record):
+            entry = next((one for one in kind.entries if one.name == key), None)
+            if entry is None:
+                return frozenset()
+            kind = entry.kind
+        elif isinstance(kind, MapOf):
+            kind = kind.value
+        elif isinstance(kind, ListOf):
+            kind = kind.item
+    if isinstance(kind, AnyOf):
+        kind = next((one for one in kind.kinds if isinstance(one, Record)), kind)
+    return frozenset(one.name for one in kind.entries) if isinstance(kind, Record) else frozenset()
 
 
 def _copied(value: JsonValue) -> JsonValue:
