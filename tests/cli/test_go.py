@@ -540,6 +540,47 @@ def test_quiet_events_leave_text_out(run: Run) -> None:
     ]  # fmt: skip
 
 
+class TestComparedModels:
+    def test_each_answers_and_a_table_follows(self, run: Run, write_card: WriteCard) -> None:
+        write_card("ann.md", "model: playback")
+        done = run("go", "--card", "ann.md", "--models", "passthrough, slow?seconds=0", "-m", "hi")
+        assert (done.code, done.err) == (0, "")
+        answers, table = done.out.split("model ", 1)
+        assert answers == "## passthrough\n\nhi\n\n## slow?seconds=0\n\nhi\n\n"
+        rows = [line.split() for line in table.splitlines()]
+        assert rows[0] == ["seconds", "requests", "input", "output", "cost"]
+        assert [row[0] for row in rows[1:]] == ["passthrough", "slow?seconds=0"]
+        assert [row[2] for row in rows[1:]] == ["1", "1"]
+
+    def test_as_json_and_with_one_that_fails(self, run: Run) -> None:
+        Path("s.yaml").write_text("steps:\n  - fail: overloaded\n")
+        both = ("--models", "passthrough,scripted?file=s.yaml", "-m", "hi", "--format", "json")
+        done = run("go", *both)
+        assert done.code == 1
+        first, second = done.json["models"]
+        assert (first["model"], first["text"]) == ("passthrough", "hi")
+        assert (second["model"], second["error"]) == ("scripted?file=s.yaml", "overloaded")
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--models", "passthrough,,slow", "-m", "hi"), "--models has an empty name"),
+            (("--models", "slow", *PASS, "-m", "hi"), "leave out --model"),
+            (("--models", "slow", "--session", "-m", "hi"), "leave out --session"),
+            (("--models", "slow", "--dump", "out"), "--models needs a message"),
+        ],
+    )
+    def test_wrong_use(self, run: Run, arguments: tuple[str, ...], message: str) -> None:
+        done = run("go", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert message in done.err
+
+    def test_every_model_is_checked_before_the_first_is_asked(self, run: Run) -> None:
+        done = run("go", "--models", "passthrough,sonet", "-m", "hi")
+        assert (done.code, done.out) == (1, "")
+        assert "did you mean `sonnet`" in done.err
+
+
 @pytest.mark.spec("T-J2.5")
 def test_the_schema_of_events_is_that_of_the_classes() -> None:
     from dataclasses import fields

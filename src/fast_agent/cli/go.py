@@ -35,6 +35,11 @@ _ONE_SHOT: Final = (
 @click.option("--agent", metavar="NAME", help="The agent to talk to; default: the default agent.")
 @options.MODEL
 @click.option(
+    "--models",
+    metavar="SPECS",
+    help="Compare models: send the message to each of these, separated by commas.",
+)
+@click.option(
     "--message", "-m", metavar="TEXT", help="The message to send; `-` reads standard input."
 )
 @click.option(

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,14 +16,17 @@ from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart
 from fast_agent.cli.report import report_note
+from fast_agent.config.model_query import split_models
 from fast_agent.errors import HistoryError, TrustError
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.agent import Agent
+    from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.app import FastAgent
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.cli.event_lines import EventLines
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
+    from fast_agent.models.usage import Usage
     from fast_agent.tools.human import Human
     from fast_agent.trust.gate import TrustOptions
     from fast_agent.tui.early_prompt import EarlyPrompt
@@ -57,6 +61,7 @@ class OneShot(DumpOptions):
     child_history_source: HistorySource | None
     child_history_merge_target: HistoryTarget | None
     output: str
+    models: str | None = None
     watch: bool = False
     reload: bool = False
     plain: bool = False
@@ -72,6 +77,8 @@ class OneShot(DumpOptions):
             click.UsageError: The options do not go together.
         """
         self._check_usage()
+        if self._compared:
+            self = replace(self, model=self._compared[0])  # noqa: PLW0642 (all are checked below)
         show_log(quiet=self.quiet)
         with Faults() as faults:
             try:
@@ -79,6 +86,9 @@ class OneShot(DumpOptions):
             except _NothingApprovedError:
                 report_note("without the agents of this project; the plain assistant answers")
                 program = replace(self, no_found=True).program(faults)
+            for model in self._compared[1:]:
+                with faults.kept():
+                    wanted.check_model(program, model)
             with faults.kept():
                 self._check_results()
             shape = messages = None
@@ -95,11 +105,20 @@ class OneShot(DumpOptions):
 
             from fast_agent.cli.progress import Progress
 
-            progress = Progress(quiet=self.quiet, stream=self.output == "human" and shape is None)
+            streams = self.output == "human" and shape is None and not self._compared
+            progress = Progress(quiet=self.quiet, stream=streams)
             lines = self._event_lines()
             # Standard output is for the answer; what tools print goes where progress does.
             with prints_apart():
-                anyio.run(self._ask, program, messages, shape, progress, lines)
+                if self._compared:
+                    anyio.run(self._compare, program, messages, shape, progress)
+                else:
+                    anyio.run(self._ask, program, messages, shape, progress, lines)
+
+    @property
+    def _compared(self) -> tuple[str, ...]:
+        """The models of `--models`; empty without it."""
+        return () if self.models is None else tuple(split_models(self.models))
 
     @property
     def _dumps(self) -> bool:
@@ -113,6 +132,7 @@ class OneShot(DumpOptions):
             raise click.UsageError("a run is either recorded or replayed; leave out one of the two")
         if self._dumps and (self.record is not None or self.replay is not None):
             raise click.UsageError("a dump runs nothing to record; leave out --record and --replay")
+        self._check_comparison()
         if self.session and self.resume is not None:
             raise click.UsageError("--session starts a session, --resume continues one")
         if self.session and self.no_session:
@@ -152,6 +172,25 @@ class OneShot(DumpOptions):
         if self._dumps or self.message is not None or self.prompt_file is not None:
             return False
         return sys.stdin is not None and sys.stdin.isatty()
+
+    def _check_comparison(self) -> None:
+        if not self._compared:
+            return
+        if not all(self._compared):
+            raise click.UsageError("--models has an empty name")
+        for option, value in (
+            ("--model", self.model),
+            ("--record", self.record),
+            ("--replay", self.replay),
+            ("--resume", self.resume),
+            ("--results", self.results),
+            ("--session", self.session or None),
+            ("--format events", "events" if self.output == "events" else None),
+        ):
+            if value is not None:
+                raise click.UsageError(f"--models compares single runs; leave out {option}")
+        if self._dumps or self._is_conversation:
+            raise click.UsageError("--models needs a message; give --message TEXT")
 
     def _check_conversation(self) -> None:
         for option, value in (
@@ -295,21 +334,12 @@ class OneShot(DumpOptions):
         ):
             if lines is not None and session is not None:
                 lines.write("session.opened", {"session": session.id})
-            async with program.run(
-                model=self.model,
-                shell=self.shell,
-                files=self.files,
-                fetch=self.fetch,
-                trust_cards=self.trust,
-                child_history=wanted.child_history(
-                    self.child_history_source, self.child_history_merge_target
-                ),
-                human=self._human(program),
-                listener=progress.listener if lines is None else lines.listener,
-                notify=progress.note,
+            async with self._running(
+                program,
+                progress,
+                progress.listener if lines is None else lines.listener,
                 steps=steps,
                 journal=None if session is None else session.journal,
-                partial_set=self.agent is not None,
             ) as app:
                 agent = app[receiver(app, session, self.agent)]
                 if earlier:
@@ -319,6 +349,49 @@ class OneShot(DumpOptions):
                 self._print(app, agent, result, progress, lines)
                 if session is not None:
                     progress.note(f"kept as session `{session.id}`; `--resume` goes on with it")
+
+    def _running(
+        self, program: FastAgent, progress: Progress, listener: Listener | None, **more: Any
+    ) -> AbstractAsyncContextManager[AgentApp]:
+        """Return the running program, as the options want it."""
+        options: dict[str, Any] = {"model": self.model, **more}
+        return program.run(
+            shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
+            trust_cards=self.trust,
+            child_history=wanted.child_history(
+                self.child_history_source, self.child_history_merge_target
+            ),
+            human=self._human(program),
+            listener=listener,
+            notify=progress.note,
+            partial_set=self.agent is not None,
+            **options,
+        )
+
+    async def _compare(
+        self,
+        program: FastAgent,
+        messages: tuple[tuple[Message, ...], Message],
+        shape: OutputShape | None,
+        progress: Progress,
+    ) -> None:
+        from fast_agent.cli.model_comparison import compare_models
+        from fast_agent.cli.session_use import receiver
+
+        earlier, message = messages
+
+        async def ask(model: str) -> tuple[str, TurnResult, Usage]:
+            async with self._running(program, progress, progress.listener, model=model) as app:
+                agent = app[receiver(app, None, self.agent)]
+                if earlier:
+                    agent.load_history((*agent.history, *earlier))
+                result = await agent.generate(message, output=shape)
+                return agent.name, result, app.usage
+
+        if not await compare_models(self._compared, ask, progress, as_json=self.output == "json"):
+            raise SystemExit(1)
 
     def _event_lines(self) -> EventLines | None:
         if self.output != "events":
