@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bench.http_client import Connection
     from bench.setup import Setup
 
-ROUNDS = 2
+ROUNDS = 5
 CROWD = 2_000
 CALLS, NEW_CONNECTIONS = 1_000, 20
 FEW, MANY = 256, 8_192

@@ -10,7 +10,7 @@ import pytest
 from tests.patience import pass_seconds, until
 from tests.serve.http_world import TOKEN, http_world
 
-from fast_agent.serve.connections import ConnectionLimits
+from fast_agent.serve.connections import ConnectionLimits, Connections
 from fast_agent.serve.http_access import HttpSettings
 from fast_agent.serve.http_protocol import _Reading
 
@@ -449,3 +449,12 @@ async def test_pipelining_makes_a_connection_the_first_to_go() -> None:
         await greedy.ended()
         await quiet.send(world.post())
         assert await quiet.status() == 200
+
+
+def test_refused_connections_go_on_one_after_another_however_many_there_are() -> None:
+    connections = Connections(ConnectionLimits(), has_token=True)
+    turns = [connections.turn_after_refusal(10.0) for _ in range(1_001)]
+    assert turns == sorted(set(turns))
+    assert turns[0] == 10.0
+    assert turns[-1] - turns[0] == pytest.approx(4.0)
+    assert connections.turn_after_refusal(20.0) == 20.0, "turns that nobody took are not saved up"

@@ -17,6 +17,9 @@ _MIN_CONNECTIONS = 16
 _MAX_CONNECTIONS = 4096
 _OWN_DESCRIPTORS = 64
 """Descriptors of the process itself: standard streams, event loop, watchers, databases."""
+_REFUSED_PER_SECOND = 250
+"""Requests that are read a second, over all connections, where one was refused before. A refusal
+takes 0.1 ms of a processor, and hostile connections are many."""
 _DESCRIPTORS = 8192
 """Enough for `_MAX_CONNECTIONS` connections, and as much again for sessions and child processes."""
 
@@ -130,6 +133,7 @@ class Connections:
         self._busy: OrderedDict[Connection, None] = OrderedDict()
         """Connections whose request is being answered, and that may stay after it."""
         self._bodies: dict[Connection, int] = {}
+        self._next_turn = 0.0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -179,6 +183,18 @@ class Connections:
             self._strangers.pop(connection, None)
             self._idle.pop(connection, None)
             self._busy[connection] = None
+
+    def turn_after_refusal(self, now: float) -> float:
+        """Return when a connection whose request was refused may go on.
+
+        However many there are, only so many go on each second, one after another. Else they would
+        take most of the processor, and answers would wait while hundreds go on at once.
+
+        Args:
+            now: Seconds, by the clock of the event loop.
+        """
+        self._next_turn = max(now, self._next_turn + 1 / _REFUSED_PER_SECOND)
+        return self._next_turn
 
     def end_most_silent(self) -> bool:
         """End the connection that has waited longest for its client; strangers first.

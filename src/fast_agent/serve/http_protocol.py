@@ -396,15 +396,16 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         """Read the next request later: the client may be guessing."""
         self._reading = _NEXT
         self._answered = True
-        self._delay_next()
+        self._delay_next(self._open.turn_after_refusal(self.loop.time()))
 
-    def _delay_next(self) -> None:
-        """Read the next request the later, the more often this was necessary."""
+    def _delay_next(self, turn: float = 0.0) -> None:
+        """Read the next request the later, the more often this was necessary, and not before."""
         self.is_known = False
         self._delays += 1
         self._delayed = True
         self._open.wait(self)
-        self.loop.call_later(min(1.0, _DELAY_SECONDS * self._delays), self._end_delay)
+        least = self.loop.time() + min(1.0, _DELAY_SECONDS * self._delays)
+        self.loop.call_at(max(least, turn), self._end_delay)
 
     def _end_delay(self) -> None:
         self._delayed = False
