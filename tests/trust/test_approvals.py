@@ -160,6 +160,42 @@ def test_fewer_effects_do_not_smuggle_words_into_a_card_with_a_shell(
     assert approvals.standing(found(root, shell(), texts={CARD: "rm"})).state == "changed"
 
 
+@pytest.mark.spec("TR-A2.1", "TR-Q1.1")
+def test_a_yes_in_one_command_keeps_the_yes_of_another(approvals: Approvals, root: Path) -> None:
+    """Options decide which effects a command works out of the same files: `use` of a server."""
+    one, other = effect("use", "a and b", path=CARD), effect("use", "a and c", path=CARD)
+    approvals.approve(found(root, shell(), one))
+    approvals.approve(found(root, shell(), other))
+    for own in ([shell(), one], [shell(), other], [one, other], [shell()]):
+        assert approvals.standing(found(root, *own)).state == "approved", own
+    third = effect("use", "a and d", path=CARD)
+    assert approvals.standing(found(root, third)).added == (third,)
+
+
+@pytest.mark.spec("TR-A2.1")
+def test_a_yes_to_changed_files_forgets_what_was_approved_of_the_files_before(
+    approvals: Approvals, root: Path
+) -> None:
+    one, other = effect("use", "a and b", path=CARD), effect("use", "a and c", path=CARD)
+    approvals.approve(found(root, one))
+    approvals.approve(found(root, other, texts={CARD: "other words"}))
+    for texts in ({}, {CARD: "other words"}):
+        assert one not in approvals.standing(found(root, one, texts=texts)).allowed
+    approvals.approve(found(root, effect(a="1")))
+    approvals.approve(found(root, effect(a="2")))
+    assert approvals.standing(found(root, effect(a="1"))).state == "changed"
+    assert approvals.standing(found(root, effect(a="2"))).state == "approved"
+
+
+@pytest.mark.spec("TR-A2.1")
+def test_a_no_is_not_added_to_a_yes(approvals: Approvals, root: Path) -> None:
+    approvals.approve(found(root, shell()))
+    approvals.decline(found(root, shell(), effect()))
+    assert approvals.standing(found(root, shell(), effect())).state == "declined"
+    approvals.approve(found(root, effect()))
+    assert shell() not in approvals.standing(found(root, shell())).allowed
+
+
 @pytest.mark.spec("TR-A2.1")
 def test_the_approved_text_is_kept_up_to_its_bound(approvals: Approvals, root: Path) -> None:
     large = "x" * ((256 << 10) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from hashlib import sha256
@@ -158,7 +158,9 @@ class Approvals:
             found: The set.
             prose: Whether later changes of text that add no effect are approved too.
 
-        Effects that cannot be approved stay closed, and are not asked about again.
+        Effects that cannot be approved stay closed, and are not asked about again. What an earlier
+        approval covers stays approved while its files are unchanged: another command, or other
+        options, may work out other effects of the same files.
 
         Raises:
             ConfigError: Nothing of it can be approved, or the approval cannot be kept.
@@ -244,8 +246,14 @@ class Approvals:
         )
 
         def with_it(known: Iterable[Approval]) -> list[Approval]:
-            rest = [one for one in known if one.root != fresh.root or not self._is_own(one)]
-            return [*rest, fresh]
+            rest: list[Approval] = []
+            whole = fresh
+            for one in known:
+                if one.root != fresh.root or not self._is_own(one):
+                    rest.append(one)
+                elif one.answer == answer == "approved":
+                    whole = _with_earlier(fresh, one)
+            return [*rest, whole]
 
         self._change(with_it, found.texts if answer == "approved" else {})
 
@@ -384,6 +392,26 @@ def _compare(found: FoundSet, approval: Approval) -> Standing:
     if not added and not rewritten:
         return Standing("approved", can_act, gone=gone, since=approval.on)
     return Standing("changed", allowed, added, gone, rewritten, approval.on)
+
+
+def _with_earlier(approval: Approval, earlier: Approval) -> Approval:
+    """Add what an earlier approval of the root covers, if the files of both are the same ones."""
+    if any(earlier.files.get(path, digest) != digest for path, digest in approval.files.items()):
+        return approval
+    # An effect of the same name with other files behind it replaces the earlier one.
+    now = {(one.kind, one.subject, one.holder, one.path) for one in approval.effects}
+    kept = [
+        (written, one.path)
+        for written, one in zip(earlier.written, earlier.effects, strict=False)
+        if (one.kind, one.subject, one.holder, one.path) not in now
+    ]
+    files = {path: earlier.files[path] for _, path in kept if path in earlier.files}
+    return replace(
+        approval,
+        written=(*approval.written, *(written for written, _ in kept)),
+        files={**files, **approval.files},
+        prose=approval.prose or earlier.prose,
+    )
 
 
 def _rewritten(found: FoundSet, approval: Approval) -> tuple[str, ...]:
