@@ -11,7 +11,13 @@ from fast_agent.config.load import load_settings
 from fast_agent.config.settings import NO_SETTINGS, LocalSettings, ProviderSettings, Settings
 from fast_agent.models import access
 from fast_agent.models.access import endpoint_of
-from fast_agent.models.check import check_aliases, check_model, check_selection, model_probe
+from fast_agent.models.check import (
+    check_aliases,
+    check_model,
+    check_selection,
+    check_settings,
+    model_probe,
+)
 from fast_agent.models.selection import Selection
 from fast_agent.models.spec import parse_model_spec
 
@@ -206,3 +212,13 @@ def test_the_probe_blames_a_card_for_its_own_model_only(tmp_path: Path) -> None:
     assert found("sonnet", ready=False) == []
     assert found(None) == []
     assert found("sonet", flag="passthrough") == []
+
+
+def test_a_misspelt_name_of_a_limit_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "fastagent.config.yaml"
+    file.write_text("model_limits:\n  anthropic: {in_flight: 2}\n  sonet: {in_flight: 2}\n")
+    settings = load_settings(cwd=tmp_path, environ={}, home=tmp_path / "home")
+    [problem] = check_settings(settings, {}, cwd=tmp_path)
+    assert "did you mean `sonnet`" in (problem.hint or "")
+    assert problem.span is not None
+    assert problem.span.start.line == 3

@@ -13,6 +13,7 @@ from fast_agent.config.guide import GUIDE
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
     LocalSettings,
+    ModelLimits,
     OAuthSettings,
     Protocol,
     ProviderSettings,
@@ -287,6 +288,26 @@ SETTINGS: Final = Record(
                 )
             ),
             "context windows and prices by model, over those that are known",
+            effects=(),
+        ),
+        Entry(
+            "model_limits",
+            MapOf(
+                Record(
+                    (
+                        Entry("in_flight", COUNT, "requests at the same time", effects=()),
+                        Entry("requests_per_minute", COUNT, "requests within a minute", effects=()),
+                        Entry(
+                            "tokens_per_minute",
+                            COUNT,
+                            "input and output tokens within a minute",
+                            effects=(),
+                        ),
+                    ),
+                    build=ModelLimits,
+                )
+            ),
+            "how often models are asked, by model, provider or endpoint; more requests wait",
             effects=(),
         ),
         Entry(

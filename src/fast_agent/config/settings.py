@@ -175,6 +175,21 @@ class StatedFacts:
         return self.input_cost is not None and self.output_cost is not None
 
 
+@frozen(kw_only=True)
+class ModelLimits:
+    """What `model_limits` says of a model, a provider or an endpoint; None is no limit.
+
+    Args:
+        in_flight: Requests at the same time.
+        requests_per_minute: Requests within a minute.
+        tokens_per_minute: Input and output tokens within a minute.
+    """
+
+    in_flight: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+
 NO_FACTS: Final = StatedFacts()
 """Facts of which none is stated."""
 
@@ -245,6 +260,7 @@ class Settings:
         compaction: When conversations are summarized, under what cards say; False is never.
         model_aliases: Short names of models, over those of the program.
         model_facts: What is known of models, over what the price list says.
+        model_limits: How often models are asked, by model, provider or endpoint.
         mcp: MCP servers.
         providers: Settings of every known provider, by its name.
         endpoints: Endpoints that speak the OpenAI protocol, by the prefix of their specs.
@@ -263,6 +279,7 @@ class Settings:
     compaction: Compaction | bool | None = None
     model_aliases: Mapping[str, str] = field(default_factory=_empty)
     model_facts: Mapping[str, StatedFacts] = field(default_factory=_empty)
+    model_limits: Mapping[str, ModelLimits] = field(default_factory=_empty)
     mcp: McpSettings = McpSettings()
     providers: Mapping[str, ProviderSettings] = field(default_factory=_empty)
     endpoints: Mapping[str, ProviderSettings] = field(default_factory=_empty)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import FastAgentError, ModelError, TrustError
@@ -146,6 +147,19 @@ def check_aliases(settings: Settings) -> tuple[Diagnostic, ...]:
     return tuple(problems)
 
 
+def _check_named_models(settings: Settings) -> Iterable[Diagnostic]:
+    """Check the names of `model_limits`, of which a misspelt one would limit nothing."""
+    for name in settings.model_limits:
+        if name in PROVIDERS or name in settings.endpoints:
+            continue
+        try:
+            parse_model_spec(name, settings.model_aliases, settings.endpoints)
+        except ModelError as error:
+            place = settings.place_of("model_limits", name, key=True)
+            for problem in error.diagnostics:
+                yield problem if place is None else _moved(problem, place)
+
+
 def check_settings(
     settings: Settings, environ: Mapping[str, str], *, cwd: Path, may_read: bool = True
 ) -> tuple[Diagnostic, ...]:
@@ -157,7 +171,7 @@ def check_settings(
         cwd: The working directory; relative files of specs start there.
         may_read: Whether files that the default model names may be read.
     """
-    problems = list(check_aliases(settings))
+    problems = [*check_aliases(settings), *_check_named_models(settings)]
     if may_read and settings.default_model and settings.default_model not in settings.model_aliases:
         place = settings.place_of("default_model")
         problems += [

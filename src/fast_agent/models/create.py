@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from fast_agent.config.settings import Settings
     from fast_agent.models.model import Model
+    from fast_agent.models.rate_limits import RateLimiter
     from fast_agent.models.script import Script
     from fast_agent.models.script_file import ScriptBook
     from fast_agent.models.spec import ModelSpec
@@ -52,6 +53,7 @@ class ModelFactory:
         self._environ = environ
         self._books: dict[tuple[Path, int | None], ScriptBook] = {}
         self._specs: dict[str, tuple[ModelSpec, ...]] = {}
+        self._limiters: dict[str, RateLimiter] = {}
 
     def create(
         self,
@@ -147,7 +149,7 @@ class ModelFactory:
         from fast_agent.models.facts import stated_facts
         from fast_agent.models.provider import FEW_RETRIES, ProviderModel
 
-        return ProviderModel(
+        model = ProviderModel(
             endpoint_of(spec, self._settings, self._environ, api_key),
             name=spec.text,
             effort=spec.effort,
@@ -155,6 +157,21 @@ class ModelFactory:
             retry=FEW_RETRIES if others else None,
             stated=stated_facts(spec, self._settings),
         )
+        if not self._settings.model_limits:
+            return model
+        return self._limited(model, spec)
+
+    def _limited(self, model: Model, spec: ModelSpec) -> Model:
+        from fast_agent.models.rate_limits import LimitedModel, RateLimiter, limits_name
+
+        name = limits_name(spec, self._settings)
+        if name is None:
+            return model
+        limiter = self._limiters.get(name)
+        if limiter is None:
+            limits = self._settings.model_limits[name]
+            limiter = self._limiters[name] = RateLimiter(name, limits)
+        return LimitedModel(model, limiter)
 
     def _local(self, spec: ModelSpec, directory: Path | None) -> Model:
         from fast_agent.models.access import local_file

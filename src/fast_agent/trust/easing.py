@@ -123,6 +123,12 @@ def with_bounds_of(person: Settings, settings: Settings, eased: Collection[str])
         params = replace(params, usage_limits=limits)
     if params is not settings.request_params:
         settings = replace(settings, request_params=params)
+    return _with_models_of(person, settings, eased)
+
+
+def _with_models_of(person: Settings, settings: Settings, eased: Collection[str]) -> Settings:
+    if person.model_limits:
+        settings = replace(settings, model_limits={**settings.model_limits, **person.model_limits})
     found = settings.model_facts
     if "usage_limits.max_cost" not in eased:
         # A found price of nothing would undo a bound of money.
