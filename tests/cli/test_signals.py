@@ -102,6 +102,37 @@ def test_go_in_the_background_of_a_script_which_interrupts_do_not_reach(place: P
         assert process.returncode == 143
 
 
+_STEPS = """
+import asyncio, os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from fast_agent.cli.end_signals import ended_by_signals
+
+async def main():
+    try:
+        os.kill(os.getpid(), signal.{name})
+        print("the step was finished")
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0)
+        print("closed")
+
+with ended_by_signals():
+    {run}
+"""
+
+
+@pytest.mark.spec("SIGNAL-1")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("run", ["asyncio.run(main())", "import anyio; anyio.run(main)"])
+def test_a_step_is_finished_where_interrupts_are_ignored(number: signal.Signals, run: str) -> None:
+    program = _STEPS.format(name=number.name, run=run)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout == "the step was finished\nclosed\n", done.stderr
+    assert done.returncode == STATUS[number]
+
+
 @pytest.mark.spec("SIGNAL-2")
 def test_go_under_nohup_goes_on(place: Path) -> None:
     with running(place, f"go --message {shlex.quote(CALL)}", "nohup") as process:

@@ -40,8 +40,9 @@ def ended_by_signals() -> Generator[None]:
         if len(came) > 1:
             return
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background
-            raise KeyboardInterrupt
-        signal.raise_signal(signal.SIGINT)
+            _interrupt_between_steps()
+        else:
+            signal.raise_signal(signal.SIGINT)
 
     taken = [one for one in _SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
     for one in taken:
@@ -57,3 +58,23 @@ def ended_by_signals() -> Generator[None]:
         for one in taken:
             if signal.getsignal(one) is interrupt:
                 signal.signal(one, signal.SIG_DFL)
+
+
+def _interrupt_between_steps() -> None:
+    """Interrupt as SIGINT would, but inside an event loop only between two steps of it.
+
+    Where SIGINT is ignored, asyncio installs no handler that cancels the main task. Raising at once
+    could end a task between any two instructions, half way through what it closes.
+    """
+    asyncio = sys.modules.get("asyncio")  # imported by whoever runs a loop
+    try:
+        loop = None if asyncio is None else asyncio.get_running_loop()
+    except RuntimeError:
+        loop = None
+    if loop is None:
+        raise KeyboardInterrupt
+    loop.call_soon_threadsafe(_interrupt)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
