@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -77,3 +78,31 @@ def test_pages_link_to_files_that_exist() -> None:
 def test_generated_references_are_fresh() -> None:
     done = run(sys.executable, "docs/generate.py", "--check", cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_commands_of_the_pages_on_batches_and_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAST_AGENT_HOME", str(tmp_path / "home"))
+    (tmp_path / "sorter.md").write_text("---\ntype: agent\nmodel: passthrough\n---\nSort.\n")
+    (tmp_path / "reviews.jsonl").write_text('"Great soup."\n{"message": "Cold soup."}\n')
+    shown = [*blocks("docs/batch.md", "sh"), *blocks("docs/durable-runs.md", "sh")]
+    commands = [line for block in shown for line in block.splitlines()]
+    assert len(commands) == 7
+    done = run(PROGRAM, "version", cwd=tmp_path)
+    for command in commands:
+        program, *words = shlex.split(command)
+        assert program == "fast-agent"
+        if "RUN" in words:
+            words[words.index("RUN")] = _run_of("Great soup.", tmp_path)
+        done = run(PROGRAM, *words, cwd=tmp_path)
+        assert done.returncode == 0, (command, done.stderr)
+    assert done.stdout == "Great soup.\n"
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert [row["output"] for row in rows] == ["Great soup.", "Cold soup."]
+    assert (tmp_path / "results.csv").read_text().startswith("id,input,ok,output")
+
+
+def _run_of(message: str, cwd: Path) -> str:
+    listed = json.loads(run(PROGRAM, "runs", "list", "--json", cwd=cwd).stdout)
+    return next(one["id"] for one in listed if one["message"] == message)

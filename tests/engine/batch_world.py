@@ -256,3 +256,21 @@ class BatchWorld:
                 connection.close()
         except (sqlite3.Error, ValueError):
             return 0
+
+
+def run_command(
+    world: BatchWorld, *words: str, status: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run another command of fast-agent in a world, and check its exit status."""
+    program = str(Path(sys.executable).with_name("fast-agent"))
+    done = subprocess.run(
+        [program, *words],
+        cwd=world.directory,
+        env=world.environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import time
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.spec("RUN-1", "BATCH-1", "BATCH-2")
 def test_a_batch_killed_again_and_again_pays_nothing_twice(tmp_path: Path) -> None:
     items, chance = 40, random.Random(7)
     with ModelServer(seconds=0.02) as server:
@@ -56,6 +56,7 @@ def _killed(world: BatchWorld, least: int) -> bool:
     return process.returncode < 0
 
 
+@pytest.mark.spec("BATCH-7")
 def test_a_second_client_attaches_and_both_end(tmp_path: Path) -> None:
     attached = Event()
     with ModelServer(_held_until(attached)) as server:
@@ -71,6 +72,7 @@ def test_a_second_client_attaches_and_both_end(tmp_path: Path) -> None:
     assert all(row["ok"] for row in world.rows())
 
 
+@pytest.mark.spec("BATCH-7")
 def test_the_second_client_takes_over_when_the_first_is_killed(tmp_path: Path) -> None:
     attached = Event()
     with ModelServer(_held_until(attached)) as server:
@@ -106,6 +108,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     return process.stderr.readline()
 
 
+@pytest.mark.spec("BATCH-1", "BATCH-6")
 def test_errors_are_rows_and_are_run_again_on_request(tmp_path: Path) -> None:
     broken = True
 
@@ -131,6 +134,7 @@ def test_errors_are_rows_and_are_run_again_on_request(tmp_path: Path) -> None:
     assert all(row["ok"] for row in world.rows())
 
 
+@pytest.mark.spec("BATCH-6")
 def test_too_many_errors_stop_the_batch(tmp_path: Path) -> None:
     def reply(body: dict[str, Any]) -> Reply:
         del body
@@ -143,6 +147,7 @@ def test_too_many_errors_stop_the_batch(tmp_path: Path) -> None:
         assert sum(server.asked.values()) == 3
 
 
+@pytest.mark.spec("BATCH-5")
 def test_a_rate_limit_slows_all_runs_down_and_fails_none(tmp_path: Path) -> None:
     refused = 0
 
@@ -161,6 +166,7 @@ def test_a_rate_limit_slows_all_runs_down_and_fails_none(tmp_path: Path) -> None
     assert all(row["ok"] for row in world.rows())
 
 
+@pytest.mark.spec("BATCH-5")
 def test_a_quota_pauses_the_batch_and_says_until_when(tmp_path: Path) -> None:
     spent = True
 
@@ -185,6 +191,7 @@ def test_a_quota_pauses_the_batch_and_says_until_when(tmp_path: Path) -> None:
     assert all(row["ok"] for row in world.rows())
 
 
+@pytest.mark.spec("BATCH-4")
 @pytest.mark.parametrize("workers", ["2", "3", "8"])
 @pytest.mark.parametrize(
     ("option", "value", "used"),
@@ -209,6 +216,7 @@ def test_a_limit_is_kept_and_the_batch_goes_on_with_a_higher_one(
     assert set(world.effects().values()) == {1}
 
 
+@pytest.mark.spec("BATCH-3")
 def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:
     with ModelServer() as server:
         world = BatchWorld(tmp_path, server.url, 0)
@@ -224,6 +232,7 @@ def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:
         assert not server.asked
 
 
+@pytest.mark.spec("BATCH-8")
 def test_csv_goes_in_and_out(tmp_path: Path) -> None:
     with ModelServer(lambda body: text_reply(body["messages"][-1]["content"].upper())) as server:
         world = BatchWorld(tmp_path, server.url, 0)
@@ -236,6 +245,7 @@ def test_csv_goes_in_and_out(tmp_path: Path) -> None:
         assert lines[2].startswith("b,b,three,true,THREE,7,3,1,0,")
 
 
+@pytest.mark.spec("BATCH-9")
 def test_a_part_of_the_items_is_taken(tmp_path: Path) -> None:
     with ModelServer(lambda _: text_reply("yes")) as server:
         world = BatchWorld(tmp_path, server.url, 20)
@@ -250,6 +260,7 @@ def test_a_part_of_the_items_is_taken(tmp_path: Path) -> None:
         assert sum(server.asked.values()) <= 7
 
 
+@pytest.mark.spec("BATCH-10")
 def test_a_dry_run_estimates_and_asks_nothing(tmp_path: Path) -> None:
     with ModelServer() as server:
         world = BatchWorld(tmp_path, server.url, 100)
@@ -262,6 +273,7 @@ def test_a_dry_run_estimates_and_asks_nothing(tmp_path: Path) -> None:
     assert not world.output.exists()
 
 
+@pytest.mark.spec("BATCH-11")
 def test_answers_have_the_form_of_a_schema(tmp_path: Path) -> None:
     with ModelServer(lambda _: text_reply('{"good": true}')) as server:
         world = BatchWorld(tmp_path, server.url, 2)
@@ -272,21 +284,54 @@ def test_answers_have_the_form_of_a_schema(tmp_path: Path) -> None:
         assert [row["output"] for row in world.rows()] == [{"good": True}] * 2
 
 
-def test_an_interrupt_keeps_what_was_answered(tmp_path: Path) -> None:
+@pytest.mark.spec("RUN-7")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_finishes_what_is_under_way_and_loses_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with ModelServer(seconds=0.05) as server:
         world = BatchWorld(tmp_path, server.url, 20)
         process = world.start("--concurrency", "3", "--quiet")
         wait_until(lambda: world.answered() >= 5)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-        assert process.returncode not in {0, None}
-        began = time.monotonic()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 128 + number
+        assert f"the batch was stopped by {number.name}" in errors
+        assert sum(server.asked.values()) == world.answered() < 40
         world.run("--concurrency", "8", "--quiet")
-        assert time.monotonic() - began < 25  # nothing waits for what the interrupt cancelled
-        assert len(server.answered) == 40
-        assert sum(server.asked.values()) <= 43
+        assert sum(server.asked.values()) == 40
+    assert all(row["ok"] for row in world.rows())
+    assert set(world.effects().values()) == {1}
 
 
+@pytest.mark.spec("RUN-7")
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    held = Event()
+    with ModelServer(_held_until(held)) as server:
+        world = BatchWorld(tmp_path, server.url, 8)
+        process = world.start("--concurrency", "2")
+        wait_until(lambda: sum(server.asked.values()) == world.answered() + 2 == 8)
+        process.send_signal(signal.SIGTERM)
+        assert "finishing the requests under way" in _line_with(process, "finishing")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        assert process.returncode == 128 + signal.SIGTERM
+        held.set()
+        world.run("--quiet")
+        assert world.answered() == 16
+        assert sum(server.asked.values()) == 18  # the two that nobody has the answers of
+    assert all(row["ok"] for row in world.rows())
+
+
+def _line_with(process: subprocess.Popen[str], words: str) -> str:
+    line = ""
+    while words not in line:
+        line = _line(process)
+        assert line, "it ended without it"
+    return line
+
+
+@pytest.mark.spec("RUN-6")
 def test_no_secret_is_kept(tmp_path: Path) -> None:
     with ModelServer(lambda _: text_reply("the key is sk-key-of-the-batch")) as server:
         world = BatchWorld(tmp_path, server.url, 1)

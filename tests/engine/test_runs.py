@@ -12,35 +12,19 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.engine.batch_world import BatchWorld, ModelServer, Reply, note_and_answer
+from tests.engine.batch_world import BatchWorld, ModelServer, Reply, note_and_answer, run_command
 from tests.patience import wait_until
 
 
-def _fast_agent(
-    world: BatchWorld, *words: str, status: int = 0
-) -> subprocess.CompletedProcess[str]:
-    program = str(Path(sys.executable).with_name("fast-agent"))
-    done = subprocess.run(
-        [program, *words],
-        cwd=world.directory,
-        env=world.environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}"
-    return done
-
-
 def _listed(world: BatchWorld, *words: str) -> list[dict[str, Any]]:
-    return json.loads(_fast_agent(world, "runs", "list", "--json", *words).stdout)
+    return json.loads(run_command(world, "runs", "list", "--json", *words).stdout)
 
 
+@pytest.mark.spec("RUNS-1", "RUNS-2")
 def test_runs_are_listed_and_shown_with_their_steps(tmp_path: Path) -> None:
     with ModelServer(seconds=0.05) as server:
         world = BatchWorld(tmp_path, server.url, 3)
-        assert "there are no runs" in _fast_agent(world, "runs").stdout
+        assert "there are no runs" in run_command(world, "runs").stdout
         world.run("--quiet")
     runs = _listed(world)
     assert [run["message"] for run in runs] == ["item-0", "item-1", "item-2"]
@@ -48,24 +32,25 @@ def test_runs_are_listed_and_shown_with_their_steps(tmp_path: Path) -> None:
     assert _listed(world, "--state", "failed") == []
     assert len(_listed(world, "--limit", "2")) == 2
     (run,) = _listed(world, runs[1]["id"])
-    shown = json.loads(_fast_agent(world, "runs", "show", run["id"], "--json").stdout)
+    shown = json.loads(run_command(world, "runs", "show", run["id"], "--json").stdout)
     assert shown["output"] == "done: noted item-1"
     asked = [(step["kind"], step["state"]) for step in shown["steps"]
              if step["kind"] in {"model", "tool"}]  # fmt: skip
     assert asked == [("model", "done"), ("tool", "done"), ("model", "done")]
-    lines = _fast_agent(world, "runs", "show", run["id"]).stdout.splitlines()
+    lines = run_command(world, "runs", "show", run["id"]).stdout.splitlines()
     assert lines[0].startswith(f"run {run['id']}: done, agent noter")
-    drawn = _fast_agent(world, "runs", "show", run["id"], "--trace").stdout.splitlines()
+    drawn = run_command(world, "runs", "show", run["id"], "--trace").stdout.splitlines()
     bars = [line for line in drawn if "│" in line]
     starts = [line.split("│")[1].index("█") for line in bars]
     assert [line.split("│")[0].strip() for line in bars] == [
         "noter: model generic.m", "noter: tool note", "noter: model generic.m"]  # fmt: skip
     assert starts == sorted(starts)
     assert "10 tokens" in bars[0]
-    missing = _fast_agent(world, "runs", "show", f"{run['id'][:-1]}x", status=1)
+    missing = run_command(world, "runs", "show", f"{run['id'][:-1]}x", status=1)
     assert f"did you mean `{run['id']}`?" in missing.stderr
 
 
+@pytest.mark.spec("RUNS-6")
 @pytest.mark.parametrize("broken", [False, True])
 def test_an_exported_run_is_replayed_without_a_model(tmp_path: Path, broken: bool) -> None:
     def reply(body: dict[str, Any]) -> Reply:
@@ -78,10 +63,10 @@ def test_an_exported_run_is_replayed_without_a_model(tmp_path: Path, broken: boo
         world.run("--quiet")
         asked, effects = server.asked.copy(), world.effects()
         run = _listed(world)[0]
-        told = _fast_agent(world, "runs", "export", run["id"], "-o", "run.jsonl").stdout
+        told = run_command(world, "runs", "export", run["id"], "-o", "run.jsonl").stdout
         words = shlex.split(told)
         assert words[:2] == ["fast-agent", "go"]
-        done = _fast_agent(world, *words[1:], status=1 if broken else 0)
+        done = run_command(world, *words[1:], status=1 if broken else 0)
         assert server.asked == asked
     assert world.effects() == effects
     if broken:
@@ -91,6 +76,7 @@ def test_an_exported_run_is_replayed_without_a_model(tmp_path: Path, broken: boo
         assert "not asked for" not in done.stderr
 
 
+@pytest.mark.spec("RUNS-3", "RUNS-4", "RUNS-5")
 def test_a_run_is_watched_and_cancelled_and_resumed(tmp_path: Path) -> None:
     held = Event()
 
@@ -110,7 +96,7 @@ def test_a_run_is_watched_and_cancelled_and_resumed(tmp_path: Path) -> None:
             [program, "runs", "tail", run["id"], "--json"],
             cwd=world.directory, env=world.environ, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert "cancelled" in _fast_agent(world, "runs", "cancel", run["id"]).stdout
+        assert "cancelled" in run_command(world, "runs", "cancel", run["id"]).stdout
         _, errors = batch.communicate(timeout=60)
         assert batch.returncode == 0, errors
         lines = [json.loads(line) for line in tail.communicate(timeout=60)[0].splitlines()]
@@ -122,32 +108,34 @@ def test_a_run_is_watched_and_cancelled_and_resumed(tmp_path: Path) -> None:
         assert [row["ok"] for row in rows] == [True, False, True]
         assert rows[1]["error"] == {"kind": "Cancelled", "message": "it was cancelled"}
         held.set()
-        again = _fast_agent(world, "runs", "cancel", run["id"]).stdout
+        again = run_command(world, "runs", "cancel", run["id"]).stdout
         assert "it has ended already, cancelled" in again
-        _fast_agent(world, "runs", "resume", run["id"], "--quiet")
+        run_command(world, "runs", "resume", run["id"], "--quiet")
         assert sum(server.asked.values()) == 7
     assert all(row["ok"] for row in world.rows())
     assert set(world.effects().values()) == {1}
 
 
+@pytest.mark.spec("RUNS-5")
 def test_a_run_goes_on_from_a_step_that_is_named(tmp_path: Path) -> None:
     with ModelServer() as server:
         world = BatchWorld(tmp_path, server.url, 2)
         world.run("--quiet")
         run = _listed(world)[0]
-        shown = json.loads(_fast_agent(world, "runs", "show", run["id"], "--json").stdout)
+        shown = json.loads(run_command(world, "runs", "show", run["id"], "--json").stdout)
         kinds = [step["kind"] for step in shown["steps"]]
         last_model = len(kinds) - kinds[::-1].index("model")
-        _fast_agent(world, "runs", "resume", run["id"], "--from", str(last_model), "--quiet")
+        run_command(world, "runs", "resume", run["id"], "--from", str(last_model), "--quiet")
         assert sum(server.asked.values()) == 5
         batch = run["batch"]
-        _fast_agent(world, "runs", "resume", batch, "--quiet")  # everything is answered
+        run_command(world, "runs", "resume", batch, "--quiet")  # everything is answered
         assert sum(server.asked.values()) == 5
-        _fast_agent(world, "runs", "resume", batch, "--from", "1", status=2)
+        run_command(world, "runs", "resume", batch, "--from", "1", status=2)
     assert all(row["ok"] for row in world.rows())
     assert set(world.effects().values()) == {1}
 
 
+@pytest.mark.spec("RUNS-7")
 def test_only_old_batches_that_ended_are_pruned(tmp_path: Path) -> None:
     with ModelServer() as server:
         world = BatchWorld(tmp_path, server.url, 2)
@@ -158,9 +146,9 @@ def test_only_old_batches_that_ended_are_pruned(tmp_path: Path) -> None:
     assert len(_listed(world)) == 4
     assert _prune(world, "1s") == "2 runs deleted\n"
     assert {run["state"] for run in _listed(world)} == {"queued"}
-    wrong = _fast_agent(world, "runs", "prune", "--older-than", "soon", status=2)
+    wrong = run_command(world, "runs", "prune", "--older-than", "soon", status=2)
     assert "write a number and s, m, h, d or w" in wrong.stderr
 
 
 def _prune(world: BatchWorld, age: str) -> str:
-    return _fast_agent(world, "runs", "prune", "--older-than", age).stdout
+    return run_command(world, "runs", "prune", "--older-than", age).stdout

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import fields
@@ -17,11 +19,14 @@ from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart, standard_output
+from fast_agent.cli.report import report_error
 from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
+
+    from anyio import CancelScope
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.output import OutputShape
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
 
 ATTACH_SECONDS: Final = 0.2
 """How often a client shows the progress of a batch that another process runs."""
+
+DRAIN_SECONDS: Final = 10.0
+"""How long a batch that a signal stops waits for the requests under way."""
 
 _OF_ONE_LIFE: Final = frozenset(
     {"limit_cost", "limit_tokens", "max_errors", "retry_failed", "dry_run", "only", "trust"}
@@ -113,8 +121,16 @@ class BatchCommand(CardOptions):
             return
         import anyio
 
-        with prints_apart(), self._store(program) as store:
-            anyio.run(self._run_batch, program, store, items, shape)
+        from fast_agent.engine.run_steps import PausedError
+
+        try:
+            with prints_apart(), self._store(program) as store:
+                anyio.run(self._run_batch, program, store, items, shape)
+        except PausedError as error:
+            if error.signal is None:
+                raise
+            report_error(error)
+            sys.exit(128 + error.signal)
 
     def load(self, program: FastAgent) -> None:
         """Load the cards; the agent that answers may act."""
@@ -304,6 +320,7 @@ class BatchCommand(CardOptions):
             stopped: FastAgentError | None = None
             async with create_task_group() as group:
                 group.start_soon(show, batch)
+                group.start_soon(_drain, requests, progress.note, group.cancel_scope)
                 try:
                     await batch.run()
                 except FastAgentError as error:
@@ -311,6 +328,7 @@ class BatchCommand(CardOptions):
                 finally:
                     progress.show(batch.counts, requests)
                     group.cancel_scope.cancel()
+            stopped = stopped or requests.paused
             if stopped is not None:
                 raise stopped
 
@@ -382,6 +400,42 @@ def resumed(
         only=only, trust=trust, quiet=quiet, retry_failed=False, dry_run=False, output="human"
     )
     return BatchCommand(**settings)
+
+
+async def _drain(
+    requests: ModelRequests, notify: Callable[[str], None], scope: CancelScope
+) -> None:
+    """Finish the requests under way at the first signal, and stop everything at the second.
+
+    Args:
+        requests: Those of the batch.
+        notify: Called with a line for the user.
+        scope: Holds the batch.
+    """
+    import signal
+
+    from anyio import current_time, open_signal_receiver
+
+    from fast_agent.engine.run_steps import PausedError
+
+    if threading.current_thread() is not threading.main_thread():
+        return  # only the main thread may handle signals
+    wanted = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    # One that is ignored, as under `nohup`, stays ignored.
+    heard = [one for one in wanted if signal.getsignal(one) is not signal.SIG_IGN]
+    with open_signal_receiver(*heard) as signals:
+        async for number in signals:
+            if requests.paused is not None:
+                scope.cancel()
+                return
+            error = PausedError(
+                f"the batch was stopped by {signal.Signals(number).name}",
+                hint="run the same command again: it goes on",
+                signal=number,
+            )
+            requests.stop(error)
+            notify("finishing the requests under way; a second signal stops at once")
+            scope.deadline = current_time() + DRAIN_SECONDS
 
 
 async def _answer(app: AgentApp, run: RunRow, steps: Steps, shape: OutputShape | None) -> RunAnswer:

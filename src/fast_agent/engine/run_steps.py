@@ -378,7 +378,8 @@ class DurableSteps:
     def _difference(self, key: Key, known: StepRow, step: Step) -> StoreError:
         pieces = self._store.parts
         old = spread(json.loads(known.asked), pieces)
-        new = spread(self._redactor.redacted(step.asked), pieces)
+        # Both in the order of the kept one, so that only what differs is shown.
+        new = spread(json.loads(_comparable(self._redactor.redacted(step.asked))), pieces)
         lines = difference(old, new)
         return DriftError(
             f"step `{_shown(step)}` of agent `{key.agent}` is not the one this run asked before;"
@@ -398,15 +399,22 @@ class PausedError(RunError):
         message: Why.
         hint: How it goes on.
         until: When, in seconds since 1970; None where nobody knows.
+        signal: The number of the signal that stopped it, or None.
     """
 
     status = 75
 
     def __init__(
-        self, message: str, *, hint: str | None = None, until: float | None = None
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        until: float | None = None,
+        signal: int | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.until = until
+        self.signal = signal
 
 
 class RuntimeFacts(NullSteps):
