@@ -28,9 +28,9 @@ from fast_agent.text.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MODELS: dict[Target, tuple[str | None, ...]] = {
+_MODELS: dict[Target, tuple[str | tuple[str, ...] | None, ...]] = {
     "claude": (None, "sonnet", "haiku.high", "anthropic.claude-opus-4-8"),
-    "copilot": (None, "sonnet", "gpt-5.high"),
+    "copilot": (None, "sonnet", "gpt-5.high", ("sonnet", "gpt-5"), ("sonnet", "o3", "gpt-5.high")),
     "opencode": (None, "sonnet", "gpt", "google.gemini-2.5-pro"),
     "gemini": (None, "gemini"),
     "codex": (None, "gpt-5.high", "gpt"),
@@ -63,8 +63,9 @@ def reread(
     return again, reports
 
 
-def model_of(config: AgentConfig) -> str | None:
-    return parse_model_spec(config.model).text if isinstance(config.model, str) else None
+def models_of(config: AgentConfig) -> list[str]:
+    models = (config.model,) if isinstance(config.model, str) else config.model or ()
+    return [parse_model_spec(one).text for one in models]
 
 
 _WORDS = (
@@ -116,7 +117,7 @@ def differences(config: AgentConfig, back: AgentConfig, lost: set[str], target: 
     if target != "codex":  # a sandbox that writes has the shell too
         names += ("shell", "files")
     found |= {name for name in names if getattr(back, name) != getattr(config, name)}
-    if model_of(config) != model_of(back):
+    if models_of(config) != models_of(back):
         found.add("model")
     for name in ("max_iterations", "temperature", "top_p"):
         wanted = getattr(config.request_params, name)

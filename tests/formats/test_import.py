@@ -98,6 +98,26 @@ def test_frontmatter_that_is_not_yaml(tmp_path: Path) -> None:
     assert "FA834" in codes(plan)
 
 
+@pytest.mark.spec("FMT-8")
+@pytest.mark.parametrize(
+    ("written", "model"),
+    [
+        ("['Claude Sonnet 4.5', 'GPT-5']", ("claude-sonnet-4-5", "gpt-5")),
+        ("['GPT-5']", "gpt-5"),
+        ("['GPT-5', 'GPT-5 (copilot)']", "gpt-5"),
+        ("['Nobody Knows 1', 'GPT-5']", "gpt-5"),
+        ("[]", None),
+    ],
+)
+def test_models_in_order_answer_one_where_the_other_fails(
+    tmp_path: Path, written: str, model: object
+) -> None:
+    text = f"---\nname: one\ndescription: d\nmodel: {written}\n---\nx\n"
+    write_import(agent(tmp_path, text, ".github/agents/one.agent.md"), force=False)
+    (card,) = load_cards([tmp_path / "project/.fast-agent/agent-cards"], environ={}).cards
+    assert card.config.model == model
+
+
 @pytest.mark.spec("FMT-7")
 @pytest.mark.parametrize("choice", ["none", "files", "all"])
 def test_an_agent_without_tools(tmp_path: Path, choice: str) -> None:

@@ -85,20 +85,13 @@ class Draft:
 
     def take_model(self, fields: Fields, name: str = "model", effort: str | None = None) -> None:
         """Take the model, and the reasoning effort that goes with it."""
-        chosen: str | None = None
         if isinstance(fields.values.get(name), list | tuple):
-            several = fields.words(name) or []
-            chosen = several[0] if several else None
-            if len(several) > 1:
-                fields.adapted(
-                    name,
-                    f"of {len(several)} models in order, the card names the first, `{chosen}`",
-                    "choose another with `--model`",
-                )
+            names = fields.words(name) or []
         else:
-            chosen = fields.text(name)
+            only = fields.text(name)
+            names = [] if only is None else [only]
         level = fields.text(effort) if effort is not None else None
-        if chosen is None:
+        if not names:
             if level is not None and effort is not None:
                 fields.lost(
                     effort,
@@ -106,14 +99,21 @@ class Draft:
                     f"write `model: NAME.{level}` in the card",
                 )
             return
-        model = card_model(chosen, level)
-        if model.problem is not None:
-            fields.lost(name, model.problem, model.hint)
-        elif model.note is not None:
-            fields.adapted(name, model.note, model.hint)
-        if model.spec is not None:
-            self.values["model"] = model.spec
-        if level is not None and effort is not None and not model.has_effort:
+        specs: list[JsonValue] = []
+        takes_effort = True
+        for one in names:
+            model = card_model(one, level)
+            takes_effort = takes_effort and model.has_effort
+            if model.problem is not None:
+                fields.lost(name, model.problem, model.hint)
+            elif model.note is not None:
+                fields.adapted(name, model.note, model.hint)
+            if model.spec is not None and model.spec not in specs:
+                specs.append(model.spec)
+        if specs:
+            # In both tools, the next model of a list answers where one fails.
+            self.values["model"] = specs if len(specs) > 1 else specs[0]
+        if level is not None and effort is not None and not takes_effort:
             fields.lost(
                 effort,
                 f"`{effort}: {level}` does not go with the model of the card",

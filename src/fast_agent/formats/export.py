@@ -94,6 +94,8 @@ _SAMPLING: Final[Mapping[Target, tuple[str, ...]]] = {
     "opencode": ("temperature", "top_p"),
     "gemini": ("temperature",),
 }
+_MODEL_LISTS: Final = frozenset[Target]({"copilot"})
+"""Tools that try several models in order, as cards do."""
 _NOT_SLUG = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -191,29 +193,36 @@ class _Export:
     def _model(self) -> None:
         config, target = self._config, self._target
         models = (config.model,) if isinstance(config.model, str) else config.model or ()
-        model = next(iter(models), None)
-        if model is None:
+        if not models:
             return
         self._done.add("model")
-        if len(models) > 1:
+        if len(models) > 1 and target not in _MODEL_LISTS:
             self._lost("model", f"only the first of `{config.model_text}` is named there")
+            models = models[:1]
+        named = [one for one in map(self._one_model, models) if one is not None]
+        if not named:
+            return
+        self._values["model"] = named[0][0] if len(named) == 1 else [name for name, _ in named]
+        field, efforts = _EFFORT.get(target), list(dict.fromkeys(effort for _, effort in named))
+        if field is not None and len(efforts) == 1 and efforts[0] is not None:
+            self._values[field] = efforts[0]
+            return
+        for effort in efforts:
+            if effort is not None:
+                self._lost("model", f"the effort `{effort}` cannot be named there")
+
+    def _one_model(self, model: str) -> tuple[str, str | None] | None:
+        """Return the name and the effort of a model, or None with a diagnostic."""
         try:
             spec = parse_model_spec(model)
         except ModelError:
             self._lost("model", f"the model `{model}` is not known here")
-            return
+            return None
         name = self._model_name(spec)
         if name is None:
             self._lost("model", f"the model `{model}` cannot be named there")
-            return
-        self._values["model"] = name
-        effort = _EFFORT.get(target)
-        if spec.effort is None:
-            return
-        if effort is None:
-            self._lost("model", f"the effort `{spec.effort}` cannot be named there")
-        else:
-            self._values[effort] = spec.effort
+            return None
+        return name, spec.effort
 
     def _model_name(self, spec: ModelSpec) -> str | None:
         if not spec.is_cloud:
