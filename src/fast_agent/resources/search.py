@@ -53,6 +53,9 @@ _PREFIX_FROM = 4
 # How a hit is scored: found by trying 30 questions about the packaged documents.
 _HEADING = 3.0
 """What a heading adds whose words are all in the query, times how much these say."""
+_COVERAGE = 4.0
+"""What a section adds that has all words of the query, those that say little counted little: BM25
+alone prefers one that repeats a single rare word."""
 _SECTION = 0.6
 """What a section loses by the logarithm of how many its document has: a long list of rules has a
 section with nearly any words."""
@@ -84,7 +87,7 @@ _QUERY = (
 )
 _CHUNK = "SELECT uri, title, heading, own, size FROM chunk WHERE id = ?"
 _COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
-_IN_HEADINGS = "SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({})"
+_AMONG = "SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({})"
 
 
 @frozen
@@ -153,13 +156,14 @@ class SearchIndex:
         self, database: Connection, words: list[str], rows: list[tuple[int, float, str]]
     ) -> list[Hit]:
         """Score the hits again, by headings and by how many sections a document has."""
-        matched = _heading_weights(database, words, [row[0] for row in rows])
+        matches = _Matches(database, words, [row[0] for row in rows])
         hits: list[Hit] = []
         for number, rank, snippet in rows:
             uri, title, heading, own, size = database.execute(_CHUNK, (number,)).fetchone()
-            weights = matched.get(number, ())
+            weights = matches.in_heading.get(number, ())
             share = len(weights) / max(1, len(_NAMES.findall(own)))
             score = _HEADING * sum(weights) * share - rank
+            score += _COVERAGE * matches.covered.get(number, 0) / max(matches.total, 1e-9)
             score -= _SECTION * log(self._counts.get(uri, 1))
             shown = _SPACES.sub(" ", snippet).strip()
             hits.append(Hit(uri, title, heading, shown, estimate(size), score))
@@ -288,20 +292,35 @@ def _phrase(word: str) -> str:
     return f'"{word.replace(chr(34), chr(34) * 2)}"{end}'
 
 
-def _heading_weights(
-    database: Connection, words: list[str], numbers: list[int]
-) -> dict[int, list[float]]:
-    """Return, for each section, what the words of the query say that are in its heading."""
-    found: dict[int, list[float]] = {}
-    (total,) = database.execute("SELECT count(*) FROM chunk").fetchone()
-    # The numbers are those of rows, and not of anything that was asked.
-    asked = _IN_HEADINGS.format(",".join(map(str, numbers)))
-    for word in words:
-        (count,) = database.execute(_COUNT, (word,)).fetchone()
-        weight = log(1 + (total - count + 0.5) / (count + 0.5))
-        for (number,) in database.execute(asked, (f"own : {word}",)):
-            found.setdefault(number, []).append(weight)
-    return found
+class _Matches:
+    """Which words of a query some sections have, each by how few sections have it.
+
+    Args:
+        database: The index.
+        words: The query's words.
+        numbers: The sections.
+
+    Attributes:
+        in_heading: For each section, the weights of the words in its heading.
+        covered: For each section, the sum of the weights of the words anywhere in it.
+        total: The sum of the weights of all words that some section has.
+    """
+
+    def __init__(self, database: Connection, words: list[str], numbers: list[int]) -> None:
+        self.in_heading: dict[int, list[float]] = {}
+        self.covered: dict[int, float] = {}
+        self.total = 0.0
+        (sections,) = database.execute("SELECT count(*) FROM chunk").fetchone()
+        # The numbers are those of rows, and not of anything that was asked.
+        asked = _AMONG.format(",".join(map(str, numbers)))
+        for word in words:
+            (count,) = database.execute(_COUNT, (word,)).fetchone()
+            weight = log(1 + (sections - count + 0.5) / (count + 0.5))
+            self.total += weight if count else 0
+            for (number,) in database.execute(asked, (word,)):
+                self.covered[number] = self.covered.get(number, 0) + weight
+            for (number,) in database.execute(asked, (f"own : {word}",)):
+                self.in_heading.setdefault(number, []).append(weight)
 
 
 def _hits(ranked: Iterable[Hit], limit: int) -> tuple[Hit, ...]:
