@@ -174,7 +174,7 @@ async def test_every_kind_of_content_reaches_the_provider(start_wire: StartWire)
         EmbeddedResource("file:///a&b", text="</resource>"),
         EmbeddedResource("file:///c", "text/markdown", blob="I2hp"),
         EmbeddedResource("file:///d", "application/zip", blob="AAAA"),
-        EmbeddedResource("file:///e", "image/png", blob=PNG),
+        EmbeddedResource("file:///home/ann/e.png", "image/png", blob=PNG),
         ResourceLink("https://example.test/x", "x", "text/html"),
         OpaqueContent({"type": "hologram"}),
     )
@@ -190,6 +190,7 @@ async def test_every_kind_of_content_reaches_the_provider(start_wire: StartWire)
         '<resource uri="file:///a&amp;b" type="text/plain">\n&lt;/resource>\n</resource>',
         '<resource uri="file:///c" type="text/markdown">\n#hi\n</resource>',
         "[resource file:///d: 3 bytes of application/zip]",
+        "[e.png]",
         "[resource x: https://example.test/x, text/html]",
         "[a block of the type 'hologram', which cannot be shown here]",
     ]
@@ -246,6 +247,19 @@ async def test_a_call_cut_by_the_limit_is_dropped(start_wire: StartWire) -> None
     assert [call.id for call in message.tool_calls] == ["t1"]
     assert message.stop_reason == "maxTokens"
     assert message.native is None
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", '[1, {"b": 1e999}]'])
+async def test_arguments_with_a_number_json_does_not_have_are_no_arguments(
+    start_wire: StartWire, number: str
+) -> None:
+    text = f'{{"a": {number}}}'
+    calls = [Wired.call("t1", "add", text)]
+    asked = ask_of(start_wire, Wired.answer("tool_calls", tool_calls=calls))
+    message = (await asked.model.request(HELLO)).message
+    await asked.model.aclose()
+    [call] = message.tool_calls
+    assert call.arguments == {"INVALID_JSON": text}
 
 
 async def test_a_refusal_is_an_answer_with_its_reason(start_wire: StartWire) -> None:

@@ -230,3 +230,46 @@ async def test_parameters_a_provider_cannot_keep_are_refused(start_wire: StartWi
         await model.request(ModelRequest("", [Message.user("x")], params=params))
     await model.aclose()
     assert wire.seen == []
+
+
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+
+
+@pytest.mark.spec("MODEL-19")
+async def test_a_minute_of_overload_is_waited_out(start_wire: StartWire) -> None:
+    busy = [Wired.reply(OVERLOADED, 529) for _ in range(10)]
+    asked = ask_of(start_wire, *busy, Wired.answer(content="ok"))
+    assert (await asked.model.request(HELLO)).message.text == "ok"
+    await asked.model.aclose()
+    assert 40 < sum(asked.waits) <= 60
+
+
+async def test_a_refusal_in_the_middle_of_a_stream_keeps_what_was_said(
+    start_wire: StartWire,
+) -> None:
+    pieces = ({"role": "assistant", "content": "Well, "}, {"content": "first"})
+    asked = ask_of(start_wire, Wired.stream(*pieces, finish="content_filter"))
+    response = await asked.model.request(HELLO, asked.deltas.append)
+    await asked.model.aclose()
+    assert (response.message.text, response.message.stop_reason) == ("Well, first", "refusal")
+    assert len(asked.wire.seen) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_unknown_finish_reason_is_kept(start_wire: StartWire, stream: bool) -> None:
+    said = {"role": "assistant", "content": "hm"}
+    reply = (
+        Wired.stream(said, finish="moon_phase") if stream else Wired.answer("moon_phase", **said)
+    )
+    asked = ask_of(start_wire, reply)
+    response = await asked.model.request(HELLO, asked.deltas.append if stream else None)
+    await asked.model.aclose()
+    assert (response.message.text, response.message.stop_reason) == ("hm", "moon_phase")
+
+
+async def test_a_stream_cut_in_a_tool_call_makes_no_call(start_wire: StartWire) -> None:
+    call = {"role": "assistant", "tool_calls": [Wired.call("t1", "add", '{"a": 1')]}
+    asked = ask_of(start_wire, *[Wired.stream(call, finish=None, cut=True) for _ in range(4)])
+    error = await failure_of_request(asked, stream=True)
+    assert "broke off" in error.message
+    assert asked.deltas == []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar, cast
 
 from fast_agent.agents.json_schema import JsonSchema
 from fast_agent.errors import RunError
@@ -71,6 +72,7 @@ class TypedOutput(Generic[T]):
         """
         from pydantic import ValidationError
 
+        _check_numbers(text)
         try:
             return self._adapter.validate_json(unfenced(text))
         except ValidationError as error:
@@ -104,7 +106,7 @@ class JsonOutput:
             ValueError: The text is not JSON or does not fit the schema.
         """
         try:
-            value = cast("JsonValue", json.loads(unfenced(text)))
+            value = cast("JsonValue", json.loads(unfenced(text), parse_constant=_refuse_number))
         except json.JSONDecodeError as error:
             reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
             at = f"line {error.lineno}, column {error.colno}"
@@ -115,6 +117,22 @@ class JsonOutput:
         if problems is not None:
             raise ValueError(problems)
         return value
+
+
+def _check_numbers(text: str) -> None:
+    """Refuse what Python's readers take for numbers, though JSON has no such numbers.
+
+    Raises:
+        ValueError: The text holds one.
+    """
+    if "NaN" in text or "Infinity" in text:
+        with suppress(json.JSONDecodeError):
+            json.loads(unfenced(text), parse_constant=_refuse_number)
+
+
+def _refuse_number(word: str) -> NoReturn:
+    msg = f"it is no JSON: `{word}` is not a number JSON can hold"
+    raise ValueError(msg)
 
 
 def shape_of(wanted: type[T] | JsonObject) -> TypedOutput[T] | JsonOutput:

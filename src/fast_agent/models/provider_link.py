@@ -133,7 +133,8 @@ class ProviderLink:
             if splitter is not None:
                 splitter.end()
             response = stream.get()
-        if response.finish_reason is None:
+        details = response.provider_details or {}
+        if response.finish_reason is None and not details.get("finish_reason"):
             who = f"`{self._endpoint.spec}`"
             raise AttemptError(
                 Failure(f"the answer of {who} broke off before its end", "try again", passing=True)

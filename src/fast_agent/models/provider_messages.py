@@ -14,9 +14,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from xml.sax.saxutils import quoteattr
 
 from pydantic_ai import messages as lib
@@ -35,6 +36,8 @@ from fast_agent.models.plain_json import plain_json, plain_object
 from fast_agent.models.thinking_text import THINKING_IN_TEXT, split_thinking
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fast_agent.messages.content import Content
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -88,7 +91,7 @@ class Outbox:
             _tool_return(result, self._names.get(result.id, "unknown"))
             for result in message.tool_results
         ]
-        content = [_user_content(block) for block in message.content]
+        content = [item for block in message.content for item in _named(block)]
         if content:
             only = content[0]
             whole = only if len(content) == 1 and isinstance(only, str) else content
@@ -152,6 +155,17 @@ def _tool_return(result: ToolResult, name: str) -> lib.ToolReturnPart:
         tool_call_id=result.id,
         outcome="failed" if result.is_error else "success",
     )
+
+
+def _named(block: Content) -> Iterator[str | lib.BinaryContent]:
+    """Yield the content of a block, with a line before a document that names it.
+
+    The wires of the providers carry no name, and without one a model cannot tell two apart.
+    """
+    item = _user_content(block)
+    if isinstance(block, EmbeddedResource) and isinstance(item, lib.BinaryContent):
+        yield f"[{block.uri.rstrip('/').rpartition('/')[2] or block.uri}]"
+    yield item
 
 
 def _user_content(block: Content) -> str | lib.BinaryContent:
@@ -226,7 +240,7 @@ def message_of(
             case lib.ToolCallPart(tool_name=name) if name == output_tool:
                 answer = part.args if isinstance(part.args, str) else json.dumps(part.args or {})
             case lib.ToolCallPart():
-                arguments = part.args_as_dict()
+                arguments = _arguments(part)
                 if response.finish_reason == "length" and _INVALID in arguments:
                     whole = False  # the limit cut the call short: it cannot be made
                 else:
@@ -254,6 +268,26 @@ def message_of(
         native=_kept(response, provider) if whole and response.parts else None,
         stop_reason=_stop_reason(response, bool(calls)),
     )
+
+
+def _arguments(part: lib.ToolCallPart) -> dict[str, Any]:
+    """Return the arguments of a call; text that is not JSON is the argument `INVALID_JSON`."""
+    arguments = part.args_as_dict()
+    if _is_finite(arguments):
+        return arguments
+    return {_INVALID: part.args if isinstance(part.args, str) else repr(part.args)}
+
+
+def _is_finite(value: object) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_is_finite, cast("dict[str, object]", value).values()))
+        case list():
+            return all(map(_is_finite, cast("list[object]", value)))
+        case _:
+            return True
 
 
 def _taken_out(content: list[Content]) -> str:
@@ -299,6 +333,9 @@ def _stop_reason(response: lib.ModelResponse, calls: bool) -> str:
     details = response.provider_details or {}
     if details.get("finish_reason") == "stop_sequence":
         return "stopSequence"
+    raw = details.get("finish_reason")
+    if response.finish_reason is None and isinstance(raw, str) and raw:
+        return raw  # a reason nobody knows yet is kept as it came
     reason = _STOP_REASONS.get(response.finish_reason or "", "endTurn")
     if reason in {"endTurn", "toolUse"}:
         return "toolUse" if calls else "endTurn"
