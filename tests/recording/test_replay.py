@@ -226,7 +226,7 @@ async def test_a_failed_request_fails_again(tmp_path: Path) -> None:
 async def test_the_head_and_every_line_are_json(world: Path) -> None:
     path, _, _ = await _recorded(world)
     values = [json.loads(line) for line in path.read_text().splitlines()]
-    assert values[0]["cassette"] == 1
+    assert values[0]["cassette"] == 2
     assert values[-1] == {"end": True}
     assert path.stat().st_mode & 0o077 == 0
 

@@ -13,12 +13,14 @@ from fast_agent.app import FastAgent
 from fast_agent.recording.cassette import read_cassette
 from fast_agent.recording.recorder import Recorder
 from fast_agent.recording.replayer import Replayer
+from fast_agent.tools.human import HumanAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, TypeAlias
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.tools.human import HumanRequest
 
     Play: TypeAlias = Callable[[AgentApp], Awaitable[Any]]
 
@@ -148,3 +150,156 @@ async def test_a_time_out_is_replayed_as_one(tmp_path: Path) -> None:
     assert replayed == recorded
     assert "within the 0.5 s of `child_timeout_sec`" in recorded[0]
     assert player.left() == ()
+
+
+HOOKS = """\
+from pathlib import Path
+
+SEEN = Path(__file__).parent / "seen.txt"
+
+
+def saw(text):
+    with SEEN.open("a") as file:
+        file.write(text + "\\n")
+
+
+async def mark(ctx):
+    saw(f"{ctx.hook_type} {ctx.iteration} {len(ctx.message_history)}")
+    if ctx.hook_type == "before_llm_call" and not ctx.message.tool_results:
+        ctx.message = type(ctx.message).user(ctx.message.text + " marked")
+
+
+async def around(ctx, args, call_next):
+    saw(f"around {ctx.tool_name}")
+    return await call_next({"message": args["message"] + "!"})
+"""
+
+LEAD = """\
+---
+type: agent
+default: true
+model: scripted?file=lead.script
+agents: [kid]
+confirm: ["agent__*"]
+tool_hooks: HOOKS
+---
+You lead.
+"""
+
+LEAD_SCRIPT = """\
+steps:
+  - calls: [{name: agent__kid, arguments: {message: one}}]
+  - expect: "one!"
+    text: done
+"""
+
+KID = "---\ntype: agent\nmodel: passthrough\n---\nHelp.\n"
+
+
+class Yes:
+    """A person who says yes, and counts."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def ask(self, request: HumanRequest) -> HumanAnswer:
+        """Say yes."""
+        assert "agent__kid" in request.message
+        self.asked += 1
+        return HumanAnswer(action="accept", content={"call": "yes"})
+
+
+async def ask_lead(directory: Path, steps: Recorder | Replayer, human: Yes) -> Any:
+    """Have the lead answer; returns what is to be the same in a replay."""
+    fast = FastAgent(cwd=directory, environ={**own_home(directory), "PATH": "/usr/bin:/bin"})
+    fast.load_agents(".")
+    async with fast.run(steps=steps, human=human) as app:
+        result = await app.agent("lead").generate("go")
+        steps.check()
+        return result.text, result.tree_usage, tuple(app.agent("lead").history)
+
+
+AROUND = "[hooks.py:around]"
+POINTS = "{before_llm_call: [hooks.py:mark], after_llm_call: [hooks.py:mark]}"
+
+
+@pytest.mark.parametrize(
+    ("hooks", "message", "calls"),
+    [
+        (AROUND, "one!", ["around agent__kid"]),
+        (
+            POINTS,
+            "one",
+            [
+                "before_llm_call 1 0",
+                "after_llm_call 1 1",
+                "before_llm_call 2 2",
+                "after_llm_call 2 3",
+            ],
+        ),
+    ],
+    ids=["around", "points"],
+)
+async def test_hooks_and_approvals_are_not_asked_again_by_a_replay(
+    tmp_path: Path, hooks: str, message: str, calls: list[str]
+) -> None:
+    write(
+        tmp_path,
+        lead__md=LEAD.replace("HOOKS", hooks),
+        kid__md=KID,
+        hooks__py=HOOKS,
+        lead__script=LEAD_SCRIPT.replace("one!", message),
+    )
+    person, path = Yes(), tmp_path / "run.jsonl"
+    recorder = Recorder(path)
+    recorded = await ask_lead(tmp_path, recorder, person)
+    recorder.close()
+    seen = (tmp_path / "seen.txt").read_text()
+    assert recorded[0] == "done"
+    assert recorded[2][0].text == ("go" if hooks == AROUND else "go marked")
+    assert person.asked == 1
+    assert seen.splitlines() == calls
+
+    replayer = Replayer(read_cassette(path))
+    assert await ask_lead(tmp_path, replayer, person) == recorded
+    assert replayer.left() == ()
+    assert person.asked == 1
+    assert (tmp_path / "seen.txt").read_text() == seen
+
+
+async def test_a_time_out_that_expired_expires_at_once_in_a_replay(tmp_path: Path) -> None:
+    lead = "---\ntype: agent\nmodel: scripted?file=lead.script\nagents: [kid]\n"
+    write(
+        tmp_path,
+        lead__md=f"{lead}default: true\nchild_timeout_sec: 0.2\n---\nLead.\n",
+        kid__md=KID.replace("passthrough", "slow?seconds=30"),
+        lead__script=LEAD_SCRIPT.replace("one!", "did not answer within"),
+    )
+    path = tmp_path / "run.jsonl"
+    recorder = Recorder(path)
+    recorded = await ask_lead(tmp_path, recorder, Yes())
+    recorder.close()
+    assert recorded[0] == "done"
+    assert await ask_lead(tmp_path, Replayer(read_cassette(path)), Yes()) == recorded
+
+    text = (tmp_path / "lead.md").read_text()
+    (tmp_path / "lead.md").write_text(text.replace("0.2", "3600"))
+    # The child's request is cancelled as it was recorded, not after an hour.
+    assert await ask_lead(tmp_path, Replayer(read_cassette(path)), Yes()) == recorded
+
+
+async def test_notes_of_an_answer_are_replayed(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        lead__md=KID.replace("passthrough", "[scripted?file=bad.script, passthrough]"),
+        bad__script="steps:\n  - fail: overloaded\n    repeat: forever\n",
+    )
+
+    async def play(app: AgentApp) -> list[str]:
+        heard: list[Any] = []
+        await app.agent("lead").generate("go", listener=heard.append)
+        return [event.message for event in heard if type(event).__name__ == "Warned"]
+
+    recorded, replayed, _ = await twice(tmp_path, play)
+    assert len(recorded[0]) == 1
+    assert replayed == recorded

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from anyio import Semaphore, move_on_after
+from anyio import Semaphore
 
 from fast_agent.agents.child_call import call_child
 from fast_agent.agents.events import ChildFinished, ChildStarted
@@ -20,6 +20,7 @@ from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.messages.view import error_result
 from fast_agent.models.model import ToolSpec
+from fast_agent.steps.steps import deadline
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.tool_name import agent_tool_name
 
@@ -118,6 +119,8 @@ class AgentTool:
         """Let a clone of the child answer."""
         if not isinstance(context, TurnCallContext):
             raise RunError(f"agent `{self.child.name}` can only be called in a turn")
+        if context.made is not None:
+            context.made.append(call.arguments)
         if context.scope.depth >= self.crew.max_depth:
             reason = f"agents may call each other {self.crew.max_depth} deep at most"
             return self._refused(call, reason)
@@ -162,7 +165,7 @@ class AgentTool:
         try:
             if seconds is None:
                 return ToolResult(call.id, answer_of(await ask(scope=scope)))
-            with move_on_after(seconds):
+            with deadline(f"agent {call.id}", seconds):
                 return ToolResult(call.id, answer_of(await ask(scope=scope)))
         except FastAgentError as error:
             return self._refused(call, error.message)

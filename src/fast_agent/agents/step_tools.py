@@ -1,7 +1,4 @@
-"""Tools in steps: their calls, what they charge, and the lists servers return of them.
-
-Calls of child agents are not asked from a recording: the children run again, and what they ask is.
-"""
+"""Tools in steps: their calls, what they charge, and the lists servers return of them."""
 
 from __future__ import annotations
 
@@ -22,6 +19,7 @@ from fast_agent.models.step_model import (
 from fast_agent.steps.steps import Codec, Step, here, text_by_digest
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
+from fast_agent.tools.wrapped_tool import innermost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -65,18 +63,10 @@ async def call_in_step(
         inner = context
         if scope is not None:
             inner = replace(context, scope=replace(scope, meters=(used, *scope.meters)))
-        with steps.inside():
-            try:
-                if scope is None or scope.charges is None or tool.server_name is None:
-                    return await tool.call(call, inner), used.usage
-                with scope.charges.entered(context.agent_name, (used, *scope.meters)):
-                    return await tool.call(call, inner), used.usage
-            except FastAgentError:
-                raise
-            except Exception as error:  # the boundary of a tool call
-                log.exception("tool `%s` failed", call.name)
-                reason = f"tool `{call.name}` failed: {describe_error(error)}"
-                return error_result(call.id, reason), used.usage
+        if scope is None or scope.charges is None or tool.server_name is None:
+            return await _attempt(tool, call, inner), used.usage
+        with scope.charges.entered(context.agent_name, (used, *scope.meters)):
+            return await _attempt(tool, call, inner), used.usage
 
     is_local = tool.source == "function"
     step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local)
@@ -85,6 +75,59 @@ async def call_in_step(
         for meter in scope.meters:
             _charge(meter, used)
     return result
+
+
+async def call_agent_in_step(
+    tool: Tool,
+    call: ToolCall,
+    place: Place,
+    context: ToolContext,
+    noting: tuple[ToolContext, Sequence[JsonObject]],
+) -> ToolResult:
+    """Call an agent as a tool, as a step of a run.
+
+    Where the answer is kept, neither hooks nor the user are asked again. The agent takes its turn
+    again with the arguments they left, since it leaves more than an answer: messages, counts and
+    events. All its own questions are answered from their steps.
+
+    Args:
+        tool: The tool, with what is around it.
+        call: The call.
+        place: Where the call is made; not silent.
+        context: The context of the call.
+        noting: The same, with the arguments the agent was called with, which it notes.
+
+    Raises:
+        FastAgentError: As the tool itself, now or when it was recorded.
+        RunError: The call is not the recorded one.
+    """
+    ran = False
+
+    async def work() -> tuple[ToolResult, Sequence[JsonObject]]:
+        nonlocal ran
+        ran = True
+        first, made = noting
+        return await _attempt(tool, call, first), made
+
+    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    step = Step("agent", call.id, asked, context.agent_name)
+    result, before = await place.steps.ask(step, work, _AGENT_CALL)
+    if not ran:
+        agent = innermost(tool)
+        for arguments in before:
+            await _attempt(agent, replace(call, arguments=arguments), context)
+    return result
+
+
+async def _attempt(tool: Tool, call: ToolCall, context: ToolContext) -> ToolResult:
+    try:
+        return await tool.call(call, context)
+    except FastAgentError:
+        raise
+    except Exception as error:  # the boundary of a tool call
+        log.exception("tool `%s` failed", call.name)
+        reason = f"tool `{call.name}` failed: {describe_error(error)}"
+        return error_result(call.id, reason)
 
 
 @frozen
@@ -217,6 +260,20 @@ def _call_read(value: JsonValue) -> tuple[ToolResult, Usage]:
 
 
 _CALL: Final = Codec(lambda answer: call_to_json(*answer), _call_read)
+
+
+def _agent_call_written(answer: tuple[ToolResult, Sequence[JsonObject]]) -> JsonValue:
+    result, made = answer
+    wire = message_to_wire(Message("user", tool_results=(result,)))
+    return {"result": wire["tool_results"], "made": list(made)}
+
+
+def _agent_call_read(value: JsonValue) -> tuple[ToolResult, Sequence[JsonObject]]:
+    answer = cast("JsonObject", value)
+    return _call_read(answer)[0], cast("Sequence[JsonObject]", answer["made"])
+
+
+_AGENT_CALL: Final = Codec(_agent_call_written, _agent_call_read)
 
 
 def _tool_to_json(tool: Tool) -> JsonValue:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.scope import Scope
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import Progress, Tool
     from fast_agent.tools.toolbox import ToolTable
 
@@ -48,6 +49,8 @@ class TurnCallContext(ToolContext):
         scope: What the agents it starts inherit.
         site: The conversation before the message that made the call, and what agents leave.
         index: Which call of the message it is, from 0.
+        made: Where an agent that is called notes the arguments it got, after hooks; None where
+            nobody asks.
     """
 
     _: KW_ONLY
@@ -55,6 +58,7 @@ class TurnCallContext(ToolContext):
     scope: Scope
     site: CallSite
     index: int
+    made: list[JsonObject] | None = None
 
 
 class ToolCalls:
@@ -178,10 +182,15 @@ class ToolCalls:
 
     async def _call(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
         place = here()
-        if not place.silent and tool.source != "agent":
-            from fast_agent.agents.step_tools import call_in_step
+        if not place.silent:
+            from fast_agent.agents.step_tools import call_agent_in_step, call_in_step
 
-            return await call_in_step(tool, call, place, self._context(call, index), self._scope)
+            context = self._context(call, index)
+            if tool.source == "agent":
+                made: list[JsonObject] = []
+                noting = replace(context, made=made), made
+                return await call_agent_in_step(tool, call, place, context, noting)
+            return await call_in_step(tool, call, place, context, self._scope)
         charges = self._scope.charges
         if charges is None or tool.server_name is None:
             return await tool.call(call, self._context(call, index))

@@ -13,6 +13,7 @@ call without its result:
 
 from __future__ import annotations
 
+from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
@@ -30,13 +31,16 @@ from fast_agent.agents.tool_calls import ToolCalls
 from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS
 from fast_agent.config.bounds import MAX_ITERATIONS
 from fast_agent.errors import ContextError, ModelError, RunError, ToolError
+from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
 from fast_agent.models.model import ModelRequest, TextDelta
+from fast_agent.models.step_model import usage_to_json
 from fast_agent.models.usage import ContextUse
+from fast_agent.steps.steps import Codec, Step, deadline, here
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.models.model import Delta, DeltaSink, ModelResponse
+    from fast_agent.steps.steps import Steps
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.toolbox import ToolTable
 
 log = getLogger(__name__)
@@ -273,9 +279,7 @@ class Turn:
         return await self._ask_in_time(request, setup.params.timeout_seconds)
 
     async def _ask_in_time(self, request: ModelRequest, seconds: float) -> ModelResponse:
-        from anyio import move_on_after
-
-        with move_on_after(seconds):
+        with deadline("model", seconds):
             return await self._setup.model.request(request, self._sink())
         msg = f"model `{self._setup.model.name}` did not answer within {seconds:g} s"
         raise ModelError(msg, hint="raise `request_params.timeout_seconds`")
@@ -360,14 +364,28 @@ class Turn:
         hooks = self._setup.hooks
         if hooks is None or not hooks.has(point):
             return message
-        return await hooks.run(
+        iteration = self._requests + (point == "before_llm_call")
+        agent, usage = self._life.origin.agent, self._life.own.usage
+        run = partial(
+            hooks.run,
             point,
             message,
             message_history=history,
-            iteration=self._requests + (point == "before_llm_call"),
-            agent_name=self._life.origin.agent,
-            usage=self._life.own.usage,
+            iteration=iteration,
+            agent_name=agent,
+            usage=usage,
         )
+        place = here()
+        if place.silent:
+            return await run()
+        parts = place.steps.parts
+        asked: JsonObject = {
+            "message": parts.digest_of_message(message),
+            "messages": parts.digest_of_conversation(history),
+            "iteration": iteration,
+            "usage": usage_to_json(usage),
+        }
+        return await _hook_in_step(place.steps, Step("hook", point, asked, agent), message, run)
 
     def _sink(self) -> DeltaSink | None:
         life = self._life
@@ -395,6 +413,19 @@ _SHORTENED: Final = (
     "the conversation is too long for `{model}`: most of the tool results is left out of what it"
     " is given, and `read_result` reads them"
 )
+
+
+async def _hook_in_step(
+    steps: Steps, step: Step, message: Message, run: Callable[[], Awaitable[Message]]
+) -> Message:
+    """Run the hooks of a point as one step; returns the message itself where none replaced it."""
+    same = steps.parts.digest_of_message(message)
+
+    def read(value: JsonValue) -> Message:
+        digest = str(value)
+        return message if digest == same else message_from_wire(steps.part(digest))
+
+    return await steps.ask(step, run, Codec(steps.parts.digest_of_message, read))
 
 
 def _begin(text: str) -> str:

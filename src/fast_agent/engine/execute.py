@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -18,10 +17,11 @@ from fast_agent.agents.step_histories import StepSource
 from fast_agent.agents.step_tools import call_to_json
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import ToolCall
-from fast_agent.models.step_model import request_from_json, response_to_json
+from fast_agent.models.step_model import request_from_json, response_to_json, usage_from_json
 from fast_agent.steps.parts import Parts, StepRedactor, spread
-from fast_agent.steps.steps import NullSteps, Place, Places, entered
+from fast_agent.steps.steps import NullSteps, Place, Places, entered, turn_id
 from fast_agent.tools.result import describe_error, error_result
 from fast_agent.tools.tool import no_progress
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agents.history_places import Source
+    from fast_agent.cards.agent_config import HookPoint
     from fast_agent.models.model import DeltaSink, Model
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.steps.steps import Codec, Kind, Step, Work
@@ -88,12 +89,6 @@ class StepAnswer:
     pieces: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
 
 
-def turn_id(run: str, turn: str, number: int = 1) -> str:
-    """Return the id of the turn at a place: the same in every life of a run, and in no other."""
-    text = "\0".join((run, turn, str(number)))
-    return f"turn-{sha256(text.encode()).hexdigest()[:20]}"
-
-
 class StepExecutor:
     """Executes the steps of the runs of one edition.
 
@@ -149,6 +144,8 @@ class StepExecutor:
                 return StepAnswer(await self._ask_model(step, parts, on_delta))
             case "tool":
                 return StepAnswer(await self._call_tool(step, progress, human))
+            case "hook":
+                return await self._run_hook(step, parts)
             case "read":
                 return await self._read(step)
             case _:
@@ -214,6 +211,26 @@ class StepExecutor:
         finally:
             await cast_.aclose()
         return self._redactor.redacted(call_to_json(result, used.usage))
+
+    async def _run_hook(self, step: DescribedStep, parts: Mapping[str, JsonValue]) -> StepAnswer:
+        asked = cast("JsonObject", self._redactor.restored(spread(step.asked, parts)))
+        message = message_from_wire(asked["message"])
+        hooks = self._agent(step.agent).setup.hooks
+        if hooks is None:
+            raise RunError(f"agent `{step.agent}` has no hooks any more")
+        history = cast("Sequence[JsonValue]", asked["messages"])
+        wanted = await hooks.run(
+            cast("HookPoint", step.name),
+            message,
+            message_history=[message_from_wire(one) for one in history],
+            iteration=int(cast("int", asked["iteration"])),
+            agent_name=step.agent,
+            usage=usage_from_json(asked["usage"]),
+        )
+        pieces: dict[str, JsonValue] = {}
+        return StepAnswer(
+            Parts(self._redactor, pieces.__setitem__).digest_of_message(wanted), pieces
+        )
 
     async def _read(self, step: DescribedStep) -> StepAnswer:
         probe = ReadProbe(step.kind, self._redactor.restored(step.name), self._redactor)

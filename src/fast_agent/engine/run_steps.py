@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
-from hashlib import sha256
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
-from anyio import CancelScope, Event, current_time, move_on_after, sleep
+from anyio import CancelScope, Event, move_on_after, sleep
 
 from fast_agent.engine.run_store import BEGUN, CANCELLED, DONE, FAILED, StoreError
 from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import difference, raised
-from fast_agent.steps.parts import Parts, spread
-from fast_agent.steps.steps import NullSteps, Place, Places, entered
+from fast_agent.steps.parts import spread
+from fast_agent.steps.steps import NullSteps, PlacedSteps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Mapping
 
     from fast_agent.engine.run_store import RunRow, RunStore, StepRow
-    from fast_agent.messages.message import Message
     from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
     from fast_agent.text.json_value import JsonValue
@@ -38,7 +33,6 @@ _WITH_BEGIN: Final = frozenset({"model", "tool", "write"})
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _SORTED_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_late: ContextVar[CancelScope | None] = ContextVar("time-out that expired before", default=None)
 
 
 class Requests(Protocol):
@@ -62,7 +56,7 @@ class Requests(Protocol):
         ...
 
 
-class DurableSteps:
+class DurableSteps(PlacedSteps):
     """The steps of one durable run.
 
     Args:
@@ -92,7 +86,6 @@ class DurableSteps:
     ) -> None:
         self._store = store
         self._run = run
-        self._redactor = redactor
         self._requests = requests
         self._fault = fault
         self._seen: dict[str, JsonValue] = {}
@@ -109,8 +102,7 @@ class DurableSteps:
         # The process ends through `is_closing`, so that the run can tell it from its own decisions.
         self.scope = CancelScope(shield=True)
         self.stopped: RunError | None = None
-        self.parts = Parts(redactor, self._keep)
-        self.places = Places(self, self.parts)
+        super().__init__(redactor, self._keep, run.id)
         if run.attempt > 1:
             self._resume()
 
@@ -129,16 +121,6 @@ class DurableSteps:
     def _keep(self, digest: str, value: JsonValue) -> None:
         self._seen[digest] = value
         self._store.keep_part(digest, value)
-
-    @property
-    def top(self) -> Place:
-        """The place outside of all turns."""
-        return self.places.top
-
-    @property
-    def replays(self) -> bool:
-        """False: what is not answered yet is asked."""
-        return False
 
     async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         """Return the kept answer, or ask for one and keep it; see `Steps.ask`.
@@ -166,14 +148,17 @@ class DurableSteps:
             raise self._difference(key, known, step)
         if known is not None and known.state in {DONE, FAILED}:
             return self._answer(known, codec)
-        await self._stop_if_late(known)
+        if step.kind != "agent":
+            # An agent's own questions are cancelled again by what cancelled them.
+            await self._stop_if_cancelled(known)
         if known is not None and not step.repeatable and not self._went_inside(key):
             raise ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
-        self._open.add(_inside(key))
+        if step.kind != "agent":  # its own questions are under way, each of them a step
+            self._open.add(key.inside)
         try:
             return await self._asked_and_kept(key, asked, step, work, codec)
         finally:
-            self._open.discard(_inside(key))
+            self._open.discard(key.inside)
             if self.stopped is not None:
                 self._leave_open("")
 
@@ -243,7 +228,7 @@ class DurableSteps:
         if step.kind == "model":
             return await self._requests.send(str(_model_of(step)), begin)
         # What is asked inside a tool, as by agents it starts, has a place of its own.
-        with entered(Place(self, _inside(key))):
+        with self.places.inside(key):
             return await begin()
 
     def _keep_answer(self, key: Key, asked: str, step: Step, gave: JsonValue) -> None:
@@ -267,15 +252,12 @@ class DurableSteps:
 
     def _went_inside(self, key: Key) -> bool:
         """Whether steps inside of this one are kept, which a repetition does not ask again."""
-        inside = _inside(key)
+        inside = key.inside
         return any(_is_within(other.turn, inside) for other in self._known)
 
-    async def _stop_if_late(self, known: StepRow | None) -> None:
+    async def _stop_if_cancelled(self, known: StepRow | None) -> None:
         """End where a former life ended: by a time-out, or by what cancelled the step."""
-        scope = _late.get()
-        if scope is not None:
-            scope.cancel()
-            await sleep(inf)
+        await self.stop_if_late()
         if known is not None and known.state == CANCELLED:
             # Whatever cancelled it then does so again; if nothing does, it is asked.
             await sleep(PATIENCE)
@@ -304,39 +286,18 @@ class DurableSteps:
             self._order += 1
             self._store.write_step(self._run, key, "null", DONE, str(self._order))
 
-    def turn(
-        self, agent: str, message: Message, call_id: str | None
-    ) -> AbstractContextManager[None]:
-        """Enter a turn; see `Steps.turn`."""
-        return self.places.turn(agent, message, call_id)
-
-    def inside(self) -> AbstractContextManager[None]:
-        """Stay here: the step of the tool has made a place of its own."""
-        return nullcontext()
-
-    @contextmanager
-    def deadline(self, name: str, seconds: float) -> Generator[CancelScope]:
-        """Bound what is inside; whether it took too long is decided once, in the first life."""
-        key = self.places.key("time", name)
+    def noted_late(self, key: Key) -> bool | None:
+        """Return whether the time-out expired in a former life; see `Steps.deadline`."""
         known = self._known.get(key)
-        if known is not None:
-            self.answered += 1
-            with CancelScope() as scope:
-                if known.gave == "true":
-                    token = _late.set(scope)
-                    try:
-                        yield scope
-                    finally:
-                        _late.reset(token)
-                else:
-                    yield scope
-            return
-        with CancelScope(deadline=current_time() + seconds) as scope:
-            yield scope
+        if known is None:
+            return None
+        self.answered += 1
+        return known.gave == "true"
+
+    def note_late(self, key: Key, *, is_late: bool) -> None:
+        """Keep whether a time-out expired."""
         if not self.is_closing:
-            self._store.write_step(
-                self._run, key, "null", DONE, "true" if scope.cancelled_caught else "false"
-            )
+            self._store.write_step(self._run, key, "null", DONE, _json(is_late))
 
     def check(self) -> None:
         """Check that the questions so far are those of former lives; see `Steps.check`."""
@@ -365,15 +326,6 @@ class DurableSteps:
         """Return what is true: facts belong to the runtime, not to one of its runs."""
         del name
         return value()
-
-    def new_id(self, fresh: Callable[[], str]) -> str:
-        """Return the id of the turn of this place: the same in every life, and in no other run."""
-        del fresh
-        key = self.places.key("id", "turn")
-        text = "\0".join((self._run.id, key.turn, str(key.number)))
-        made = f"turn-{sha256(text.encode()).hexdigest()[:20]}"
-        self.places.turn_ids.add(made)
-        return made
 
     def _difference(self, key: Key, known: StepRow, step: Step) -> StoreError:
         pieces = self._store.parts
@@ -439,11 +391,6 @@ class RuntimeFacts(NullSteps):
 
 def _model_of(step: Step) -> JsonValue:
     return step.asked.get("model") if isinstance(step.asked, dict) else None
-
-
-def _inside(key: Key) -> str:
-    """Return the place of what is asked inside of a step."""
-    return f"{key.turn}/{key.kind} {key.name}.{key.number}"
 
 
 def _is_within(place: str, outer: str) -> bool:

@@ -264,6 +264,8 @@ def response_to_json(response: ModelResponse, heard: Sequence[Delta] = ()) -> Js
         "message": message_to_wire(message),
         "usage": usage_to_json(response.usage),
     }
+    if response.notes:
+        value["notes"] = list(response.notes)
     if len(heard) > 1 or (heard and heard[0] != TextDelta(message.text)):
         value["pieces"] = [
             [_TEXT if isinstance(delta, TextDelta) else _THINKING, delta.text] for delta in heard
@@ -284,7 +286,12 @@ def _read(value: JsonValue, on_delta: DeltaSink | None) -> ModelResponse:
                     on_delta(kind(str(piece[1])))
         elif message.text:
             on_delta(TextDelta(message.text))
-    return ModelResponse(message, usage_from_json(value.get("usage")))
+    notes = value.get("notes")
+    if isinstance(notes, str) or not isinstance(notes, Sequence):
+        notes = ()
+    return ModelResponse(
+        message, usage_from_json(value.get("usage")), notes=tuple(str(note) for note in notes)
+    )
 
 
 _COUNTS: Final = tuple(item.name for item in fields(Usage))

@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The form of the lines."""
+
+_LACKED: Final[Mapping[int, frozenset[Kind]]] = {
+    1: frozenset({"agent", "hook", "human"}),
+    2: frozenset(),
+}
+"""By form, the kinds of questions that were no steps of their own when it was written."""
 
 _KINDS: Final = frozenset(get_args(Kind))
 _RECORD: Final = "record it anew with `--record`"
@@ -72,12 +78,14 @@ class Cassette:
         parts: Pieces of requests by their digest.
         entries: Questions and answers by their place.
         complete: Whether the run came to its end.
+        lacks: Kinds of questions that are not in it, since its form is older than they are.
     """
 
     path: str
     parts: dict[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
     entries: dict[Key, Entry] = field(default_factory=dict[Key, Entry])
     complete: bool = False
+    lacks: frozenset[Kind] = frozenset()
 
 
 def read_cassette(path: Path, shown: str | None = None) -> Cassette:
@@ -119,8 +127,9 @@ def read_cassette(path: Path, shown: str | None = None) -> Cassette:
 def _take(cassette: Cassette, number: int, line: JsonObject) -> None:
     if number == 1:
         version = line["cassette"]
-        if version != VERSION:
+        if not isinstance(version, int) or version not in _LACKED:
             raise ValueError(f"its form is {version!r}, and this version reads {VERSION}")
+        cassette.lacks = _LACKED[version]
     elif "part" in line:
         cassette.parts[str(line["part"])] = line["value"]
     elif "end" in line:

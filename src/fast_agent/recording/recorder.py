@@ -6,24 +6,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.recording.cassette import CassetteWriter, Entry, Failure
-from fast_agent.steps.parts import Parts, StepRedactor
-from fast_agent.steps.steps import NULL_STEPS, Places
+from fast_agent.steps.parts import StepRedactor
+from fast_agent.steps.steps import PlacedSteps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from anyio import CancelScope
-
-    from fast_agent.messages.message import Message
-    from fast_agent.steps.steps import Codec, Kind, Place, Step, Work
+    from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 T = TypeVar("T")
 
 
-class Recorder:
+class Recorder(PlacedSteps):
     """Steps of a run that is recorded.
 
     Args:
@@ -38,27 +34,18 @@ class Recorder:
     def __init__(
         self, path: Path, redactor: StepRedactor | None = None, head: JsonObject | None = None
     ) -> None:
-        self._redactor = redactor or StepRedactor()
-        self._writer = CassetteWriter(path, self._hidden(head or {}))
-        self.parts = Parts(self._redactor, self._writer.part)
-        self.places = Places(self, self.parts)
-
-    @property
-    def top(self) -> Place:
-        """The place outside of all turns."""
-        return self.places.top
-
-    @property
-    def replays(self) -> bool:
-        """False: the world is asked."""
-        return False
+        redactor = redactor or StepRedactor()
+        shown = {key: redactor.redacted(value) for key, value in (head or {}).items()}
+        self._writer = CassetteWriter(path, shown)
+        super().__init__(redactor, self._writer.part)
 
     async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         """Ask the outside, and write down what it answers; see `Steps.ask`."""
         key = self.places.key(step.kind, self._redactor.redact(step.name))
         asked = self._redactor.redacted(step.asked)
         try:
-            answer = await work()
+            with self.places.inside(key):
+                answer = await work()
         except FastAgentError as error:
             hint = None if error.hint is None else self._redactor.redact(error.hint)
             failure = Failure(type(error).__name__, self._redactor.redact(error.message), hint)
@@ -81,20 +68,6 @@ class Recorder:
         if not self.places.here().silent:
             self._writer.entry(Entry(self.places.key("order", agent)))
 
-    def turn(
-        self, agent: str, message: Message, call_id: str | None
-    ) -> AbstractContextManager[None]:
-        """Enter a turn; see `Steps.turn`."""
-        return self.places.turn(agent, message, call_id)
-
-    def inside(self) -> AbstractContextManager[None]:
-        """Make what a tool asks part of its step; see `Steps.inside`."""
-        return self.places.silence()
-
-    def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
-        """Cancel what is inside after a time; what it asked then has no answer."""
-        return NULL_STEPS.deadline(name, seconds)
-
     def check(self) -> None:
         """Accept the run: a recording has nothing to differ from."""
 
@@ -110,16 +83,13 @@ class Recorder:
             self._writer.entry(Entry(key, gave=self._redactor.redact(seen)))
         return seen
 
-    def fact(self, name: str, value: Callable[[], str]) -> str:
-        """Find it out, and write it down; see `Steps.fact`."""
-        with self.places.outside():
-            return self.note("fact", name, value)
+    def noted_late(self, key: Key) -> None:
+        """Return None: this is the first life of the run."""
+        del key
 
-    def new_id(self, fresh: Callable[[], str]) -> str:
-        """Make an id, and write it down; see `Steps.new_id`."""
-        made = self.note("id", "turn", fresh)
-        self.places.turn_ids.add(made)
-        return made
+    def note_late(self, key: Key, *, is_late: bool) -> None:
+        """Write whether a time-out expired."""
+        self._writer.entry(Entry(key, gave=is_late))
 
     def close(self, *, complete: bool = True) -> None:
         """End the recording; safe to call twice.
@@ -128,6 +98,3 @@ class Recorder:
             complete: Whether the run came to its end.
         """
         self._writer.close(complete=complete)
-
-    def _hidden(self, head: JsonObject) -> JsonObject:
-        return {key: self._redactor.redacted(value) for key, value in head.items()}

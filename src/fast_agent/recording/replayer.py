@@ -19,18 +19,16 @@ from fast_agent.errors import (
     RunError,
     ToolError,
 )
-from fast_agent.steps.parts import Parts, StepRedactor, spread
-from fast_agent.steps.steps import NULL_STEPS, TURN_SEPARATOR, Places
+from fast_agent.steps.parts import StepRedactor, spread
+from fast_agent.steps.steps import TURN_SEPARATOR, PlacedSteps
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from contextlib import AbstractContextManager
 
-    from anyio import CancelScope, Event
+    from anyio import Event
 
-    from fast_agent.messages.message import Message
     from fast_agent.recording.cassette import Cassette, Entry, Failure
-    from fast_agent.steps.steps import Codec, Key, Kind, Place, Step, Work
+    from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
     from fast_agent.text.json_value import JsonValue
 
 
@@ -54,10 +52,11 @@ _ERRORS: Final[Mapping[str, type[FastAgentError]]] = {
     )
 }
 _MOST_COMPARED: Final = 100
-_NOT_COUNTED: Final = frozenset({"order", "clock", "id", "fact"})
+_NOT_COUNTED: Final = frozenset({"human", "time", "order", "clock", "id", "fact"})
+"""What need not be asked again: a user is only asked within a call, whose answer is enough."""
 
 
-class Replayer:
+class Replayer(PlacedSteps):
     """Steps of a run that is answered from a recording.
 
     A question that differs from the recorded one is an error, and after the first such error every
@@ -76,22 +75,15 @@ class Replayer:
         pause: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._cassette = cassette
-        self._redactor = redactor or StepRedactor()
         self._pause = pause
         self._seen: dict[str, JsonValue] = {}
         self._used: set[Key] = set()
         self._ranks = _ranks(cassette)
         self._begun: dict[str, int] = {}
         self._waiting: dict[tuple[str, int], Event] = {}
-        self.parts = Parts(self._redactor, self._seen.__setitem__)
-        self.places = Places(self, self.parts)
+        super().__init__(redactor or StepRedactor(), self._seen.__setitem__)
         self.drift: RunError | None = None
         """The first question that was not the recorded one, or None."""
-
-    @property
-    def top(self) -> Place:
-        """The place outside of all turns."""
-        return self.places.top
 
     @property
     def replays(self) -> bool:
@@ -100,18 +92,24 @@ class Replayer:
 
     async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         """Answer from the recording; see `Steps.ask`."""
-        del work
         if self.drift is not None:
             raise self.drift
         key = self.places.key(step.kind, self._redactor.redact(step.name))
         asked = self._redactor.redacted(step.asked)
         entry = self._cassette.entries.get(key)
+        if entry is None:
+            if step.kind in self._cassette.lacks:
+                return await work()
+            await self.stop_if_late()
         if entry is None or entry.asked != asked:
             raise self._failed(self._difference(key, asked, entry))
         self._used.add(key)
-        if self._pause is not None:
+        if self._pause is not None and step.kind != "agent":  # its own questions are answers
             await self._pause()
         if entry.unfinished:
+            if step.kind == "agent":
+                return await work()  # what cancelled it cancels a question of its own again
+            await self.stop_if_late()
             await self._wait(key)
         if entry.failure is not None:
             raise raised(entry.failure, self._redactor)
@@ -142,20 +140,6 @@ class Replayer:
         if following is not None:
             following.set()
 
-    def turn(
-        self, agent: str, message: Message, call_id: str | None
-    ) -> AbstractContextManager[None]:
-        """Enter a turn; see `Steps.turn`."""
-        return self.places.turn(agent, message, call_id)
-
-    def inside(self) -> AbstractContextManager[None]:
-        """Make what a tool asks part of its step; see `Steps.inside`."""
-        return self.places.silence()
-
-    def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
-        """Cancel what is inside after a time, as the recorded run did."""
-        return NULL_STEPS.deadline(name, seconds)
-
     def check(self) -> None:
         """See that the replay has been the recorded run so far; see `Steps.check`."""
         if self.drift is not None:
@@ -181,24 +165,26 @@ class Replayer:
             return value()
         return str(self._redactor.restored(entry.gave))
 
-    def fact(self, name: str, value: Callable[[], str]) -> str:
-        """Return what was true of the recorded machine; see `Steps.fact`."""
-        with self.places.outside():
-            return self.note("fact", name, value)
+    def noted_late(self, key: Key) -> bool | None:
+        """Return whether the time-out expired when it was recorded; see `Steps.deadline`."""
+        entry = self._cassette.entries.get(key)
+        return None if entry is None else entry.gave is True
 
-    def new_id(self, fresh: Callable[[], str]) -> str:
-        """Return the recorded id; see `Steps.new_id`."""
-        made = self.note("id", "turn", fresh)
-        self.places.turn_ids.add(made)
-        return made
+    def note_late(self, key: Key, *, is_late: bool) -> None:
+        """Keep nothing: a recording is not changed."""
 
     def left(self) -> tuple[Key, ...]:
-        """Name the recorded questions that were not asked, in the order of the recording."""
+        """Name the recorded questions that were not asked, in the order of the recording.
+
+        What was asked inside of a step is not counted: the answer of the step is enough.
+        """
+        steps = {key.inside for key in self._used if key.inside != key.turn}
         return tuple(
             [
                 key
                 for key, entry in self._cassette.entries.items()
                 if key not in self._used and key.kind not in _NOT_COUNTED and not entry.unfinished
+                if steps.isdisjoint(_paths(key.turn))
             ]
         )
 
@@ -310,6 +296,13 @@ def _ranks(cassette: Cassette) -> dict[Key, int]:
     return ranks
 
 
+def _paths(turn: str) -> Iterator[str]:
+    """Yield the path of a place, and of the places around it."""
+    while turn:
+        yield turn
+        turn = turn.rpartition(TURN_SEPARATOR)[0]
+
+
 def _message_of(turn: str, parts: Mapping[str, JsonValue]) -> JsonValue:
     """Find the message a turn began with, by the short name in the turn's path."""
     short = turn.rpartition(":")[2].partition(".")[0]
@@ -323,6 +316,12 @@ def _told(key: Key) -> str:
         return f"model request {key.number} of a turn{whose}"
     if key.kind == "tool":
         return f"the tool call `{key.name}`{whose}"
+    if key.kind == "agent":
+        return f"the call `{key.name}` of an agent{whose}"
+    if key.kind == "hook":
+        return f"the hook `{key.name}`{whose}"
+    if key.kind == "human":
+        return f"the question to a user{whose}"
     if key.kind == "write":
         return f"what is written to the {key.name}"
     return f"the reading of `{key.name}`{whose}"

@@ -12,9 +12,11 @@ runtime carries many runs at once. Without a carrier, `here()` is a silent place
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from fast_agent.text.frozen import frozen
@@ -26,16 +28,27 @@ if TYPE_CHECKING:
     from anyio import CancelScope
 
     from fast_agent.messages.message import Message
-    from fast_agent.steps.parts import Parts
+    from fast_agent.steps.parts import Parts, StepRedactor
     from fast_agent.text.json_value import JsonValue
 
 T = TypeVar("T")
 
 Kind: TypeAlias = Literal[
-    "model", "tool", "agent", "hook", "read", "write", "time", "order", "clock", "id", "fact"
+    "model",
+    "tool",
+    "agent",
+    "hook",
+    "human",
+    "read",
+    "write",
+    "time",
+    "order",
+    "clock",
+    "id",
+    "fact",
 ]
-"""What is asked: a model, a tool, an agent called as a tool, a hook, a resource or server, a file,
-whether a time-out expired, whose turn it is, the clock, an id, the machine."""
+"""What is asked: a model, a tool, an agent called as a tool, a hook, a user, a resource or server,
+a file, whether a time-out expired, whose turn it is, the clock, an id, the machine."""
 
 Work: TypeAlias = "Callable[[], Awaitable[T]]"
 """Asks the outside itself."""
@@ -62,6 +75,16 @@ class Key(NamedTuple):
     def agent(self) -> str:
         """The agent whose turn it is; empty outside of turns."""
         return agent_of(self.turn)
+
+    @property
+    def inside(self) -> str:
+        """The path of the place inside of this step, for what it asks itself.
+
+        An agent that is called as a tool asks at the place of the call.
+        """
+        if self.kind == "agent":
+            return self.turn
+        return f"{self.turn}/{self.kind} {self.name.replace('/', '%2F')}.{self.number}"
 
 
 def agent_of(turn: str) -> str:
@@ -159,8 +182,14 @@ class Steps(Protocol):
         """
         ...
 
-    def inside(self) -> AbstractContextManager[None]:
-        """Enter a tool: what it asks is part of its step, or a step of its own inside of it."""
+    async def wait_for(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Wait for a user's answer, which may come in a later life of the run; see `ask`.
+
+        Args:
+            step: The question, of kind `human`.
+            work: Asks a user of this process.
+            codec: The form of the answer.
+        """
         ...
 
     def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
@@ -287,6 +316,13 @@ class Places:
         place = self.here()
         return entered(Place(place.steps, place.path, silent=True))
 
+    def inside(self, key: Key) -> AbstractContextManager[None]:
+        """Enter a step: what is asked inside has a place of its own."""
+        place = self.here()
+        if key.inside == place.path:
+            return _SAME_PLACE
+        return entered(Place(place.steps, key.inside, place.silent))
+
 
 @contextmanager
 def entered(place: Place) -> Generator[None]:
@@ -358,9 +394,10 @@ class NullSteps:
         del agent, message, call_id
         return _SAME_PLACE if _here.get().silent else entered(_NOWHERE)
 
-    def inside(self) -> AbstractContextManager[None]:
-        """Stay here."""
-        return _SAME_PLACE
+    async def wait_for(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Ask the user."""
+        del step, codec
+        return await work()
 
     def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
         """Cancel what is inside after a time."""
@@ -399,8 +436,151 @@ _SAME_PLACE: Final = nullcontext()
 _here: ContextVar[Place] = ContextVar("place of the running code in its run", default=_NOWHERE)
 
 
+class PlacedSteps(ABC):
+    """Steps of a run whose questions have places; a carrier writes `ask` and `note`.
+
+    Whether a time-out expired is noted once, in the first life of the run. In later lives the
+    scope is cancelled at the first question that has no answer, whatever the clock says.
+
+    Args:
+        redactor: What must not be written.
+        keep: Called once with each new piece of a question and its digest.
+        run: The run's id, of which the ids of its turns are made; None notes a new id each.
+    """
+
+    def __init__(
+        self,
+        redactor: StepRedactor,
+        keep: Callable[[str, JsonValue], None],
+        run: str | None = None,
+    ) -> None:
+        from fast_agent.steps.parts import Parts
+
+        self._redactor = redactor
+        self._run_id = run
+        self.parts = Parts(redactor, keep)
+        self.places = Places(self, self.parts)
+
+    @property
+    def top(self) -> Place:
+        """The place outside of all turns."""
+        return self.places.top
+
+    @property
+    def replays(self) -> bool:
+        """False: what is not answered yet is asked."""
+        return False
+
+    @abstractmethod
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Answer a question; see `Steps.ask`."""
+        ...
+
+    @abstractmethod
+    async def enter(self, agent: str) -> None:
+        """Begin a turn; see `Steps.enter`."""
+        ...
+
+    @abstractmethod
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece of an answer; see `Steps.part`."""
+        ...
+
+    @abstractmethod
+    def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
+        """Answer a question that cannot fail or wait; see `Steps.note`."""
+        ...
+
+    @abstractmethod
+    def noted_late(self, key: Key) -> bool | None:
+        """Return whether a time-out expired in a former life; None where that is not known."""
+        ...
+
+    @abstractmethod
+    def note_late(self, key: Key, *, is_late: bool) -> None:
+        """Keep whether a time-out expired."""
+        ...
+
+    async def wait_for(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Ask a user of this process; see `Steps.wait_for`."""
+        return await self.ask(step, work, codec)
+
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        """Enter a turn; see `Steps.turn`."""
+        return self.places.turn(agent, message, call_id)
+
+    def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
+        """Bound what is done inside; see `Steps.deadline`."""
+        return self._bounded(name, seconds)
+
+    @contextmanager
+    def _bounded(self, name: str, seconds: float) -> Generator[CancelScope]:
+        from anyio import CancelScope, current_time
+
+        key = self.places.key("time", name)
+        was_late = self.noted_late(key)
+        if was_late is None:
+            with CancelScope(deadline=current_time() + seconds) as scope:
+                yield scope
+            self.note_late(key, is_late=scope.cancelled_caught)
+            return
+        with CancelScope() as scope:
+            if not was_late:
+                yield scope
+                return
+            token = _late.set(scope)
+            try:
+                yield scope
+            finally:
+                _late.reset(token)
+
+    async def stop_if_late(self) -> None:
+        """Cancel at a question without an answer, where a time-out of a former life expired."""
+        scope = _late.get()
+        if scope is not None:
+            from anyio import sleep_forever
+
+            scope.cancel()
+            await sleep_forever()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check that the questions so far are the recorded ones; see `Steps.check`."""
+        ...
+
+    def fact(self, name: str, value: Callable[[], str]) -> str:
+        """Return what is true of the machine; see `Steps.fact`."""
+        with self.places.outside():
+            return self.note("fact", name, value)
+
+    def new_id(self, fresh: Callable[[], str]) -> str:
+        """Return the id of a turn; see `Steps.new_id`."""
+        if self._run_id is None:
+            made = self.note("id", "turn", fresh)
+        else:
+            key = self.places.key("id", "turn")
+            made = turn_id(self._run_id, key.turn, key.number)
+        self.places.turn_ids.add(made)
+        return made
+
+
+def turn_id(run: str, turn: str, number: int = 1) -> str:
+    """Return the id of the turn at a place: the same in every life of a run, and in no other."""
+    text = "\0".join((run, turn, str(number)))
+    return f"turn-{sha256(text.encode()).hexdigest()[:20]}"
+
+
+_late: ContextVar[CancelScope | None] = ContextVar("time-out that expired before", default=None)
+
+
 def deadline(name: str, seconds: float) -> AbstractContextManager[CancelScope]:
-    """Bound what is done inside; see `Steps.deadline`."""
+    """Bound steps of the run the code runs in; see `Steps.deadline`.
+
+    What is a part of one step, such as the connection of a page, is bounded by `move_on_after`: it
+    is repeated as a whole, and its second try needs its time.
+    """
     place = _here.get()
     if place.silent:
         return NULL_STEPS.deadline(name, seconds)

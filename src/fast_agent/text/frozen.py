@@ -188,7 +188,7 @@ def _constructor(
     yield f"def __init__({', '.join(['self', *parameters])}):"
     yield "    _become(self, _open)"
     for one in members:
-        known[f"_{one.name}"] = one.default
+        known[f"_default_{one.name}"] = one.default
         known[f"_new_{one.name}"] = one.default_factory
         if value := _value(one):
             yield f"    self.{one.name} = {value}"
@@ -200,7 +200,7 @@ def _constructor(
 def _parameter(one: Field[Any]) -> str:
     if one.default_factory is not MISSING:
         return f"{one.name}=_missing"
-    return one.name if one.default is MISSING else f"{one.name}=_{one.name}"
+    return one.name if one.default is MISSING else f"{one.name}=_default_{one.name}"
 
 
 def _value(one: Field[Any]) -> str | None:
@@ -210,4 +210,4 @@ def _value(one: Field[Any]) -> str | None:
         return f"{made} if {one.name} is _missing else {one.name}" if one.init else made
     if one.init:
         return one.name
-    return None if one.default is MISSING else f"_{one.name}"
+    return None if one.default is MISSING else f"_default_{one.name}"

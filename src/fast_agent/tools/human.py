@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
+from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
-    from fast_agent.text.json_value import JsonObject
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 
 @frozen(kw_only=True)
@@ -80,3 +81,44 @@ class Human(Protocol):
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Ask and wait for the answer."""
         ...
+
+
+async def ask_human(human: Human, request: HumanRequest, name: str) -> HumanAnswer:
+    """Ask a person as a step of the run: a run that goes on in another process asks once.
+
+    Args:
+        human: The way to the person.
+        request: The question.
+        name: Where in the turn it is asked, such as the id of the call.
+    """
+    place = here()
+    if place.silent:
+        return await human.ask(request)
+    asked: JsonObject = {"message": request.message, "schema": request.schema}
+    if request.url is not None:
+        asked = {**asked, "url": request.url}
+
+    async def work() -> HumanAnswer:
+        return await human.ask(request)
+
+    step = Step("human", name, asked, request.agent_name)
+    return await place.steps.wait_for(step, work, _ANSWER)
+
+
+def _written(answer: HumanAnswer) -> JsonValue:
+    content = {} if answer.content is None else {"content": answer.content}
+    return {"action": answer.action, **content}
+
+
+def _read(value: JsonValue) -> HumanAnswer:
+    answer = cast("JsonObject", value)
+    action = answer["action"]
+    if action not in {"accept", "decline", "cancel"}:
+        raise ValueError(f"an answer cannot be {action!r}")
+    return HumanAnswer(
+        action=cast("Literal['accept', 'decline', 'cancel']", action),
+        content=cast("JsonObject | None", answer.get("content")),
+    )
+
+
+_ANSWER: Final = Codec(_written, _read)

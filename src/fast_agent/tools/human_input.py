@@ -11,7 +11,7 @@ from fast_agent.errors import ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.tools.human import HumanRequest
+from fast_agent.tools.human import HumanRequest, ask_human
 from fast_agent.tools.human_form import form_fields, schema_problem
 from fast_agent.tools.result import error_result
 from fast_agent.tools.tool import RuntimeTool
@@ -91,7 +91,7 @@ class HumanInputTool(RuntimeTool):
             return error_result(call.id, "there is no person to ask; go on without an answer")
         asked = request
         for _ in range(ATTEMPTS):
-            answer = await human.ask(asked)
+            answer = await ask_human(human, asked, call.id)
             problem = _problem(answer, request.schema)
             if problem is None:
                 return _result(call.id, answer, request.schema)

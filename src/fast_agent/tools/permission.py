@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.errors import ToolError
 from fast_agent.resources.skill_client.text import summary
+from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result, said
@@ -132,10 +133,30 @@ class AskedTool(WrappedTool):
             server_name=tool.server_name,
             change=change,
         )
-        refused = await self._permission.ask(request)
+        refused = await _asked(self._permission, request)
         if refused is not None:
             return error_result(call.id, f"`{call.name}` was not run: {refused}")
         return await tool.call(call, context)
+
+
+async def _asked(permission: Permission, request: PermissionRequest) -> str | None:
+    """Ask as a step of the run: a run that goes on in another process asks once."""
+    place = here()
+    if place.silent:
+        return await permission.ask(request)
+    call = request.call
+
+    async def work() -> str | None:
+        return await permission.ask(request)
+
+    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    step = Step("human", call.id, asked, request.context.agent_name)
+    return await place.steps.wait_for(step, work, _REFUSAL)
+
+
+_REFUSAL: Final[Codec[str | None]] = Codec(
+    lambda refused: refused, lambda value: None if value is None else str(value)
+)
 
 
 @frozen

@@ -17,7 +17,7 @@ import anyio
 from fast_agent.errors import ResourceError
 from fast_agent.resources.skill_client.entry import SkillError
 from fast_agent.resources.skill_client.text import folded_line, summary
-from fast_agent.tools.human import HumanRequest
+from fast_agent.tools.human import HumanRequest, ask_human
 from fast_agent.tools.result import error_result
 from fast_agent.tools.wrapped_tool import WrappedTool, WrappedToolset
 
@@ -172,7 +172,7 @@ class SkillGate:
             return False
         form: JsonObject = {"type": "object", "properties": {key: _YES}, "required": [key]}
         request = HumanRequest(message=message, agent_name=context.agent_name, schema=form)
-        answer = await human.ask(request)
+        answer = await ask_human(human, request, "skills")
         return answer.action == "accept" and (answer.content or {}).get(key) == "yes"
 
 

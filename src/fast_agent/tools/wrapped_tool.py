@@ -30,6 +30,11 @@ class WrappedTool(Tool):
         self._tool = tool
 
     @property
+    def wrapped(self) -> Tool:
+        """The other tool."""
+        return self._tool
+
+    @property
     def spec(self) -> ToolSpec:
         """How the model sees it."""
         return self._tool.spec
@@ -58,6 +63,13 @@ class WrappedTool(Tool):
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call the other tool, in this kind's way."""
         ...
+
+
+def innermost(tool: Tool) -> Tool:
+    """Return a tool without what is wrapped around it."""
+    while isinstance(tool, WrappedTool):
+        tool = tool.wrapped
+    return tool
 
 
 class WrappedToolset:

@@ -22,15 +22,14 @@ from temporalio.exceptions import TimeoutError as TemporalTimeoutError
 
 from fast_agent.agents.offered_tools import READ_RESULT
 from fast_agent.agents.output import JsonOutput
-from fast_agent.engine.execute import next_digests, part_digests, turn_id
+from fast_agent.engine.execute import next_digests, part_digests
 from fast_agent.engine.temporal.connection import model_queue
 from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import raised
-from fast_agent.steps.parts import Parts, StepRedactor
-from fast_agent.steps.steps import NULL_STEPS, Place, Places
+from fast_agent.steps.steps import NULL_STEPS, PlacedSteps
 from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.human_input import NAME as HUMAN_INPUT
 
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.cast import Cast
     from fast_agent.agents.turn_setup import TurnResult
-    from fast_agent.messages.message import Message
     from fast_agent.runtime.runtime import Runtime
+    from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import HumanRequest
@@ -203,7 +202,7 @@ class WorkflowHuman:
         return cast("HumanAnswer", await self._ask(request))
 
 
-class WorkflowSteps:
+class WorkflowSteps(PlacedSteps):
     """Steps that are asked in workflow code, and answered by activities.
 
     Args:
@@ -221,19 +220,11 @@ class WorkflowSteps:
         self._model_queues = frozenset(cast("list[str]", given.get("model_queues", [])))
         self._heartbeat = timedelta(seconds=float(given["heartbeat_seconds"]))
         self._zone = timezone(timedelta(seconds=float(given["utc_offset"])))
-        self._run = workflow.info().workflow_id
-        self._redactor = redactor
         self._known: dict[str, JsonValue] = {}
         self._kept: set[str] = set()
-        self.parts = Parts(redactor, self._known.__setitem__)
-        self.places = Places(self, self.parts)
+        super().__init__(redactor, self._known.__setitem__, workflow.info().workflow_id)
         self.asked = 0
         self.waiting: dict[int, str] = {}
-
-    @property
-    def top(self) -> Place:
-        """The place outside of all turns."""
-        return self.places.top
 
     @property
     def replays(self) -> bool:
@@ -244,6 +235,8 @@ class WorkflowSteps:
         """Have an activity answer a question; see `Steps.ask`."""
         key = self.places.key(step.kind, self._redactor.redact(step.name))
         asked = self._redactor.redacted(step.asked)
+        if step.kind == "agent":
+            return await work()  # what the child asks is a step each
         if self._stays_here(step):
             with self.places.silence():
                 return await work()
@@ -270,8 +263,6 @@ class WorkflowSteps:
         return codec.read(self._redactor.restored(answer["gave"]))
 
     def _stays_here(self, step: Step) -> bool:
-        if step.kind == "agent":
-            return True  # what the child asks is a step each
         asked = step.asked
         return step.kind == "tool" and isinstance(asked, dict) and asked["tool"] in _IN_LOOP
 
@@ -349,15 +340,17 @@ class WorkflowSteps:
     async def enter(self, agent: str) -> None:
         """Begin a turn: workflow code runs in the same order every time."""
 
-    def turn(
-        self, agent: str, message: Message, call_id: str | None
-    ) -> AbstractContextManager[None]:
-        """Enter a turn; see `Steps.turn`."""
-        return self.places.turn(agent, message, call_id)
+    async def wait_for(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        """Wait for a user's answer: a signal of the workflow brings it."""
+        del step, codec
+        return await work()
 
-    def inside(self) -> AbstractContextManager[None]:
-        """Make what a tool asks part of its step; see `Steps.inside`."""
-        return self.places.silence()
+    def noted_late(self, key: Key) -> None:
+        """Return None: the timers of a workflow are durable."""
+        del key
+
+    def note_late(self, key: Key, *, is_late: bool) -> None:
+        """Keep nothing: the timers of a workflow are durable."""
 
     def deadline(self, name: str, seconds: float) -> AbstractContextManager[CancelScope]:
         """Bound what is inside; the loop of a workflow makes a durable timer of it."""
@@ -383,14 +376,6 @@ class WorkflowSteps:
         """Return what is true: facts belong to the edition."""
         del name
         return value()
-
-    def new_id(self, fresh: Callable[[], str]) -> str:
-        """Return the id of the turn of this place: the same in every replay."""
-        del fresh
-        key = self.places.key("id", "turn")
-        made = turn_id(self._run, key.turn, key.number)
-        self.places.turn_ids.add(made)
-        return made
 
 
 def _shown(step: Step) -> str:

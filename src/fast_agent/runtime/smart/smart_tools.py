@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
-
-from anyio import move_on_after
 
 from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.tool_calls import TurnCallContext
@@ -17,6 +15,7 @@ from fast_agent.messages.content import EmbeddedResource, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.sections import Excerpt
+from fast_agent.steps.steps import deadline
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.result import error_result, said
@@ -210,8 +209,9 @@ class SmartTools:
     ) -> tuple[Content, ...]:
         """Run an agent of the cards, between the two events that frame a child's work."""
         parent, listener = self._crew.parent, context.scope.listener
+        seconds = parent.child_timeout_sec
         async with self._crew.places:
-            with move_on_after(parent.child_timeout_sec):
+            with nullcontext() if seconds is None else deadline("smart", seconds):
                 async with self._opened(args, context) as (runtime, name):
                     agent = runtime.agent(name)
                     number = self._crew.next_number()
@@ -228,7 +228,6 @@ class SmartTools:
                     finally:
                         listener(ChildFinished(*framed, error))
                     return answer
-        seconds = parent.child_timeout_sec
         raise ToolError(f"it did not answer within the {seconds:g} s of `child_timeout_sec`")
 
     @asynccontextmanager
