@@ -137,6 +137,80 @@ def test_an_agent_without_tools(tmp_path: Path, choice: str) -> None:
     assert "FA836" in codes(plan)
 
 
+def project(root: Path, files: dict[str, str]) -> Import:
+    for name, text in files.items():
+        path = root / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return imported(root)[0]
+
+
+@pytest.mark.spec("FMT-1")
+@pytest.mark.parametrize("place", ["security.md", "build/contributing.md", "target/changelog.md"])
+def test_agents_with_names_of_documents(tmp_path: Path, place: str) -> None:
+    text = "---\nname: one\ndescription: d\ntools: Read\n---\nx\n"
+    plan = project(tmp_path, {f".claude/agents/{place}": text, f"docs/{place}": text})
+    (card,) = plan.cards
+    assert ".claude" in card.draft.file.path
+
+
+@pytest.mark.spec("FMT-20")
+def test_files_beside_agents_that_are_none_are_named(tmp_path: Path) -> None:
+    one = "---\nname: one\ndescription: d\ntools: Read\n---\nx\n"
+    files = {".claude/agents/one.md": one, ".claude/agents/notes.md": "notes\n", "notes.md": "n\n"}
+    plan = project(tmp_path, files)
+    skipped = [note for note in plan.diagnostics() if note.code == "FA838"]
+    assert [(Path(note.path).name, note.severity) for note in skipped] == [("notes.md", "info")]
+    assert ".claude" in skipped[0].path
+    alone = project(tmp_path / "b", {".claude/agents/one.md": one})
+    assert codes(alone) == set()
+
+
+def test_an_opencode_configuration_shares_its_model_and_files(tmp_path: Path) -> None:
+    text = json.dumps(
+        {
+            "$schema": "https://opencode.ai/config.json",
+            "model": "anthropic/claude-sonnet-4-5",
+            "instructions": ["RULES.md", "docs/*.md"],
+            "agent": {
+                "build": {"mode": "primary", "prompt": "{file:./prompts/build.txt}"},
+                "plan": {"model": "openai/gpt-5", "prompt": "Plan {file:x}."},
+                "gone": {"prompt": "{file:../../etc/passwd}"},
+            },
+        }
+    )
+    files = {"opencode.json": text, "prompts/build.txt": "Build.", "RULES.md": "Rules."}
+    plan = project(tmp_path, files)
+    cards = {card.name: card for card in plan.cards}
+    assert cards["build"].text.endswith("---\n{{file:prompts/build.txt}}\n\n{{file:RULES.md}}\n")
+    assert "Plan {file:x}.\n\n{{file:RULES.md}}" in cards["plan"].text
+    models = {name: card.draft.values["model"] for name, card in cards.items()}
+    assert models == {
+        "build": "anthropic.claude-sonnet-4-5",
+        "plan": "openai.gpt-5",
+        "gone": "anthropic.claude-sonnet-4-5",
+    }
+    lost = [note.message for note in plan.diagnostics() if note.code == "FA831"]
+    assert lost == [
+        "`docs/*.md` is not a file of the project",
+        "`../../etc/passwd` is not a file of the project",
+    ]
+    assert all(unaccounted(one.file) == [] for one in plan.files)
+
+
+def test_a_server_named_as_a_tool_is_all_of_its_tools(tmp_path: Path) -> None:
+    servers = json.dumps({"servers": {"playwright": {"command": "npx", "args": ["p"]}}})
+    mode = "---\ndescription: d\ntools: ['codebase', 'Playwright', 'nothing']\n---\nx\n"
+    plan = project(
+        tmp_path, {".vscode/mcp.json": servers, ".github/chatmodes/Old Mode.chatmode.md": mode}
+    )
+    (card,) = plan.cards
+    assert card.draft.values["servers"] == ["playwright"]
+    assert "tools" not in card.draft.values
+    lost = [note.message for note in plan.diagnostics() if note.code == "FA831"]
+    assert lost == ["no tool `nothing` is known"]
+
+
 @pytest.mark.spec("FMT-9")
 def test_references_between_agents(tmp_path: Path) -> None:
     agent(tmp_path, "---\nname: a\ndescription: d\ntools: Agent(b, nobody)\n---\nx\n")

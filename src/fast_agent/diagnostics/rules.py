@@ -215,6 +215,7 @@ LOOSE_FRONTMATTER: Final = Rule("FA834", "loose-frontmatter", "warning")
 UNREADABLE_FOREIGN: Final = Rule("FA835", "unreadable-agent")
 OPEN_TOOLS: Final = Rule("FA836", "open-tools", "info")
 CONFIG_UNCHANGED: Final = Rule("FA837", "configuration-unchanged", "warning")
+SKIPPED_FOREIGN: Final = Rule("FA838", "not-an-agent", "info")
 
 # FA90x: files that arguments of a command name
 BAD_JSON_SCHEMA: Final = Rule("FA901", "bad-json-schema")

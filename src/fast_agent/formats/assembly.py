@@ -208,6 +208,7 @@ def _choose_first(drafts: Sequence[Draft], *, has_default: bool) -> None:
 
 
 def _resolve_servers(draft: Draft, around: Surroundings) -> None:
+    _find_tool_sets(draft, around)
     named: list[JsonValue] = []
     patterns: dict[str, JsonValue] = {}
     for name, tools in draft.servers.items():
@@ -231,6 +232,16 @@ def _resolve_servers(draft: Draft, around: Surroundings) -> None:
         draft.values["servers"] = named
     if patterns:
         draft.values["tools"] = patterns
+
+
+def _find_tool_sets(draft: Draft, around: Surroundings) -> None:
+    """Read an unknown tool that has the name of a server as all tools of the server."""
+    for name, keys, unknown in draft.unknown_tools:
+        server = _match(name, {*around.servers, *draft.own_servers})
+        if server is None:
+            _lose(draft, unknown.message, keys, unknown.hint)
+        else:
+            draft.servers.setdefault(server, ["*"])
 
 
 def _server_keys(draft: Draft) -> Keys:
@@ -418,7 +429,8 @@ def card_text(draft: Draft) -> str:
     values["name"] = draft.name if draft.is_card else _escaped(draft.name)
     instruction = draft.instruction.strip("\n") if draft.is_card else _plain(draft.instruction)
     if draft.appended:
-        instruction = "\n\n".join([instruction, *draft.appended])
+        parts = [instruction, *draft.appended]
+        instruction = "\n\n".join(part for part in parts if part.strip())
     if not instruction.strip():
         if values["type"] in {"chain", "parallel", "evaluator_optimizer", "MAKER"}:
             return f"---\n{draft.comment}{write_yaml(values)}---\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -48,18 +49,15 @@ _SKIPPED: Final = frozenset(
 _OPENED: Final = frozenset(
     {".claude", ".opencode", ".gemini", ".codex", ".github", ".vscode", ".config", ".agents"}
 )
-_NEVER: Final = frozenset(
+_DOCUMENTS: Final = frozenset(
+    {"readme.md", "license.md", "skill.md", "agents.md", "claude.md", "gemini.md"}
+)
+_NEVER: Final = _DOCUMENTS | frozenset(
     {
-        "readme.md",
         "changelog.md",
         "contributing.md",
-        "license.md",
         "security.md",
         "code_of_conduct.md",
-        "skill.md",
-        "agents.md",
-        "claude.md",
-        "gemini.md",
         "package.json",
         "package-lock.json",
         "tsconfig.json",
@@ -70,6 +68,8 @@ _NEVER: Final = frozenset(
         "marketplace.json",
     }
 )
+_HOMES_OF_AGENTS: Final = frozenset({"agent", "agents", "chatmodes"})
+_GENERATED: Final = frozenset({"node_modules", "__pycache__"})
 _MAX_DEPTH: Final = 12
 _MAX_FILES: Final = 20_000
 _CARD_WORDS: Final = frozenset(
@@ -106,20 +106,30 @@ def foreign_files(place: Path) -> list[Path]:
     found: list[Path] = []
     for directory, folders, names in os.walk(place):
         depth = len(PurePath(directory).parts) - len(place.parts)
+        # An agent may be called `security` or stand in a folder `build`.
+        skipped = _GENERATED if is_agent_place(directory) else _SKIPPED
+        never = _DOCUMENTS if is_agent_place(directory) else _NEVER
         folders[:] = sorted(
             name
             for name in folders
             if depth < _MAX_DEPTH
-            and name not in _SKIPPED
+            and name not in skipped
             and (not name.startswith(".") or name in _OPENED)
         )
         for name in sorted(names):
             lower = name.lower()
-            if lower.endswith(_SUFFIXES) and lower not in _NEVER and not _is_hidden(lower):
+            if lower.endswith(_SUFFIXES) and lower not in never and not _is_hidden(lower):
                 found.append(place.__class__(directory) / name)
         if len(found) > _MAX_FILES:
             break
     return sorted(found)
+
+
+def is_agent_place(directory: str) -> bool:
+    """Return whether a directory is one in which tools keep agents, such as `.claude/agents`."""
+    parts = PurePath(directory).parts
+    tools = {folder for folder, _ in _PLACES}
+    return any(folder in tools and home in _HOMES_OF_AGENTS for folder, home in pairwise(parts))
 
 
 def _is_hidden(name: str) -> bool:

@@ -40,6 +40,7 @@ class Draft:
         abilities: What its tools let it do.
         servers: By MCP server it uses, the tools it may use; empty for all of them.
         own_servers: Servers its own file brings.
+        unknown_tools: Tools it names that are none here, unless a server has the name.
         agents: Agents it may call, each with the place that says so; `*` is all.
         skills: Skills it names, each with the place that says so.
         comment: A line above the fields of the card; empty for none.
@@ -63,6 +64,9 @@ class Draft:
     abilities: set[Ability] = field(default_factory=set["Ability"])
     servers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     own_servers: set[str] = field(default_factory=set[str])
+    unknown_tools: list[tuple[str, Keys, Unnamed]] = field(
+        default_factory=list[tuple[str, "Keys", Unnamed]]
+    )
     agents: list[tuple[str, Keys]] = field(default_factory=list[tuple[str, "Keys"]])
     skills: list[tuple[str, Keys]] = field(default_factory=list[tuple[str, "Keys"]])
     comment: str = ""
@@ -144,6 +148,9 @@ class Draft:
         """
         for name in names:
             tool = ability_of(name, family)
+            if isinstance(tool, Unnamed) and tool.is_unknown:
+                self.unknown_tools.append((name, keys, tool))
+                continue
             if isinstance(tool, Unnamed):
                 self.file.note(rules.LOST_FIELD, tool.message, keys, tool.hint)
                 continue

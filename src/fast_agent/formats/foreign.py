@@ -73,8 +73,10 @@ class ForeignFile:
         return self.source.path
 
     def note(self, rule: Rule, message: str, keys: Keys, hint: str | None = None) -> None:
-        """Add a note."""
-        self.notes.append(Note(rule, message, keys, hint))
+        """Add a note, once: several agents may share a field."""
+        added = Note(rule, message, keys, hint)
+        if added not in self.notes:
+            self.notes.append(added)
 
     def fields(self, keys: Keys = ()) -> Fields:
         """Return the fields of the mapping at a place; none where there is no mapping."""

@@ -15,7 +15,7 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import CardError
 from fast_agent.formats.assembly import ImportedCard, Surroundings, assemble, file_name_of
 from fast_agent.formats.configuration import ServersAdded, add_servers, known_servers
-from fast_agent.formats.detection import FORMATS, foreign_files
+from fast_agent.formats.detection import FORMATS, foreign_files, is_agent_place
 from fast_agent.formats.reading import ForeignAgents, read_foreign
 from fast_agent.text.source import SourceError, read_source
 
@@ -93,7 +93,7 @@ def plan_import(
     plan = Import(output)
     for path in _listed(paths):
         _read(plan, path, choice, wanted, named=path in paths)
-    if not plan.files and not plan.unread:
+    if not plan.files and not any(one.severity == "error" for one in plan.unread):
         listed = "; ".join(FORMATS.values())
         raise CardError(
             f"`{paths[0]}` holds no agents of another tool",
@@ -187,6 +187,16 @@ def _read(
                 hint=f"`--from {'|'.join(FORMATS)}` says what it is",
             )
         )
+    elif is_agent_place(str(path.parent)):
+        plan.unread.append(
+            Diagnostic(
+                rules.SKIPPED_FOREIGN.code,
+                "the file is beside agents, but is not one, and was skipped",
+                str(path),
+                severity=rules.SKIPPED_FOREIGN.severity,
+                hint="an agent starts with `---`, its fields and `---`",
+            )
+        )
 
 
 def _project_of(path: Path) -> Path:
@@ -201,7 +211,9 @@ def _project_of(path: Path) -> Path:
 def _servers_beside(plan: Import, project: Path, choice: ToolChoice) -> list[Server]:
     """Return the servers of the project that the agents name, where its files were not named."""
     read = {Path(one.file.path).absolute() for one in plan.files}
-    wanted = {name.casefold() for one in plan.files for d in one.drafts for name in d.servers}
+    drafts = [draft for one in plan.files for draft in one.drafts]
+    wanted = {name.casefold() for draft in drafts for name in draft.servers}
+    wanted |= {name.casefold() for draft in drafts for name, _, _ in draft.unknown_tools}
     found: list[Server] = []
     for name in _SERVER_FILES if wanted else ():
         path = project / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -13,10 +14,11 @@ from fast_agent.text.json_value import as_object
 
 if TYPE_CHECKING:
     from fast_agent.formats.draft import ToolChoice
-    from fast_agent.formats.foreign import Fields, ForeignFile
+    from fast_agent.formats.foreign import Fields, ForeignFile, Keys
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 _FAMILY = "opencode"
+_FILE = re.compile(r"\{file:([^{}]+)\}")
 _FACT = ("OpenCode sends it to the provider as an option", "keep it as a comment")
 _WITHOUT = {
     "variant": ("a variant of the model", "write `model: NAME.high`, with one of its levels"),
@@ -76,13 +78,34 @@ def read_opencode_json(file: ForeignFile, choice: ToolChoice) -> list[Draft]:
                 prompt = inner.text("prompt") or ""
                 drafts += _read(file, inner, prompt, choice, name)
         agents.close("a mapping of agents")
+    if drafts:
+        _share(fields, drafts)
     return drafts
+
+
+def _share(fields: Fields, drafts: list[Draft]) -> None:
+    """Add what a configuration says for all its agents: a model, and files of instructions."""
+    if fields.has("instructions"):
+        named = fields.words("instructions") or []
+        for draft in drafts:
+            draft.prompt_files += [(path, ("instructions",)) for path in named]
+    if fields.has("model"):
+        for draft in drafts:
+            if "model" not in draft.values:
+                draft.take_model(fields)
+        fields.adapted(
+            "model",
+            "it is the model of all agents; here, each card of this file names it",
+            "write `default_model` in the configuration for all cards",
+        )
 
 
 def _read(
     file: ForeignFile, fields: Fields, body: str, choice: ToolChoice, name: str = ""
 ) -> list[Draft]:
     draft = Draft(file, fields.keys, name=name, instruction=body)
+    if name:  # in a configuration, whose texts may name files
+        _take_prompt_file(draft, (*fields.keys, "prompt"))
     draft.has_project = True
     named = fields.text("name") if fields.has("name") else None
     draft.name = name or named or ""
@@ -104,6 +127,14 @@ def _read(
         file.note(rules.LOST_FIELD, f"the agent `{draft.name}` is switched off", fields.keys)
         return []
     return [draft]
+
+
+def _take_prompt_file(draft: Draft, place: Keys) -> None:
+    """Include the file that a prompt `{file:PATH}` names, as OpenCode does."""
+    found = _FILE.fullmatch(draft.instruction.strip())
+    if found is not None:
+        draft.instruction = ""
+        draft.prompt_files.append((found[1].strip(), place))
 
 
 def _take_mode(draft: Draft, fields: Fields) -> None:

@@ -204,5 +204,5 @@ def _yaml(source: Source, choice: ToolChoice, wanted: Format | None) -> ForeignA
 
 
 def _unreadable(file: ForeignFile, message: str) -> ForeignAgents:
-    file.note(rules.UNREADABLE_FOREIGN, message, (), "mend the file, and import it again")
+    file.note(rules.UNREADABLE_FOREIGN, message, (), "fix the file, and import it again")
     return ForeignAgents(file)

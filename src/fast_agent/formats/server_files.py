@@ -51,7 +51,11 @@ def read_server_file(file: ForeignFile) -> list[Server]:
         for group in ("agent", "mode", "agents"):
             if isinstance(top.values.get(group), Mapping):
                 top.below(group)
+        for name in ("model", "instructions"):
+            if (name,) in file.mapped:  # by the agents of the file
+                top.take(name)
         top.none_of(_OPENCODE)
+    top.take("$schema")  # for editors: nothing an agent does depends on it
     top.none_of(
         dict.fromkeys(top.values.keys() - set(_GROUPS) - {"agent", "mode", "agents"}, _PROGRAM)
     )

@@ -32,6 +32,7 @@ class Unnamed(NamedTuple):
 
     message: str
     hint: str | None
+    is_unknown: bool = False
 
 
 _READ: Final = frozenset[Ability]({"read"})
@@ -255,6 +256,7 @@ def ability_of(name: str, family: str) -> Tool | Unnamed:
     return Unnamed(
         f"no tool `{name}` is known",
         "if an MCP server has it, add the server and write `tools: {SERVER: [NAME]}`",
+        is_unknown=True,
     )
 
 
