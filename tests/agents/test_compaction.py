@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fast_agent.agents.compaction import compact, start_for
 from fast_agent.agents.conversation import Compaction, Conversation
+from fast_agent.agents.events import Warned
 from fast_agent.errors import ContextError, LimitError, ModelError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from tests.agents.conftest import Doing, Script
 
     from fast_agent.agents.llm_agent import LlmAgent
-    from fast_agent.models.model import ModelRequest
+    from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse
 
 pytestmark = pytest.mark.anyio
 
@@ -215,3 +218,55 @@ async def test_a_summary_is_charged_like_any_request(
     await agent.send("x" * 1_500)
     with pytest.raises(LimitError, match="max_requests"):
         await agent.send("y" * 1_500)
+
+
+def wordy(doing: type[Doing], *names: str) -> tuple[Doing, ...]:
+    """Make tools whose descriptions take about 4,000 tokens each."""
+
+    async def work(_call: ToolCall, _context: object) -> str:
+        return "done"
+
+    tools = tuple(doing(name, work) for name in names)
+    for tool in tools:
+        tool.spec = replace(tool.spec, description="x" * 16_000)
+    return tools
+
+
+async def test_tools_that_fill_the_window_are_named_after_the_first_answer(
+    make_agent: Callable[..., LlmAgent], script: type[Script], doing: type[Doing]
+) -> None:
+    model = script([Message.assistant("hi")])
+    ask = model.request
+
+    async def counted(request: ModelRequest, on_delta: DeltaSink | None = None) -> ModelResponse:
+        return replace(await ask(request, on_delta), usage=Usage(12_000, 5, requests=1))
+
+    model.request = counted
+    tools = wordy(doing, "docs__a", "docs__b", "mail__send")
+    agent = make_agent(model, tools=tools, window=20_000)
+    warned: list[str] = []
+
+    def hear(event: object) -> None:
+        if isinstance(event, Warned):
+            warned.append(event.message)
+
+    for _ in range(2):
+        await agent.generate("go", listener=hear)
+    [first] = warned
+    assert first.startswith("most of the context window of `script` is taken before")
+    assert "tools of server `docs` about 8,0" in first
+    assert first.index("`docs`") < first.index("`mail`")
+
+
+async def test_an_error_of_a_start_that_is_too_long_says_what_fills_it(
+    make_agent: Callable[..., LlmAgent], script: type[Script], doing: type[Doing]
+) -> None:
+    agent = make_agent(script([ContextError("too long")]), tools=wordy(doing, "docs__a"))
+    with pytest.raises(ContextError, match="too long") as caught:
+        await agent.send("hi")
+    assert "use fewer servers" in (caught.value.hint or "")
+    assert "`docs` about 4,0" in (caught.value.hint or "")
+    plain = make_agent(script([ContextError("too long")]))
+    with pytest.raises(ContextError) as caught:
+        await plain.send("hi " * 1000)
+    assert caught.value.hint is None

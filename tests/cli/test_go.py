@@ -540,6 +540,20 @@ def test_quiet_events_leave_text_out(run: Run) -> None:
     ]  # fmt: skip
 
 
+def test_a_child_of_unknown_price_is_not_asked_where_money_is_bounded(
+    run: Run, write_card: WriteCard
+) -> None:
+    write_card(
+        "cards/ann.md",
+        "model: passthrough\ndefault: true\nagents: [kid]\n"
+        "request_params: {usage_limits: {max_cost: 1}}",
+    )
+    write_card("cards/kid.md", "model: generic.secret-model")
+    call = '***CALL_TOOL agent__kid {"message": "hi"}'
+    done = run("go", "--card", "cards", "-m", call)
+    assert "agent `ann` has a `max_cost`, and the price of `generic.secret-model`" in done.out
+
+
 class TestComparedModels:
     def test_each_answers_and_a_table_follows(self, run: Run, write_card: WriteCard) -> None:
         write_card("ann.md", "model: playback")

@@ -215,6 +215,14 @@ class Budget:
         """Whether a request may have to wait for others."""
         return bool(self._of_tokens)
 
+    @property
+    def money_bound(self) -> str | None:
+        """The agent whose `max_cost` holds for this turn, or None."""
+        for meter in self._limited:
+            if meter.limits is not None and meter.limits.max_cost is not None:
+                return meter.owner
+        return None
+
     async def wait_for_room(self) -> None:
         """Wait until a request fits beside those at work; `take_request` must follow at once.
 

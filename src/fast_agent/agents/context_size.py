@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.messages.long_results import size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.models.usage import ContextUse
 
 _CHARACTERS: Final = 4  # a token
+_LARGEST: Final = 5
 _SKILLS: Final = re.compile(r"<available_skills>.*?</available_skills>", re.DOTALL)
 
 
@@ -71,6 +72,17 @@ def filling(use: ContextUse) -> str:
     if use.window is None:
         return f"{use.used:,} tokens in a context window of unknown size"
     return f"{use.used:,} of {use.window:,} tokens of the context window ({use.share or 0:.0%})"
+
+
+def share_of_start(system: str, tools: Sequence[ToolSpec]) -> str:
+    """Say what the system prompt and the tools take, the largest servers first."""
+    sizes = {"the system prompt": size_of_text(system)}
+    for tool in tools:
+        server, mark, _ = tool.name.partition("__")
+        name = f"tools of server `{server}`" if mark else "other tools"
+        sizes[name] = sizes.get(name, 0) + size_of_tools((tool,))
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:_LARGEST]
+    return ", ".join(f"{name} about {size:,} tokens" for name, size in largest)
 
 
 def parts_of(system: str, tools: Iterable[ToolSpec], view: History) -> dict[str, int]:

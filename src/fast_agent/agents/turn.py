@@ -30,7 +30,7 @@ from fast_agent.agents.output import correction
 from fast_agent.agents.tool_calls import ToolCalls
 from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS
 from fast_agent.config.bounds import MAX_ITERATIONS
-from fast_agent.errors import ContextError, ModelError, RunError, ToolError
+from fast_agent.errors import ContextError, LimitError, ModelError, RunError, ToolError
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
@@ -163,6 +163,8 @@ class Turn:
     async def _ask(self, system: str, tools: ToolTable) -> Message:
         life = self._life
         await self._journal.reached(life.draft.history)
+        if self._requests == 0:
+            self._check_price()
         if self._budget.bounds_tokens:
             await self._budget.wait_for_room()
         self._budget.take_request()
@@ -179,6 +181,8 @@ class Turn:
         life.keeps_failure = True
         draft, used = life.draft, response.usage.total_tokens
         draft.use = use = ContextUse(used, setup.window or response.window)
+        if (use.share or 0.0) > _FULL_START and len(draft.history) == 1:
+            self._warn_of_full_start(system, tools, used)
         answer = draft.with_own_ids(response.message)
         if setup.hooks is not None:
             wanted = await self._hooked("after_llm_call", answer, draft.history)
@@ -194,6 +198,24 @@ class Turn:
             event = ModelAnswered(life.origin, answer, response.usage, self._requests, use)
             life.notify_at_end(event)
         return answer
+
+    def _warn_of_full_start(self, system: str, tools: ToolTable, used: int) -> None:
+        """Warn where the system prompt and the tools leave little room for a conversation."""
+        from fast_agent.agents.context_size import share_of_start, size_of_view
+
+        if size_of_view(self._life.draft.view) < used / 2:
+            parts = share_of_start(system, tools.specs)
+            self._warn(_START_IS_FULL.format(model=self._setup.model.name, parts=parts))
+
+    def _check_price(self) -> None:
+        """Raise LimitError if a caller bounds money and nobody knows what the model costs."""
+        owner = self._budget.money_bound
+        unpriced = None if owner is None else self._setup.unpriced()
+        if unpriced is not None:
+            raise LimitError(
+                f"agent `{owner}` has a `max_cost`, and the price of `{unpriced}` is not known",
+                hint=f"set `input_cost` and `output_cost` in `model_facts` of `{unpriced}`",
+            )
 
     async def _answer_of(self, system: str, tools: ToolTable) -> ModelResponse:
         """Ask the model, with what it has room for."""
@@ -240,12 +262,22 @@ class Turn:
             if self._life.draft.shorten():
                 self._warn(_SHORTENED.format(model=self._setup.model.name))
             elif not await self._compact(_TOO_LONG.format(model=self._setup.model.name)):
-                raise error
+                raise self._too_long(error, system, tools)
             tools = await self._tools_now(tools)
             try:
                 return await self._request(system, tools)
             except ContextError as again:
                 error = again
+
+    def _too_long(self, error: ContextError, system: str, tools: ToolTable) -> ContextError:
+        """Return the error of a conversation that cannot be shortened, with what fills it."""
+        from fast_agent.agents import context_size as sizes
+
+        start = sizes.size_of_text(system) + sizes.size_of_tools(tools.specs)
+        if start <= sizes.size_of_view(self._life.draft.view):
+            return error
+        parts = sizes.share_of_start(system, tools.specs)
+        return ContextError(error.message, hint=f"{_FEWER_TOOLS}: {parts}")
 
     async def _compact(self, why: str, window: int | None = None) -> bool:
         """Put a summary in the place of what was said first; whether that could be done."""
@@ -439,6 +471,14 @@ _FILLING: Final = (
     "the conversation takes {share:.0%} of what `{model}` has room for: most of the tool results is"
     " left out of what it is given, and `read_result` reads them"
 )
+_FULL_START: Final = 0.5
+"""Share of a window that the first answer may take before the user is told what fills it."""
+
+_START_IS_FULL: Final = (
+    "most of the context window of `{model}` is taken before the conversation starts: {parts};"
+    " limit the servers or the `tools` of the card"
+)
+_FEWER_TOOLS: Final = "use fewer servers, or limit the `tools` of the card"
 _AT_SHARE: Final = "the conversation takes {share:.0%} of what `{model}` has room for"
 _TOO_LONG: Final = "the conversation is too long for `{model}`"
 _COMPACTED: Final = (

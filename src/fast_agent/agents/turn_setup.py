@@ -79,6 +79,7 @@ class TurnSetup:
         window: Tokens the model's context window holds, where the configuration says so.
         compaction: When and by whom the conversation is summarized.
         trims: Whether a turn leaves only its last tool calls in what the model is given.
+        unpriced: Returns the spec of a model whose price is unknown, or None.
     """
 
     _: KW_ONLY
@@ -93,6 +94,7 @@ class TurnSetup:
     window: int | None = None
     compaction: CompactionPlan = DEFAULT_PLAN
     trims: bool = False
+    unpriced: Callable[[], str | None] = lambda: None
 
 
 @frozen

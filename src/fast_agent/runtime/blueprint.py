@@ -273,6 +273,7 @@ class LlmBlueprint:
             window=self._window,
             compaction=self._compaction,
             trims=config.trim_tool_history,
+            unpriced=self._unpriced,
         )
         return LlmAgent(
             config,
@@ -293,25 +294,35 @@ class LlmBlueprint:
         bounds_money = limits is not None and limits.max_cost is not None
         if not bounds_money and not settings.model_facts:
             return None
+        unpriced = self._unpriced() if bounds_money else None
+        if unpriced is not None:
+            raise RunError(
+                f"agent `{self._config.name}` has a `max_cost`, and the price of"
+                f" `{unpriced}` is not known",
+                hint=f"state it: `model_facts: {{{unpriced}: {{input_cost: …, output_cost:"
+                " …}}`, in US dollars for a million tokens",
+            )
+        from fast_agent.models.facts import stated_facts
+        from fast_agent.models.spec import parse_models
+
+        specs = parse_models(self._model.text, settings.model_aliases, settings.endpoints)
+        # Of several models, each answer brings the window of the one that gave it.
+        return stated_facts(specs[0], settings).context_window if len(specs) == 1 else None
+
+    def _unpriced(self) -> str | None:
+        """Return the spec of a model of a provider whose price is unknown, or None."""
         from fast_agent.models.access import endpoint_of
         from fast_agent.models.facts import facts_of, stated_facts
         from fast_agent.models.spec import parse_models
 
-        specs = parse_models(self._model.text, settings.model_aliases, settings.endpoints)
-        for spec in specs:
+        settings, environ = self._workshop.settings, self._workshop.surroundings.environ
+        for spec in parse_models(self._model.text, settings.model_aliases, settings.endpoints):
             stated = stated_facts(spec, settings)
-            if not bounds_money or not spec.is_cloud or stated.is_priced:
+            if not spec.is_cloud or stated.is_priced:
                 continue
-            endpoint = endpoint_of(spec, settings, self._workshop.surroundings.environ)
-            if not facts_of(endpoint, stated).is_priced:
-                raise RunError(
-                    f"agent `{self._config.name}` has a `max_cost`, and the price of"
-                    f" `{spec.text}` is not known",
-                    hint=f"state it: `model_facts: {{{spec.text}: {{input_cost: …, output_cost:"
-                    " …}}`, in US dollars for a million tokens",
-                )
-        # Of several models, each answer brings the window of the one that gave it.
-        return stated_facts(specs[0], settings).context_window if len(specs) == 1 else None
+            if not facts_of(endpoint_of(spec, settings, environ), stated).is_priced:
+                return spec.text
+        return None
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)
