@@ -15,6 +15,7 @@ from fast_agent.agents.surroundings import Surroundings
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
+from fast_agent.config.home import SKILL_FOLDERS
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings, SkillsSettings
 from fast_agent.runtime.runtime import Runtime
 from fast_agent.tools.human import HumanAnswer, HumanRequest
@@ -389,6 +390,33 @@ async def test_the_skills_of_a_home_come_first_and_links_in_them_count_once(
         assert told[0] == ("plan", "Mine.")
         assert ("tools", "Linked.") in told
         assert {name.rpartition("/")[2] for name, _ in told} == {"plan", "tools"}
+
+
+@pytest.mark.spec("SKILLS-UP")
+@pytest.mark.parametrize(
+    ("checkout", "names"),
+    [
+        (None, ["here"]),
+        ("home/src/project/package/.git", ["here"]),
+        ("home/src/project/.git", ["here", "above"]),
+        ("home/.git", ["here"]),
+        (".git", ["here"]),
+    ],
+)
+def test_skills_are_found_up_to_the_root_of_the_checkout(
+    tmp_path: Path, checkout: str | None, names: list[str]
+) -> None:
+    work = tmp_path / "home/src/project/package"
+    work.mkdir(parents=True)
+    if checkout is not None:
+        (tmp_path / checkout).mkdir(exist_ok=True)
+    places = {"here": work, "above": work.parent}
+    config = AgentConfig(name="a", source=work / "a.md")
+    found, optional = directories_of(config, SkillsSettings(), work, tmp_path / "home")
+    assert optional
+    assert list(found[2:]) == [
+        f"{places[name]}/{folder}" for name in names for folder in SKILL_FOLDERS
+    ]
 
 
 @pytest.mark.spec("SKILLS-3")

@@ -24,6 +24,32 @@ CARDS = ".fast-agent/agent-cards"
 SAY = ("go", "-q", "-m", "hi")
 PLAIN = "model: passthrough"
 
+
+@pytest.mark.spec("SKILLS-UP")
+def test_skills_above_the_working_directory_wait_for_approval(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person works in a directory of a checkout whose root has a skill."""
+    (project / ".git").mkdir()
+    skill = project / ".claude/skills/plan"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: plan\ndescription: Plan.\n---\nTHE PLAN\n")
+    below = project / "package"
+    below.mkdir()
+    load = '***CALL_TOOL load_skill {"name": "plan"}'
+    for name, field in (("talks", ""), ("works", "shell: true\n")):
+        (below / f"{name}.md").write_text(
+            f"---\ntype: agent\nname: {name}\n{PLAIN}\n{field}---\nHi. {{{{agentSkills}}}}\n"
+        )
+    monkeypatch.chdir(below)
+    assert "THE PLAN" in run("go", "--card", "talks.md", "-m", load).out
+    left_out = run("go", "--card", "works.md", "-m", load)
+    assert "skill `plan` is left out: `run` is not approved" in left_out.err
+    assert "THE PLAN" not in left_out.out
+    assert "THE PLAN" not in run("go", "--no-found", "--card", "talks.md", "-m", load).out
+    assert "THE PLAN" in run("go", "--trust", "--card", "works.md", "-m", load).out
+
+
 OPENING = (
     {
         "jsonrpc": "2.0",

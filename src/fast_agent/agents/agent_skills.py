@@ -6,7 +6,12 @@ from itertools import repeat
 from os import F_OK, access
 from typing import TYPE_CHECKING
 
-from fast_agent.config.home import SKILL_FOLDERS, USER_SKILL_FOLDERS, user_home
+from fast_agent.config.home import (
+    SKILL_FOLDERS,
+    USER_SKILL_FOLDERS,
+    project_directories,
+    user_home,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -219,7 +224,8 @@ def directories_of(
     Args:
         config: The card. One from a web address names no directories here.
         settings: The section `skills` of the configuration.
-        workspace: Where the usual directories are.
+        workspace: Where the usual directories are, and above it up to the root of its Git
+            checkout.
         home: The person's home, whose skills agents have that were not found; None leaves them out.
 
     Returns:
@@ -232,7 +238,8 @@ def directories_of(
         return tuple([str(start / name) for name in config.skills]), False
     if settings.directories is not None:
         return tuple(map(str, settings.directories)), False
-    usual = [workspace / name for name in SKILL_FOLDERS]
+    places = project_directories(workspace, home)
+    usual = [place / name for place in places for name in SKILL_FOLDERS]
     if home is not None and home != workspace and config.grant is None:
         # Those of the person come first: nothing that was found takes their names.
         usual = [*(home / name for name in USER_SKILL_FOLDERS), *usual]

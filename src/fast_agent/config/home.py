@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +66,28 @@ USER_SKILL_FOLDERS: Final = (".agents/skills", ".claude/skills")
 
 SKILL_FOLDERS: Final = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 """Where the skills of a project are, below its directory, where nothing else is said."""
+
+
+def project_directories(workspace: Path, home: Path | None) -> tuple[Path, ...]:
+    """Return where skills of the project of a directory may be, the nearest place first.
+
+    Args:
+        workspace: An absolute directory.
+        home: The user's home; None if unknown.
+
+    Returns:
+        The directory and those above it up to the root of its Git checkout; the directory alone
+        where it is in none, or where the checkout holds the user's home.
+    """
+    found: list[Path] = []
+    for one in (workspace, *workspace.parents):
+        if one == home:
+            break
+        found.append(one)
+        if os.path.lexists(one / ".git"):
+            return tuple(found)
+    return (workspace,)
+
 
 SECRETS_NAMES: Final = ("fastagent.secrets.yaml", "fast-agent.secrets.yaml")
 """Names a file that holds secrets may have, the preferred one first."""

@@ -185,8 +185,7 @@ class Decisions:
         usual = any(folder.is_relative_to(end_of(one)) for one in self._expected.skill_folders())
         if options.without_found:
             return "" if usual else None
-        root = self._expected.workspace_root()
-        if usual and root is not None and root not in self.sets:
+        if usual and not self.sets.keys() >= set(self._expected.skill_roots()):
             self.decide_now(may_ask=False)  # the directory came after the start
         for name, one in self.settings.items():
             if usual and name.partition(".")[0] == "skills":

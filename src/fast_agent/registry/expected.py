@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.load_set import default_card
-from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS
+from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS, project_directories, user_home
 from fast_agent.trust.origin import end_of
 
 if TYPE_CHECKING:
@@ -125,22 +125,21 @@ class Expected:
     def paths(self) -> tuple[Path, ...]:
         """Return the roots of all sets that take part."""
         roots = [root.grant.root for root in self.roots.values() if root.grant is not None]
-        own = self.workspace_root()
-        more = () if own is None else (own,)
+        more = self.skill_roots()
         return tuple(dict.fromkeys((*self.layers, *roots, *more, *self._guides, *self._tests)))
 
-    def workspace_root(self) -> Path | None:
-        """Return the root of the skills in the working directory; None where they are given."""
-        folders = self.skill_folders()
-        if not folders or self._gate.options.without_found:
-            return None
-        root = end_of(self._workspace)
-        return None if self._gate.owns(root) else root
+    def skill_roots(self) -> tuple[Path, ...]:
+        """Return the roots of the found skills of the project, without those that are given."""
+        if self._gate.options.without_found:
+            return ()
+        roots = dict.fromkeys(end_of(one.parents[1]) for one in self.skill_folders())
+        return tuple(root for root in roots if not self._gate.owns(root))
 
     def skill_folders(self) -> tuple[Path, ...]:
-        """Return the directories of found skills that exist in the working directory."""
+        """Return the directories of found skills that exist in the project."""
         home = self._gate.own_home
-        folders = [self._workspace / name for name in SKILL_FOLDERS]
+        places = project_directories(self._workspace, user_home(self._person().environ))
+        folders = [place / name for place in places for name in SKILL_FOLDERS]
         return tuple(
             one
             for one in folders

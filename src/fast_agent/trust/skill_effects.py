@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.home import SKILL_FOLDERS, is_never_served
+from fast_agent.config.home import SKILL_FOLDERS, is_never_served, project_directories, user_home
 from fast_agent.text.environment import has_variable
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.card_effects import has_tools, names_in
@@ -273,8 +273,11 @@ def _usual_folders(context: Context) -> Iterator[Path]:
 
 
 def _places(context: Context) -> Iterator[Path]:
-    """Yield the places below the working directory where skills are found, if it is the root."""
-    if context.root.path == end_of(context.given.cwd):
-        folders = (context.given.cwd / name for name in SKILL_FOLDERS)
+    """Yield the places of the project where skills are found, if a directory of it is the root."""
+    given = context.given
+    places = project_directories(given.cwd, user_home(given.environ))
+    place = next((one for one in places if end_of(one) == context.root.path), None)
+    if place is not None:
+        folders = (place / name for name in SKILL_FOLDERS)
         own = tuple(map(end_of, context.own_folders))
         yield from (one for one in folders if not any(map(one.is_relative_to, own)))
