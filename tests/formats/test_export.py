@@ -162,6 +162,22 @@ def test_what_does_not_fit_is_reported_with_its_place(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.spec("FMT-18")
+@pytest.mark.parametrize("target", sorted(_MODELS))
+def test_instructions_of_the_project_are_left_to_tools_that_add_them(
+    tmp_path: Path, target: Target
+) -> None:
+    (tmp_path / "a.md").write_text(
+        "---\ntype: agent\nname: a\n---\nBe good. \\{{projectInstructions}}\n\n"
+        "{{projectInstructions}}\n"
+    )
+    files, found = export_cards(load_cards([tmp_path / "a.md"]).cards, target)
+    (text,) = files.values()
+    adds_them = target != "docker-agent"
+    assert text.count("{{projectInstructions}}") == (1 if adds_them else 2)
+    assert [one.code for one in found] == ([] if adds_them else ["FA831"])
+
+
 @pytest.mark.parametrize(
     "text", ['"', '""" x """', 'ends "', "a\\b", "\x00\x7f\t", "ü\n\n🚀", "\n"]
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from fast_agent.cards.fields import FIELDS_OF
-from fast_agent.cards.placeholder import parse_template
+from fast_agent.cards.placeholder import Placeholder, parse_template
 from fast_agent.cards.request_params import NO_PARAMS
 from fast_agent.config.server import is_url, split_command
 from fast_agent.diagnostics import rules
@@ -96,6 +96,7 @@ _SAMPLING: Final[Mapping[Target, tuple[str, ...]]] = {
 }
 _MODEL_LISTS: Final = frozenset[Target]({"copilot"})
 """Tools that try several models in order, as cards do."""
+_PROJECT: Final = "{{projectInstructions}}"
 _NOT_SLUG = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -395,10 +396,17 @@ class _Export:
 
     def _instruction(self) -> str:
         template = parse_template(self._config.instruction or "")
-        if template.placeholders:
-            listed = ", ".join(f"`{one}`" for one in dict.fromkeys(map(str, template.placeholders)))
+        # Every tool but docker-agent adds the instructions of the project by itself.
+        project = "" if self._target == "docker-agent" else _PROJECT
+        kept = [one for one in dict.fromkeys(map(str, template.placeholders)) if one != project]
+        if kept:
+            listed = ", ".join(f"`{one}`" for one in kept)
             self._lost("instruction", f"nothing replaces {listed} there; it stays as text")
-        return "".join(str(one) for one in template.segments)
+        parts = [
+            "" if isinstance(one, Placeholder) and str(one) == project else str(one)
+            for one in template.segments
+        ]
+        return "".join(parts).strip("\n")
 
     def _finish(self, name: str, body: str) -> None:
         out, values = self._out, self._values
