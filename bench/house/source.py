@@ -125,11 +125,14 @@ class House:
         return [name for name, one in self.modules.items() if _imports_by_string(one.tree)]
 
     def know_recording(self) -> Sequence[str]:
-        """Name files that know whether a run is recorded, and should not."""
+        """Name files that know whether a run is recorded, and should not.
+
+        The package itself exports the public names of every room, recordings among them.
+        """
         return [
             name
             for name, one in self.modules.items()
-            if one.room not in KNOW_RECORDING and _RECORDING.search(one.text)
+            if one.room and one.room not in KNOW_RECORDING and _RECORDING.search(one.text)
         ]
 
     def optional_branches(self) -> Sequence[str]:

@@ -73,6 +73,9 @@ async def test_what_a_server_asks_a_model_counts_in_a_replay_too(tmp_path: Path)
     assert "why" in recorded[0][0]
     assert recorded[1].requests == 4
     assert player.left() == ()
+    entries = read_cassette(tmp_path / "run.jsonl").entries
+    (call,) = [key for key in entries if key.kind == "tool"]
+    assert [key for key in entries if key.kind == "model" and key.turn == call.inside]
     # The server is gone from this machine, and the replay does not miss it.
     config = tmp_path / "fastagent.config.yaml"
     config.write_text(config.read_text().replace(sys.executable, "/no/such/python"))
@@ -101,6 +104,10 @@ async def test_a_smart_agent_runs_no_cards_in_a_replay(tmp_path: Path) -> None:
     assert recorded[0] == "hello kid"
     assert (recorded[1].requests, recorded[1].tool_calls) == (3, 1)
     assert player.left() == ()
+    entries = read_cassette(tmp_path / "run.jsonl").entries
+    (call,) = [key for key in entries if key.kind == "tool"]
+    inner = [key for key in entries if key.kind == "model" and key.agent == "kid"]
+    assert [key.turn.rpartition("/")[0] for key in inner] == [call.inside]
 
 
 @pytest.mark.spec("REPLAY-2")

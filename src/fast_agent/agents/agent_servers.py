@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.mcp.connection import Connection
+    from fast_agent.mcp.null_pool import NullPool
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.skills import ServerSkills
     from fast_agent.messages.content import Content
@@ -44,22 +45,22 @@ class AgentServers:
     def __init__(
         self,
         config: AgentConfig,
-        pool: ServerPool | None,
+        pool: ServerPool | NullPool,
         directory: Path,
         gate: Callable[[], SkillGate] | None = None,
     ) -> None:
         self._config = config
         self._gate = gate
         self._allowed = ServerFilter.of(config)
-        self.names: tuple[str, ...] = ()
-        self.toolsets: tuple[Toolset, ...] = ()
-        # Held, not looked up again: after a reload, other servers may have the names.
-        self._connections: tuple[Connection, ...] = ()
         self._pool = pool
-        if pool is not None:
-            self.names = _names(config, pool, directory)
-            self._connections = pool.connections(self.names)
-            self.toolsets = tuple([self._toolset(name, pool) for name in self.names])
+        # Held, not looked up again: after a reload, other servers may have the names.
+        self._connections: tuple[Connection, ...] = pool.connections(
+            _names(config, pool, directory)
+        )
+        self.names = tuple([connection.name for connection in self._connections])
+        self.toolsets: tuple[Toolset, ...] = tuple(
+            [self._toolset(name, pool) for name in self.names]
+        )
         self._texts: dict[str, str] = {}
         self._asked = f"servers of {config.name}"
         self._skills: tuple[ServerSkills, ...] | None = None
@@ -106,7 +107,7 @@ class AgentServers:
         """Give the skills of each server, the same at every call; none is listed yet."""
         if self._skills is None:
             self._skills = ()
-            if self._pool is not None:
+            if self._connections:
                 from fast_agent.mcp.skills import ServerSkills
 
                 allowed, clock = self._allowed, self._pool.clock
@@ -137,7 +138,7 @@ class AgentServers:
             return await read()
         return await place.steps.ask(Step("read", f"{server} {uri}"), read, _CONTENTS)
 
-    def _toolset(self, server: str, pool: ServerPool) -> Toolset:
+    def _toolset(self, server: str, pool: ServerPool | NullPool) -> Toolset:
         async def has_skills() -> bool:
             return await self.skills()[self.names.index(server)].has_any()
 
@@ -151,7 +152,7 @@ class AgentServers:
         return StepToolset(f"tools of {server}", toolset, self._open_live)
 
 
-def _names(config: AgentConfig, pool: ServerPool, directory: Path) -> tuple[str, ...]:
+def _names(config: AgentConfig, pool: ServerPool | NullPool, directory: Path) -> tuple[str, ...]:
     """Name the servers of a card; what it connects to itself is added to the pool."""
     if not config.mcp_connect:
         return tuple(dict.fromkeys(config.servers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.agents.budget import Meter
@@ -42,7 +43,7 @@ class Cast:
     __slots__ = (
         "__weakref__",
         "_agents",
-        "_journal",
+        "_attach",
         "_make",
         "_meter",
         "_within",
@@ -60,14 +61,16 @@ class Cast:
     ) -> None:
         self._make = make
         self._within = within
-        self._journal = journal
         self._agents: dict[str, Agent] = {}
         self._meter = Meter("conversation")
-        if journal is not None:
+        self._attach: Callable[[Agent], None] = _keep_nothing
+        if journal is None:
+            kept = CumulativeTranscript()
+        else:
             self._meter.go_on(journal.used)
-        transcript = scope.transcript
-        if transcript is None:
-            transcript = CumulativeTranscript() if journal is None else journal.transcript
+            self._attach = partial(_attach, journal)
+            kept = journal.transcript
+        transcript = kept if scope.transcript is None else scope.transcript
         self.transcript = transcript
         self.scope = replace(
             scope, meters=(self._meter, *scope.meters), transcript=transcript, cast=self
@@ -102,8 +105,7 @@ class Cast:
         agent = self._agents.get(name)
         if agent is None:
             agent = self._make(name, self.scope)
-            if self._journal is not None:
-                agent.attach(self._journal)
+            self._attach(agent)
             self._agents[name] = agent
         return agent
 
@@ -113,9 +115,8 @@ class Cast:
         Raises:
             SessionError: It cannot be read.
         """
-        if self._journal is not None:
-            for agent in self._agents.values():
-                agent.attach(self._journal)
+        for agent in self._agents.values():
+            self._attach(agent)
 
     def prepare(self, names: Collection[str]) -> dict[str, Agent]:
         """Make the instances that are to take the place of agents whose cards changed.
@@ -162,6 +163,14 @@ class Cast:
             except FastAgentError as error:
                 first = first or error
         return first
+
+
+def _keep_nothing(agent: Agent) -> None:
+    """Let an agent of a conversation that is not kept remember by itself."""
+
+
+def _attach(journal: Journal, agent: Agent) -> None:
+    agent.attach(journal)
 
 
 def cast_of(place: CallSite | Scope) -> Cast:

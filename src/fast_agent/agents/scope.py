@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.agents.events import log_warnings
-from fast_agent.steps.steps import NULL_STEPS
+from fast_agent.steps.steps import NULL_STEPS, here
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.steering import Steering
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
-    from fast_agent.steps.steps import Steps
+    from fast_agent.steps.steps import Place, Steps
     from fast_agent.tools.human import Human
 
 
@@ -110,27 +110,28 @@ class Scope:
 
 
 class Charges:
-    """Whom to charge for what a server asks for while an agent waits for it."""
+    """Open calls of server tools: what a server asks for meanwhile is charged and asked there."""
 
     __slots__ = ("_open",)
 
     def __init__(self) -> None:
-        self._open: dict[str, list[tuple[Meter, ...]]] = {}
+        self._open: dict[str, list[tuple[tuple[Meter, ...], Place]]] = {}
 
     @contextmanager
     def entered(self, agent: str, meters: tuple[Meter, ...]) -> Generator[None]:
         """Hold the meters of an agent's turn as long as one of its calls is open."""
         calls = self._open.setdefault(agent, [])
-        calls.append(meters)
+        call = meters, here()
+        calls.append(call)
         try:
             yield
         finally:
-            calls.remove(meters)
+            calls.remove(call)
 
-    def meters_of(self, agent: str) -> tuple[Meter, ...]:
-        """Give the meters of the agent's newest open call; none when no call is open."""
+    def newest(self, agent: str) -> tuple[tuple[Meter, ...], Place]:
+        """Return the meters and the place of the agent's newest open call; none where none is."""
         calls = self._open.get(agent)
-        return calls[-1] if calls else ()
+        return calls[-1] if calls else ((), NULL_STEPS.top)
 
 
 TOP = Scope()

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from fast_agent.agents.budget import Budget
 from fast_agent.errors import RunError
+from fast_agent.mcp.null_pool import NullPool
 from fast_agent.models.create import ModelFactory
 from fast_agent.models.model import ModelRequest
 from fast_agent.models.step_model import StepModels
 from fast_agent.prompt.url_text import UrlTexts, fetch_text
+from fast_agent.steps.steps import entered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -62,11 +64,12 @@ class Belongings:
         self._around = around
         self.models = self._new_models()
         self.urls = UrlTexts(fetch_text, around.monotonic)
-        self.pool: ServerPool | None = None
-        if grows or any(config.servers or config.mcp_connect for config in configs):
+        self.pool: ServerPool | NullPool = NullPool()
+        has_servers = grows or any(config.servers or config.mcp_connect for config in configs)
+        if has_servers:
             self.pool = self._new_pool(charges, sampling_model)
         # A smart agent has others run cards, which may have servers.
-        strange = self.pool is not None or any(config.type == "smart" for config in configs)
+        strange = has_servers or any(config.type == "smart" for config in configs)
         self.gate = around.gate or (self._skill_gate if strange else None)
         self._loader: FunctionLoader | None = None
         self._shelf: ResourceShelf | None = None
@@ -106,8 +109,7 @@ class Belongings:
         self.models = self._new_models()
         if before[2] is not None:
             self._former_shelves.append(before[2])  # a turn under way may use it
-        if self.pool is not None:
-            self.pool.renew(self._specs())
+        self.pool.renew(self._specs())
 
         def undo() -> None:
             self._settings, self.models, self._shelf = before
@@ -209,7 +211,8 @@ class AgentSampler:
         if not request.agent_names:
             raise RunError(f"no agent is using server `{request.server_name}`")
         agent = request.agent_names[0]
-        budget = Budget(self._charges.meters_of(agent))
+        meters, place = self._charges.newest(agent)
+        budget = Budget(meters)
         model = self._new_model(agent, request.model)
         wanted = ModelRequest(
             request.system,
@@ -221,7 +224,8 @@ class AgentSampler:
             await budget.wait_for_room()
             budget.take_request()
             try:
-                response = await model.request(wanted)
+                with entered(place):  # this task is the connection's, not the turn's
+                    response = await model.request(wanted)
             except BaseException:
                 budget.give_up()
                 raise

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import Settings
+    from fast_agent.mcp.null_pool import NullPool
     from fast_agent.mcp.offers import ServerResources
     from fast_agent.mcp.pool import ServerPool, ServerReport
     from fast_agent.messages.content import Content
@@ -96,7 +97,7 @@ class Workshop:
         cards: All cards, by name.
         settings: The configuration.
         surroundings: What the program gives.
-        pool: All MCP servers; None where no card has any.
+        pool: All MCP servers.
         models: Makes models.
         loader: Gives what loads functions, the same at every call.
         urls: Fetched pages.
@@ -113,7 +114,7 @@ class Workshop:
     cards: Mapping[str, Card]
     settings: Settings
     surroundings: Surroundings
-    pool: ServerPool | None
+    pool: ServerPool | NullPool
     models: Models
     loader: Callable[[], FunctionLoader]
     urls: UrlTexts

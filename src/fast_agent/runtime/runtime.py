@@ -19,7 +19,7 @@ from fast_agent.agents.child_history import NOTHING_WANTED, ChildHistories
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.scope import Charges, Scope
 from fast_agent.agents.surroundings import Surroundings, through_steps
-from fast_agent.errors import FastAgentError, RunError, ToolError
+from fast_agent.errors import FastAgentError, RunError
 from fast_agent.models.selection import select_model
 from fast_agent.runtime.belongings import Belongings
 from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
@@ -159,10 +159,9 @@ class Runtime:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        if self._pool is not None:
-            await self._stack.enter_async_context(self._pool)
-            if self._surroundings.steps is NULL_STEPS:
-                self._pool.load_on_start()
+        await self._stack.enter_async_context(self._pool)
+        if self._surroundings.steps is NULL_STEPS:
+            self._pool.load_on_start()
         return self
 
     async def __aexit__(
@@ -295,7 +294,7 @@ class Runtime:
         gone = [name for name in before.load_set.cards if name not in known]
         if settings is not None:
             changed = {*changed, *before.load_set.cards, *known}
-        undo_servers = None if self._pool is None else self._pool.change((*changed, *gone))
+        undo_servers = self._pool.change((*changed, *gone))
         undo_settings, workshop = self._renew_settings(settings)
         try:
             self._edition = before.after(load_set, changed, workshop)
@@ -304,18 +303,16 @@ class Runtime:
             self._edition = before
             undo()
             undo_settings()
-            if undo_servers is not None:
-                undo_servers()
+            undo_servers()
             raise
         self._editions.add(self._edition)
         for cast, agents in zip(casts, fresh, strict=True):
             former = cast.take(agents, gone)
             if former:
                 self._former.append(former)
-        if self._pool is not None:
-            self._pool.settle()
+        self._pool.settle()
         await self._close_former()
-        if self._former and self._pool is not None and not self._waits:
+        if self._former and not self._waits:
             self._waits = True
             self._pool.start_soon(self._wait_for_former)
 
@@ -350,8 +347,7 @@ class Runtime:
         if not self._former:
             for edition in self._editions:
                 edition.become(self._edition)
-            if self._pool is not None:
-                self._pool.close_retired()
+            self._pool.close_retired()
         for group in idle:
             for agent in group:
                 try:
@@ -524,8 +520,6 @@ class Runtime:
         servers: dict[str, None] = {}
         for name in names:
             servers.update(dict.fromkeys(self._edition.blueprint(name).servers))
-        if self._pool is None:
-            return ()
         if self._surroundings.steps.replays:
             return self._pool.reports()
         return await self._pool.open(tuple(servers))
@@ -539,8 +533,6 @@ class Runtime:
         Raises:
             FastAgentError: The card cannot be run.
         """
-        if self._pool is None:
-            return ()
         from fast_agent.tools.filter import ServerFilter
 
         pool, allowed = self._pool, ServerFilter.of(self._edition.card(name).config)
@@ -556,8 +548,6 @@ class Runtime:
         Raises:
             FastAgentError: The card cannot be run.
         """
-        if self._pool is None:
-            return ()
         from fast_agent.tools.filter import ServerFilter
 
         pool, allowed = self._pool, ServerFilter.of(self._edition.card(name).config)
@@ -589,16 +579,11 @@ class Runtime:
         return await self._connection(name).disconnect()
 
     def _connection(self, name: str) -> Connection:
-        if self._pool is None:
-            raise ToolError(
-                f"there is no MCP server `{name}`",
-                hint="declare it under `mcp.servers` in the configuration",
-            )
         return self._pool.connection(name)
 
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Say how every server stands."""
-        return () if self._pool is None else self._pool.reports()
+        return self._pool.reports()
 
     def finish_scripts(self) -> None:
         """See that the scripts of scripted models were used up.

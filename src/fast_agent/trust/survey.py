@@ -259,16 +259,16 @@ def _case_effects(site: Site, value: JsonValue, *, records: bool) -> Iterator[Ef
         yield from site.model(model, ("model",), site.directory)
     folder = values.get("recordings")
     if isinstance(folder, str):
-        yield from _tape(site, folder, ("recordings",), records=records)
+        yield from _recordings(site, folder, ("recordings",), records=records)
     else:
-        yield from _tape(site, RECORDINGS, (), records=records)
+        yield from _recordings(site, RECORDINGS, (), records=records)
     cases = values.get("cases")
     for index, case in enumerate(as_list(cases)):
         if isinstance(case, Mapping):
             recording = case.get("recording")
             if isinstance(recording, str):
                 keys = ("cases", index, "recording")
-                yield from _tape(site, recording, keys, records=records)
+                yield from _recordings(site, recording, keys, records=records)
             data = case.get("data")
             if isinstance(data, str):
                 yield from _reads(site, data, ("cases", index, "data"))
@@ -276,7 +276,7 @@ def _case_effects(site: Site, value: JsonValue, *, records: bool) -> Iterator[Ef
                 yield site.eases("network", False, True, ("cases", index, "network"))
 
 
-def _tape(site: Site, text: str, keys: Keys, *, records: bool) -> Iterator[Effect]:
+def _recordings(site: Site, text: str, keys: Keys, *, records: bool) -> Iterator[Effect]:
     yield from _reads(site, text, keys)
     if records:
         yield site.writes(site.directory / text, text, keys, {})
