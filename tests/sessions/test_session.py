@@ -179,6 +179,19 @@ def test_a_turn_that_ran_beside_the_one_gone_back_to_is_closed(tmp_path: Path) -
         assert list(texts(again.history("bob"))) == expected
 
 
+def test_what_a_rewind_took_away_can_be_taken_over_again(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        write(session, plain_turn("a", "one", "1"), plain_turn("b", "two", "2"))
+        before = list(texts(session.history("ann")))
+        events = session.events_after(1)
+        session.rewind(1)
+        assert list(texts(session.history("ann"))) == ["one", "1"]
+        session.take_over(events)
+        assert list(texts(session.history("ann"))) == before
+        assert [turn.turn_id for turn in session.state.turns] == ["a", "b"]
+        assert session.events_after(2) == []
+
+
 EVENTS: list[SessionEvent] = [
     *plain_turn("a", "one", "1"),
     began("b", "go"),

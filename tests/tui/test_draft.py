@@ -57,3 +57,31 @@ def test_a_draft_of_a_process_that_runs_is_left_to_it(tmp_path: Path) -> None:
     assert here.take_left() == ""
     here.keep("x" * 1_000_000)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_message_that_was_sent_is_not_a_draft(project: Path, tmp_path: Path) -> None:
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("say one")
+        terminal.wait_for(" out")
+        terminal.wait_for_screen(READY)
+        terminal.send("\x04")
+        assert terminal.wait() == 0
+    assert not list((tmp_path / "home/drafts").glob("*.txt"))
+
+
+def test_a_draft_is_not_sent_together_with_what_is_typed_ahead(
+    project: Path, tmp_path: Path
+) -> None:
+    drafts = Draft(tmp_path / "home/drafts", str(project), 2**22 + 2)
+    with Terminal(*PASS, "--session", "-m", "before") as terminal:
+        assert terminal.wait() == 0
+    drafts.keep("of a crash")
+    with Terminal(*PASS, "--resume") as terminal:
+        terminal.send("typed ahead\r")
+        terminal.wait_for(" out")
+        assert any(row == "typed ahead" for row in terminal.everything)
+        terminal.wait_for_screen(READY)
+        terminal.wait_for("is in the history")
+        terminal.send("\x1b[A\x1b[A")
+        terminal.wait_for_screen("> of a crash")

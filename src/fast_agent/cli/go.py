@@ -123,6 +123,9 @@ def _early_prompt(options: Mapping[str, Any]) -> Generator[EarlyPrompt | None]:
     if not _is_drawn(options):
         yield None
         return
+    import gc
+
+    gc.disable()  # until the terminal has imported what it draws with: a collection delays keys
     from fast_agent.cli.output import GuardedText
     from fast_agent.tui.early_prompt import EarlyPrompt
 

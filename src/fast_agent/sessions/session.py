@@ -10,8 +10,8 @@ from fast_agent.errors import SessionError, TrustError
 from fast_agent.sessions.event import BlockListed, MessageAdded, Rewound, Titled, TurnEnded
 from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.journal import SessionJournal
-from fast_agent.sessions.row import row_of
-from fast_agent.sessions.state import state_of
+from fast_agent.sessions.row import REWOUND, TITLED, Row, row_of
+from fast_agent.sessions.state import living, state_of
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.log import EventLog
-    from fast_agent.sessions.row import Row
     from fast_agent.sessions.state import SessionState
     from fast_agent.sessions.turn_record import TurnRecord
     from fast_agent.trust.effect import Effect
@@ -186,6 +185,24 @@ class Session:
             raise SessionError(f"session `{self.id}` cannot be rewound while a turn is running")
         self._record(Rewound(end_of(state, turn)))
         self.journal.restart(self._recovered())
+
+    def events_after(self, turn: int | str) -> list[tuple[float, Row]]:
+        """Read the events that `rewind` takes away, with their times; `take_over` restores them.
+
+        Args:
+            turn: The turn to go back to, as for `rewind`.
+
+        Raises:
+            SessionError: There is no such turn, or the log is damaged.
+        """
+        last = end_of(self.state, turn)
+        times = self._log.times()
+        rows = living(self._log.rows(), self._log.rewinds())
+        return [
+            (times[row[0]], Row._make(row[1:]))
+            for row in rows
+            if row[0] > last and row[1] not in {REWOUND, TITLED}
+        ]
 
     def take_over(self, rows: Iterable[tuple[float, Row]]) -> None:
         """Add events of another session, with their times in seconds since the epoch.

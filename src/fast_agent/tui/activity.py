@@ -18,12 +18,13 @@ from fast_agent.agents.events import (
     Warned,
     WorkflowAdvanced,
 )
+from fast_agent.tools.permission import WRITES_FILES
 from fast_agent.tui.rows import clip, shown, width
 from fast_agent.tui.theme import ASCII_SPINNER, SPINNER
 from fast_agent.workflows.workflow_line import workflow_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fast_agent.agents.events import Event, Origin
     from fast_agent.messages.message import ToolCall, ToolResult
@@ -33,6 +34,7 @@ MAX_ROWS: Final = 8
 _ARGUMENTS: Final = 60
 _ERROR_LINES: Final = 3
 _SPINNER_SECONDS: Final = 0.25
+MAX_DIFF_LINES: Final = 20
 
 
 @dataclass(slots=True, eq=False)
@@ -274,7 +276,26 @@ class Activity:
         self._count(failed=result.is_error)
         if work.hidden and not result.is_error:
             return []
-        return self._finished(work, result.text, failed=result.is_error)
+        lines = self._finished(work, result.text, failed=result.is_error)
+        if call.name in WRITES_FILES and not result.is_error:
+            lines += self._changed_lines(work, result.text)
+        return lines
+
+    def _changed_lines(self, work: _Work, text: str) -> list[str]:
+        """Draw the difference that a write made, if its result has one."""
+        if not text.startswith("--- "):
+            return []
+        indent = "  " * work.depth
+        lines = text.split("\n")[2:]
+        room = max(10, self._columns() - len(indent) - 4)
+        rows = [
+            f"   {indent}{clip(row, room)}"
+            for row in diff_rows(lines[:MAX_DIFF_LINES], self._theme)
+        ]
+        if len(lines) > MAX_DIFF_LINES:
+            more = f"{self._theme.sign('more')} {len(lines) - MAX_DIFF_LINES} more lines, Ctrl-O"
+            rows.append(f"   {indent}{self._theme.dim(more)}")
+        return rows
 
     def _count(self, *, failed: bool) -> None:
         if failed:
@@ -286,6 +307,8 @@ class Activity:
         theme = self._theme
         sign = theme.error(theme.sign("failed")) if failed else theme.good(theme.sign("done"))
         lines = [line for line in text.split("\n") if line.strip()]
+        if not failed and text.startswith("--- "):
+            lines = [change_counts(lines)]
         indent = "  " * work.depth
         head = f" {indent}{sign} {theme.strong(work.label)}"
         if work.subject:
@@ -310,9 +333,32 @@ class Activity:
         return " " + "  " * (0 if work is None else work.depth + 1)
 
 
+def diff_rows(lines: Iterable[str], theme: Theme) -> list[str]:
+    """Return the lines of a unified diff, coloured; their signs stay, so colour is not alone."""
+    rows: list[str] = []
+    for line in lines:
+        text = shown(line.expandtabs(4))
+        if line.startswith("+"):
+            text = theme.good(text)
+        elif line.startswith("-"):
+            text = theme.error(text)
+        elif line.startswith("@@"):
+            text = theme.dim(text)
+        rows.append(text)
+    return rows
+
+
+def change_counts(lines: Iterable[str]) -> str:
+    """Return how many lines a unified diff adds and removes, such as `+3 -1`."""
+    changed = [line[:1] for line in list(lines)[2:]]
+    return f"+{changed.count('+')} -{changed.count('-')}"
+
+
 def arguments_of(call: ToolCall) -> str:
     """Return the arguments of a call on one line; a command as it is run."""
-    command = call.arguments.get("command")
+    command, path = call.arguments.get("command"), call.arguments.get("path")
+    if call.name in WRITES_FILES and isinstance(path, str):
+        return one_line(path)
     if call.name == "execute" and isinstance(command, str):
         return one_line(command)
     message = call.arguments.get("message")

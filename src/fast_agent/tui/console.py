@@ -21,6 +21,7 @@ from fast_agent.agents.events import (
     Steered,
     TextStreamed,
     ThinkingStreamed,
+    TurnStarted,
 )
 from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, run_command
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from fast_agent.models.usage import ContextUse
     from fast_agent.registry.reload import Reload
     from fast_agent.sessions.session import Session
+    from fast_agent.tools.files.file_history import FileHistory
     from fast_agent.tui.draft import Draft
     from fast_agent.tui.early_prompt import EarlyPrompt
     from fast_agent.tui.editor import Actions
@@ -85,6 +87,7 @@ class Console:
         settings: How the terminal looks and which keys it takes.
         is_plain: Whether lines are read and written, and nothing is drawn.
         early: The prompt that is shown so far; None where there is none.
+        file_history: Records what files held before file tools wrote them.
 
     Attributes:
         settings: How the terminal looks; may change.
@@ -95,6 +98,8 @@ class Console:
         last_answer: The text of the last answer.
         restarts: Whether the program is to begin again.
         warm_model: Imports what the model needs, once the user begins to type; None does not.
+        importing: Runs an import in a worker thread; may keep the garbage collector away from it.
+        file_history: What files held before file tools wrote them.
         draft: Where what is typed is kept in case of a crash; None keeps it nowhere.
         new_session: Opens the session of the conversation at its first message; None keeps none.
     """
@@ -114,8 +119,10 @@ class Console:
         settings: TuiSettings = NO_TUI,
         is_plain: bool = False,
         early: EarlyPrompt | None = None,
+        file_history: FileHistory,
     ) -> None:
         self._early = early
+        self.file_history = file_history
         self.screen = screen
         self.theme = theme
         self.clock = clock
@@ -137,6 +144,7 @@ class Console:
         self.last_answer = ""
         self.restarts = False
         self.warm_model: Callable[[], None] | None = None
+        self.importing: Callable[[Callable[[], None]], None] = _call
         self.new_session: Callable[[], Awaitable[Session]] | None = None
         self._is_plain = is_plain
         self._plain_scope: anyio.CancelScope | None = None
@@ -195,7 +203,7 @@ class Console:
                 self.screen.enter()
                 try:
                     tasks.start_soon(self.scroll.run)
-                    tasks.start_soon(self.scroll.warm)
+                    tasks.start_soon(run_sync, self.importing, self.scroll.draw_sample)
                     tasks.start_soon(self._work)
                     tasks.start_soon(self._start_tasks, tasks)
                     tasks.start_soon(self._tick)
@@ -209,9 +217,17 @@ class Console:
                     self._leaving = True
                     tasks.cancel_scope.cancel()
                     self.screen.leave()
+                    if self.draft is not None:
+                        # A message sent just before the end is not a draft any more.
+                        self.draft.keep(self._draft_text())
+
+    @property
+    def has_early_keys(self) -> bool:
+        """Whether keys typed before the editor was there wait for it."""
+        return self._early is not None and self._early.has_keys
 
     def _take_early_keys(self) -> None:
-        if self._early is not None and self._early.has_keys:
+        if self.has_early_keys:
             self.editor.read_keys()
 
     async def _run_plainly(self) -> None:
@@ -298,6 +314,8 @@ class Console:
                 turn.thinking_since = turn.thinking_since or self.clock()
                 turn.thinking += text
                 turn.thoughts += text
+            case TurnStarted(origin=origin) if is_top:
+                self.file_history.turn_ids.append(origin.turn_id)
             case ModelRequested() if is_top and turn is not None:
                 turn.streamed = False
             case ModelAnswered() if is_top and turn is not None:
@@ -475,6 +493,10 @@ class Console:
             raise
         await self._ask(literal)
 
+    async def _open_file_history(self) -> None:
+        session = self.desk.session
+        await run_sync(self.file_history.open, None if session is None else session.id)
+
     def _is_command(self, text: str) -> bool:
         return is_command(text, self.desk, self.commands)
 
@@ -483,6 +505,7 @@ class Console:
             opening, self.new_session = self.new_session, None
             try:
                 await self.desk.change_session(await opening())
+                await self._open_file_history()
             except FastAgentError:
                 self.new_session = opening  # the next message may do better
                 raise
@@ -528,6 +551,7 @@ class Console:
             self.last_answer = ""
             if self.desk.session is not None:
                 self.new_session = None
+            await self._open_file_history()
         if result.restart:
             self.restart()
         if result.leave:
@@ -607,7 +631,7 @@ class Console:
         """Draw the live area."""
         if self.warm_model is not None and not self.editor.is_empty:
             warm, self.warm_model = self.warm_model, None
-            self._start(run_sync, warm)
+            self._start(run_sync, self.importing, warm)
         question = self.questions.current
         if self._is_plain and question is not self._announced:
             self._announced = question
@@ -631,10 +655,13 @@ class Console:
                 self.redraw()
             await self._keep_draft()
 
-    async def _keep_draft(self) -> None:
+    def _draft_text(self) -> str:
         question = self.questions.current
         is_secret = question is not None and question.secret
-        text = "" if is_secret else self.editor.text
+        return "" if is_secret else self.editor.text
+
+    async def _keep_draft(self) -> None:
+        text = self._draft_text()
         if self.draft is not None and not self.draft.is_kept(text):
             await run_sync(self.draft.keep, text)
 
@@ -694,6 +721,10 @@ class Console:
 
     def _show_output(self, lines: Iterable[str]) -> None:
         self.scroll.add_lines([shown(line) for line in lines], "output")
+
+
+def _call(work: Callable[[], None]) -> None:
+    work()
 
 
 def _as_error(text: str) -> RunError:

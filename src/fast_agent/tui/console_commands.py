@@ -16,6 +16,7 @@ from fast_agent.tui.console_programs import external_editor
 from fast_agent.tui.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
+from fast_agent.tui.rewind import Rewind
 from fast_agent.tui.setting_commands import setting_commands
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ def console_commands(console: Console) -> dict[str, Command]:
     )
     found = {**COMMANDS, "help": help_command}
     leave = found.pop("exit")
-    own_names = {one.name: one for one in (*further, *setting_commands(console))}
+    rewound = Rewind(console).commands(found["history"])
+    own_names = {one.name: one for one in (*rewound, *further, *setting_commands(console))}
     return {**found, **own_names, "exit": leave}
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.tui.questions import Question
 
 _TWICE_SECONDS: Final = 1.5
-_PAGE: Final = 5
+_ESCAPES_SECONDS: Final = 0.5
 
 
 class ConsoleKeys:
@@ -34,6 +34,7 @@ class ConsoleKeys:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._interrupted = -_TWICE_SECONDS
+        self._escaped = -_TWICE_SECONDS
 
     def redraw(self) -> None:
         """Draw the live area."""
@@ -154,8 +155,16 @@ class ConsoleKeys:
     def _key_escape(self) -> bool:
         if self._console.editor.close_menu():
             return True
-        if not self._console.editor.leave_insertion() and self._console.is_busy:
+        if self._console.editor.leave_insertion():
+            return True
+        if self._console.is_busy:
             self._console.stop()
+            return True
+        now, before = self._console.clock(), self._escaped
+        self._escaped = now
+        if self._console.editor.is_empty and now - before <= _ESCAPES_SECONDS:
+            self._escaped = -_TWICE_SECONDS
+            self._console.submit("/history rewind")
         return True
 
     def _key_interrupt(self) -> bool:

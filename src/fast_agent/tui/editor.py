@@ -161,6 +161,10 @@ class Editor:
         self.clear()
         return text
 
+    def remember(self, text: str) -> None:
+        """Add a text to the history, without changing what is typed."""
+        self._history.append_string(text)
+
     def clear(self) -> None:
         """Start anew."""
         self.buffer.reset()

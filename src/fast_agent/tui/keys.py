@@ -36,7 +36,14 @@ class Key:
 KEYS: Final = (
     Key((("enter",),), "Enter", "send", "send", "queue for the next turn", "/queue"),
     Key((("c-s",),), "Ctrl-S", "steer", "send", "send into this turn", "/steer"),
-    Key((("escape",), ("f24",)), "Esc", "escape", "close a menu", "stop the turn", "/stop"),
+    Key(
+        (("escape",), ("f24",)),
+        "Esc",
+        "escape",
+        "close a menu; twice rewind",
+        "stop the turn",
+        "/stop",
+    ),
     Key((("c-c",),), "Ctrl-C", "interrupt", "clear the text; twice leave", "stop the turn"),
     Key((("c-d",),), "Ctrl-D", "end", "leave, or delete", "twice leave", "/exit"),
     Key((("c-z",),), "Ctrl-Z", "suspend", "suspend"),

@@ -122,8 +122,11 @@ class LiveArea:
         console, theme = self._console, self._console.theme
         mode = self._mode()
         session = console.desk.session
+        agent = shown(console.desk.agent)
+        if session is not None and session.facts.parent is not None:
+            agent = f"{theme.sign('fork')} {agent}"
         return {
-            "agent": shown(console.desk.agent),
+            "agent": agent,
             "model": self._model(),
             "context": self._context(),
             "cost": self._cost(),

@@ -15,6 +15,7 @@ from fast_agent.acp.permission import Subject, Subjects
 from fast_agent.errors import RunError, ToolError
 from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, named
 from fast_agent.tools.human_form import form_fields
+from fast_agent.tui.activity import diff_rows
 from fast_agent.tui.rows import clip, shown, wrap
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Question:
         parse: Reads a text; raises ToolError where it does not fit. None where there are choices.
         secret: Whether the text is not shown and not kept.
         default: The text an empty answer stands for, or None.
+        is_diff: Whether the lines are a unified diff.
 
     Attributes:
         answer: The answer, once `done` is set; None where it was dismissed.
@@ -73,6 +75,7 @@ class Question:
     parse: Callable[[str], JsonValue] | None = None
     secret: bool = False
     default: str | None = None
+    is_diff: bool = False
     problem: str = ""
     shown_at: float | None = None
     first_line: int = 0
@@ -110,7 +113,8 @@ class Question:
         """
         title = theme.warning("? ") + theme.strong.over(self.title)
         head = wrap(f"{title} {theme.dim(place)}" if place else title, columns)
-        body = [row for line in self.lines for row in wrap(line, max(1, columns - 2))]
+        lines = diff_rows(self.lines, theme) if self.is_diff else self.lines
+        body = [row for line in lines for row in wrap(line, max(1, columns - 2))]
         choices = self._choice_rows(columns, theme, armed=armed)
         if self.problem:
             choices.insert(0, theme.error(clip(f"  {shown(self.problem)}", columns)))
@@ -345,7 +349,8 @@ class TerminalPermission:
             choices.append(Choice("s", f"yes, in this session: {subject.said}", "session"))
             choices.append(Choice("a", f"always: {subject.said}", "always"))
         choices += [Choice("n", "no", "no"), Choice("w", "no, and say why", "why")]
-        return Question(title, _argument_lines(request, self._cwd), choices)
+        lines = _argument_lines(request, self._cwd)
+        return Question(title, lines, choices, is_diff=request.change is not None)
 
     def _resolve(self, path: JsonValue) -> Path | None:
         if not isinstance(path, str) or not path.strip() or "\0" in path:

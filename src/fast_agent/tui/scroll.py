@@ -112,11 +112,8 @@ class Scroll:
         rows = [row for line in lines for row in wrap(line.expandtabs(4), room)]
         return [mark + row for row in rows[-most:]]
 
-    async def warm(self) -> None:
-        """Import what drawing an answer needs, beside the first prompt."""
-        await run_sync(self._draw_sample)
-
-    def _draw_sample(self) -> None:
+    def draw_sample(self) -> None:
+        """Import what drawing an answer needs, so that the first answer does not wait for it."""
         stream = MarkdownStream(80, self._theme)
         stream.feed("```python\nx = 1\n```\n- a\n\n| a |\n|---|\n| b |\n")
         stream.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import locale
 import logging
@@ -12,6 +13,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, cast
 
 from anyio.to_thread import run_sync
@@ -25,6 +27,9 @@ from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionErro
 from fast_agent.models.selection import FALLBACK_NOTICE
 from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.text.frozen import frozen
+from fast_agent.tools.files.file_history import DIRECTORY as FILE_HISTORY
+from fast_agent.tools.files.file_history import FileHistory
+from fast_agent.tools.files.workspace import Workspace
 from fast_agent.tui.console import Console
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
@@ -60,6 +65,13 @@ if TYPE_CHECKING:
     from fast_agent.tui.early_prompt import EarlyPrompt
 
 _SHOWN_TURNS: Final = 3
+_IMPORTING: Final = Lock()
+_SWITCH_SECONDS: Final = 0.0005
+"""A worker thread that parses or highlights hands the interpreter over this soon.
+
+A key needs the interpreter three times until its echo is written; with the default of 5 ms, each
+may wait for a worker that long.
+"""
 
 
 @frozen(kw_only=True)
@@ -128,9 +140,10 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
     )
 
     def around(given: Surroundings) -> Surroundings:
-        return replace(given, permission=console.permission)
+        return replace(given, permission=console.permission, kit=console.file_history.tools)
 
-    with _printing_above(console, program.redact):
+    console.importing = _import_uncollected
+    with _printing_above(console, program.redact), _switching_soon():
         async with program.run(
             model=options.model,
             shell=options.shell,
@@ -144,6 +157,31 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
             adjust=around,
         ) as app:
             return await _talk(console, program, app, options)
+
+
+def _import_uncollected(work: Callable[[], None]) -> None:
+    """Import without the garbage collector, and leave what was imported out of later collections.
+
+    A full collection during the import of a provider holds the interpreter for 30 to 120 ms, and no
+    key is echoed meanwhile.
+    """
+    with _IMPORTING:  # one at a time: the end of one import must not collect within another
+        gc.disable()
+        try:
+            work()
+        finally:
+            gc.freeze()
+            gc.enable()
+
+
+@contextmanager
+def _switching_soon() -> Generator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _notify(console: Console, text: str) -> None:
@@ -220,8 +258,10 @@ def _open_desk(
         human=TerminalUser(console.questions, program),
         notify=console.note,
     )
+    if session is not None:
+        console.file_history.open(session.id)
     if store is not None and session is None:
-        console.new_session = partial(_new_session, store, desk.workspace)
+        console.new_session = partial(_new_session, store, desk.workspace, console.file_history)
     console.warm_model = partial(_warm_model, desk)
     console.open(desk, console_commands(console))
     return desk
@@ -237,8 +277,16 @@ def _warm_model(desk: Desk) -> None:
         warm(parse_models(model, settings.model_aliases, settings.endpoints)[0].provider)
 
 
-async def _new_session(store: SessionStore, directory: Path) -> Session:
+async def _new_session(store: SessionStore, directory: Path, file_history: FileHistory) -> Session:
+    await run_sync(file_history.prune, partial(_is_kept, store))
     return await run_sync(partial(store.create, cwd=directory))
+
+
+def _is_kept(store: SessionStore, session_id: str) -> bool:
+    try:
+        return store.find(session_id) == session_id
+    except SessionError:
+        return False
 
 
 def _new_console(
@@ -262,6 +310,9 @@ def _new_console(
         settings=settings,
         is_plain=is_plain,
         early=early,
+        file_history=FileHistory(
+            Workspace(program.workspace), home / FILE_HISTORY if asks else None
+        ),
     )
     if asks and not is_plain:
         console.draft = Draft(home / DRAFTS, str(program.workspace), os.getpid())
@@ -331,7 +382,10 @@ def _show_turns(console: Console, session: Session) -> None:
 def _offer_draft(console: Console) -> None:
     """Put what was in the editor of a conversation that broke off into this one."""
     left = "" if console.draft is None else console.draft.take_left()
-    if left:
+    if left and console.has_early_keys:  # what is typed now must not be sent together with it
+        console.editor.remember(left)
+        console.note("what was typed before the crash is in the history: Up")
+    elif left:
         console.editor.put(left)
         console.note("what was typed before is in the editor again")
 

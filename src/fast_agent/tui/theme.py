@@ -205,6 +205,7 @@ _SIGNS: Final[Mapping[str, tuple[str, str]]] = {
     "last": ("└─", "`-"),
     "through": ("│ ", "| "),
     "step": ("→", "->"),
+    "fork": ("⑂", "fork:"),
     "dot": ("·", "-"),
     "bullet": ("•", "*"),
     "queue": ("⏎", ">"),
