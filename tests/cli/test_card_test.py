@@ -353,3 +353,39 @@ def test_cards_of_tests_that_nobody_named_run_no_code(run: Run, project: Path) -
     # `test PATH` names the file.
     assert run("test", "writer.test.yaml", "--record").code == 0
     assert (project / "rolled").exists()
+
+
+@pytest.mark.spec("REPLAY-8")
+class TestSoftReplay:
+    def test_a_changed_instruction_is_shown_and_the_recorded_answer_holds(
+        self, run: Run, project: Path
+    ) -> None:
+        assert run("test", "--record").code == 0
+        (project / "writer.md").write_text(CARD.replace("You write.", "You write well."))
+        assert run("test").code == 1
+        (project / "rolled").unlink()
+        done = run("test", "--soft")
+        assert done.code == 0
+        assert "drifted: 1 request is not the recorded one" in done.out
+        assert "+system: You write well." in done.out
+        assert not (project / "rolled").exists()
+
+    def test_a_changed_message_takes_the_next_answer_of_the_agent(
+        self, run: Run, project: Path
+    ) -> None:
+        assert run("test", "--record").code == 0
+        cases = CASES.replace("message: hello", "message: hullo")
+        (project / "writer.test.yaml").write_text(cases)
+        found = run("test", "--soft", "--format", "json").json
+        assert [one["passed"] for one in found["cases"]] == [True, True]
+        [drift] = found["cases"][0]["drifted"]
+        assert "hullo" in drift
+        assert found["cases"][1]["drifted"] == []
+
+    def test_what_the_recording_does_not_have_still_fails(self, run: Run, project: Path) -> None:
+        assert run("test", "--record").code == 0
+        cases = CASES.replace("message: hello", "messages: [hello, again]")
+        (project / "writer.test.yaml").write_text(cases)
+        done = run("test", "--soft", "-k", "says it back")
+        assert done.code == 1
+        assert "again" in done.out

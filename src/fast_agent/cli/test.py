@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 @click.option(
     "--model", "models", metavar="MODEL[,MODEL…]", help="Run every case with these models, live."
 )
+@click.option(
+    "--soft",
+    is_flag=True,
+    help="Answer requests that differ from the recorded ones by their place, and show how.",
+)
 @click.option("--html", type=options.PATH, metavar="FILE", help="Write a page with plots, too.")
 @options.CONFIG_PATH
 @options.output_format("json")
@@ -32,6 +37,7 @@ def command(
     record: bool,
     record_all: bool,
     models: str | None,
+    soft: bool,
     html: Path | None,
     config_path: Path | None,
     output: str,
@@ -70,7 +76,7 @@ def command(
     async def run() -> list[CaseResult]:
         return await run_case_files(
             files, only=only, recording=recording, config_path=config_path, found=not paths,
-            models=compared,
+            models=compared, soft=soft,
         )  # fmt: skip
 
     from fast_agent.cli.output import prints_apart, standard_output

@@ -66,6 +66,7 @@ class Replayer(PlacedSteps):
         cassette: The recording.
         redactor: What was hidden when it was written.
         pause: Awaited before each answer, to let other tasks go first; None waits for nothing.
+        soft: Answer a question that differs by its place: the next one of its kind, name and agent.
     """
 
     def __init__(
@@ -73,8 +74,11 @@ class Replayer(PlacedSteps):
         cassette: Cassette,
         redactor: StepRedactor | None = None,
         pause: Callable[[], Awaitable[None]] | None = None,
+        *,
+        soft: bool = False,
     ) -> None:
         self._cassette = cassette
+        self._soft = soft
         self._pause = pause
         self._seen: dict[str, JsonValue] = {}
         self._used: set[Key] = set()
@@ -84,6 +88,8 @@ class Replayer(PlacedSteps):
         super().__init__(redactor or StepRedactor(), self._seen.__setitem__)
         self.drift: RunError | None = None
         """The first question that was not the recorded one, or None."""
+        self.drifted: list[str] = []
+        """The questions of a soft replay that differed, each with its difference."""
 
     @property
     def replays(self) -> bool:
@@ -102,7 +108,8 @@ class Replayer(PlacedSteps):
                 return await work()
             await self.stop_if_late()
         if entry is None or entry.asked != asked:
-            raise self._failed(self._difference(key, asked, entry))
+            entry = self._by_place(key, asked, entry)
+            key = entry.key
         self._used.add(key)
         if self._pause is not None and step.kind != "agent":  # its own questions are answers
             await self._pause()
@@ -121,6 +128,28 @@ class Replayer(PlacedSteps):
                 f"the answer to {_told(key)} in `{self._cassette.path}` cannot be used: {error}"
             )
             raise self._failed(RunError(message, hint="record the run anew")) from error
+
+    def _by_place(self, key: Key, asked: JsonValue, entry: Entry | None) -> Entry:
+        """Return the entry that answers a question which differs, in a soft replay.
+
+        Raises:
+            RunError: The replay is strict, or nothing of the kind is left in the recording.
+        """
+        error = self._difference(key, asked, entry)
+        if self._soft and entry is None:
+            same = (key.kind, key.name, key.agent)
+            entry = next(
+                (
+                    one
+                    for other, one in self._cassette.entries.items()
+                    if (other.kind, other.name, other.agent) == same and other not in self._used
+                ),
+                None,
+            )
+        if not self._soft or entry is None:
+            raise self._failed(error)
+        self.drifted.append(error.message)
+        return entry
 
     async def enter(self, agent: str) -> None:
         """Begin a turn when it is its turn; see `Steps.enter`."""

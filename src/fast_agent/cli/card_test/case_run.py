@@ -52,6 +52,7 @@ class CaseResult:
         file: The test file.
         name: The case.
         problems: What was not as expected; nothing where it passed.
+        drifted: Questions of a soft replay that differed from the recording.
         recorded: Whether its recording was made.
         refused: Whether it was not run, because the project may not act yet.
         model: The model every agent had over its card, where one was compared; else None.
@@ -66,6 +67,7 @@ class CaseResult:
     file: str
     name: str
     problems: tuple[str, ...] = ()
+    drifted: tuple[str, ...] = ()
     recorded: bool = False
     refused: bool = False
     model: str | None = None
@@ -92,6 +94,7 @@ class _Outcome:
     calls: list[str] = field(default_factory=list[str])
     score: float | None = None
     reason: str = ""
+    drifted: list[str] = field(default_factory=list[str])
 
     def hear(self, event: Event) -> None:
         if isinstance(event, ToolFinished):
@@ -109,6 +112,7 @@ class CaseRunner:
         recording: Which recordings are made.
         check_read: Raises `TrustError` for a recording that may not be read; None where a person
             named the file.
+        soft: Answer a request that differs from the recorded one by its place.
     """
 
     def __init__(
@@ -119,7 +123,10 @@ class CaseRunner:
         guard: NetworkGuard,
         recording: Recording,
         check_read: Callable[[Path], None] | None = None,
+        *,
+        soft: bool = False,
     ) -> None:
+        self._soft = soft
         self._check_read = check_read
         self._file = file
         self._program = program
@@ -186,6 +193,7 @@ class CaseRunner:
             self._file.shown,
             case.name,
             tuple(problems),
+            tuple(outcome.drifted),
             records,
             refused,
             score=outcome.score,
@@ -235,8 +243,9 @@ class CaseRunner:
         else:
             if self._check_read is not None:
                 self._check_read(path)
-            player = Replayer(read_cassette(path), self._redactor)
+            player = Replayer(read_cassette(path), self._redactor, soft=self._soft)
             yield player
+            outcome.drifted += player.drifted
             if player.drift is not None:
                 problems[:] = [_told(player.drift)]
                 return

@@ -41,6 +41,16 @@ def render_text(results: Sequence[CaseResult]) -> str:
             measured = _measured(case)
             line = f"  {mark} {case.name}{model}{note}" + (f"   {measured}" if measured else "")
             lines.append(visible(line))
+            if case.drifted:
+                count = len(case.drifted)
+                what = (
+                    "request is not the recorded one"
+                    if count == 1
+                    else "requests are not the recorded ones"
+                )
+                lines.append(f"         drifted: {count} {what}")
+            for drift in case.drifted:
+                lines += [f"         {visible(line)}" for line in drift.split("\n")]
             for problem in case.problems:
                 lines += [f"         {visible(line)}" for line in problem.split("\n")]
     models = list(dict.fromkeys(one.model for one in results if one.model is not None))
@@ -107,6 +117,7 @@ def _facts(one: CaseResult) -> JsonObject:
         "passed": one.passed,
         "recorded": one.recorded,
         "problems": list(one.problems),
+        "drifted": list(one.drifted),
         "model": one.model,
         "runs": one.runs,
         "passes": one.passes,

@@ -64,6 +64,7 @@ async def run_case_files(
     config_path: Path | None = None,
     found: bool = False,
     models: Sequence[str] = (),
+    soft: bool = False,
 ) -> list[CaseResult]:
     """Run the cases of some files, one after another.
 
@@ -74,6 +75,7 @@ async def run_case_files(
         config_path: The configuration file, or None to search for one next to each file.
         found: Whether no person named the files: their cards act once that was approved.
         models: Models to run every case with, live; none runs the cases as they say.
+        soft: Answer requests that differ from the recorded ones by their place.
     """
     guard = NetworkGuard()
     results: list[CaseResult] = []
@@ -85,7 +87,7 @@ async def run_case_files(
             records = recording != "never"
             program, root = _program(file, config_path, found=found, records=records)
             check = partial(program.admission.decisions.check_read, root) if found else None
-            runner = CaseRunner(file, program, os.environ, guard, recording, check)
+            runner = CaseRunner(file, program, os.environ, guard, recording, check, soft=soft)
             cases = [
                 one for case in cases for one in cases_of(file, case, check)
                 if _wanted(file, one, only)
