@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fast_agent.errors import SessionError
+from fast_agent.sessions.journal import SessionJournal
+
 if TYPE_CHECKING:
     from tests.commands.desk_world import DeskWorld, Shell
 
@@ -110,3 +113,29 @@ async def test_a_file_is_called_after_its_agent_in_any_language(world: DeskWorld
         await shell("one")
         assert "größe--x-y-history.json" in await shell("/history save")
         assert (world.directory / "größe--x-y-history.json").is_file()
+
+
+async def test_nothing_is_reported_that_the_session_may_lose(
+    world: DeskWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write("ann", default="true")
+    (world.directory / "talk.md").write_text("---USER\nfirst\n---ASSISTANT\nsecond\n")
+    async with world.sat(kept=True) as shell:
+        await shell("hello")
+        session = shell.desk.session
+        assert session is not None
+        safe = SessionJournal.barrier
+
+        async def full(journal: SessionJournal) -> None:
+            raise SessionError("the disk is full")
+
+        for line in ("/clear", "/history load talk.md", "/compact"):
+            monkeypatch.setattr(SessionJournal, "barrier", full)
+            assert "the disk is full" in await shell.refused(line)
+            monkeypatch.setattr(SessionJournal, "barrier", safe)
+        # The next turn writes what could not be written.
+        await shell("again")
+        kept = session.journal.history("ann")
+        assert kept is not None
+        assert [one.text for one in kept] == texts(shell)
+        assert texts(shell)[:2] == ["first", "second"]

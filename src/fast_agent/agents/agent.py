@@ -238,11 +238,19 @@ class Agent(Protocol):
         ...
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
-        """Forget; templates stay unless `all`."""
+        """Forget; templates stay unless `all`. Await `barrier` before a user is told."""
         ...
 
     def load_history(self, messages: Iterable[Message]) -> None:
-        """Put `messages` in the place of what it remembers."""
+        """Replace what it remembers by `messages`. Await `barrier` before a user is told."""
+        ...
+
+    async def barrier(self) -> None:
+        """Wait until the end of the process can no longer lose what it remembers.
+
+        Raises:
+            SessionError: Some of it cannot be written down; that is tried again with the next turn.
+        """
         ...
 
     def adopt(self, messages: Sequence[Message]) -> None:

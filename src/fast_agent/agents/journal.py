@@ -124,6 +124,19 @@ class MemoryRecord:
         """Take note that the journal does not hold what the memory holds."""
         self._length = None
 
+    async def barrier(self) -> None:
+        """Wait until the end of the process can no longer lose what was recorded.
+
+        Raises:
+            SessionError: Some of it cannot be written; the history is written anew before the next
+                turn.
+        """
+        try:
+            await self._journal.barrier()
+        except SessionError:
+            self.lost()
+            raise
+
     @property
     def is_lost(self) -> bool:
         """Whether it does not, because something could not be written."""

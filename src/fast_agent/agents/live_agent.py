@@ -182,6 +182,10 @@ class LiveAgent(Agent):
         """Add another agent's messages; see `Agent.adopt`."""
         self._memory.adopt(messages)
 
+    async def barrier(self) -> None:
+        """Wait until what it remembers is safe; see `Agent.barrier`."""
+        await self._memory.barrier()
+
     def attach(self, journal: Journal) -> None:
         """Take up what a journal holds of it; see `Agent.attach`."""
         self._memory.attach(journal, self.name)

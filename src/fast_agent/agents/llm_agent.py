@@ -84,7 +84,7 @@ class LlmAgent(LiveAgent):
             RunError: There is nothing to summarize.
             ModelError: The model gave no summary; the conversation is as it was.
             LimitError: A usage limit was reached.
-            SessionError: A journal could not be brought to hold what is remembered.
+            SessionError: What is remembered, or the summary, cannot be written down.
         """
         from fast_agent.agents.compaction import asking, compact
 
@@ -102,6 +102,7 @@ class LlmAgent(LiveAgent):
                 memory.keep(base, draft)
             finally:
                 memory.end()
+            await memory.barrier()
         return compaction
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:

@@ -152,6 +152,15 @@ class Memory:
             self._replace(self._first)
         self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))
 
+    async def barrier(self) -> None:
+        """Wait until the end of the process can no longer lose what is remembered.
+
+        Raises:
+            SessionError: Some of it cannot be written.
+        """
+        if self.record is not None:
+            await self.record.barrier()
+
     def write_out(self) -> None:
         """Write what a journal could not be told before, as at the end; a problem is logged."""
         record = self.record

@@ -45,6 +45,7 @@ async def _clear(arguments: Arguments, desk: Desk) -> CommandResult:
         raise RunError(f"`{short(word or '')}` cannot be cleared", hint="write `all`, or nothing")
     agent = desk.instance()
     agent.clear(all=word == "all")
+    await agent.barrier()
     kept = len(agent.history)
     rest = f"; its {kept} templates stay" if kept else ""
     return CommandResult(text=f"`{agent.name}` remembers nothing now{rest}")
@@ -89,6 +90,7 @@ async def _load(arguments: Arguments, desk: Desk) -> CommandResult:
     transcript = await run_sync(read_history, path)
     agent = desk.instance()
     agent.load_history(transcript.messages)
+    await agent.barrier()
     told = f"`{agent.name}` remembers the {len(transcript.messages)} messages of `{path}`"
     if transcript.system is not None:
         told += "; the `---SYSTEM` section is not used"
@@ -109,6 +111,7 @@ async def _rewind(arguments: Arguments, desk: Desk) -> CommandResult:
     starts = [number for number, message in enumerate(messages) if _begins(message)]
     _see_that_there_are(back, len(starts))
     agent.load_history(messages[: starts[-back]])
+    await agent.barrier()
     return CommandResult(text=_taken_back(back), session_changed=True)
 
 

@@ -95,6 +95,7 @@ async def _asked(
     earlier = messages if last is None else messages[:-1]
     if earlier:
         agent.load_history((*agent.history, *earlier))
+        await agent.barrier()
     many = f"{len(messages)} message" if len(messages) == 1 else f"{len(messages)} messages"
     ask = None if last is None else Ask(agent=agent.name, text=last.text, content=last.content)
     return CommandResult(text=f"prompt `{short(name)}`: {many}", ask=ask)
