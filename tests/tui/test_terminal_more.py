@@ -120,6 +120,45 @@ def test_trusting_ends_where_agents_or_session_change(project: Path, command: st
         terminal.wait_for_screen("· ask ·")
 
 
+@pytest.mark.spec("TR-G8.1")
+@pytest.mark.parametrize("plain", [False, True])
+def test_resuming_a_session_asks_where_its_agents_may_do_more(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: bool
+) -> None:
+    """The question of `go --resume`, in the conversation that is under way."""
+    home = tmp_path / "strangers"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("FAST_AGENT_HOME", str(home / ".fast-agent"))
+    folder = project / ".fast-agent/agent-cards"
+    folder.mkdir(parents=True)
+    (folder / "lead.md").write_text("---\ntype: agent\nmodel: passthrough\n---\nLead.\n")
+    talk = (COMMAND, "go", "-q", "-m")
+    subprocess.run([*talk, "before", "--session"], capture_output=True, check=True)
+    (kept,) = json.loads(subprocess.check_output([COMMAND, "session", "list", "--format", "json"]))
+    (folder / "lead.md").write_text(
+        "---\ntype: agent\nmodel: passthrough\nshell: true\n---\nLead.\n"
+    )
+    subprocess.run([COMMAND, "trust", "--yes"], capture_output=True, check=True)
+    # Lines of plain mode stay on the screen, so only one question can be waited for.
+    answers = [("n", "nothing was sent"), ("y", f"session {kept['id']} goes on")]
+    answers = [("y", "goes on")] if plain else answers
+    with Terminal("go", *(["--plain"] if plain else [])) as terminal:
+        terminal.wait_for("/help")
+        for answer, shown in answers:
+            terminal.line(f"/session resume {kept['id']}")
+            terminal.wait_for_screen("Go on with this session?")
+            terminal.wait_for_screen("any command the model chooses")
+            if plain:
+                terminal.line("1" if answer == "y" else "2")
+            else:
+                terminal.wait_for_screen("answer with 1-2")
+                terminal.send(answer)
+            terminal.wait_for_screen(shown)
+    listed = subprocess.check_output([*talk, "after", "--resume", kept["id"]], text=True)
+    assert listed == "after\n", "it is not asked about again"
+
+
 @pytest.mark.spec("T-U2.1")
 def test_the_status_row_shows_how_full_the_context_is(project: Path) -> None:
     spec = "scripted?file=script.yaml"

@@ -9,7 +9,7 @@ from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.errors import RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
@@ -40,6 +40,7 @@ class Desk:
         watch: Watcher of the cards, notified of further ones; None if nothing watches.
         listener: Hears of the events of turns; None is the app's own.
         human: The way to the person; None is the app's own.
+        confirm: Asks the user a question with a title and a text; None if no user can be asked.
         notify: Told what a person should know; one line each.
         workspace: Where relative paths start; None is the program's own directory.
         journal_of: Gives where the turns of a session are written; None is the session's own
@@ -66,6 +67,7 @@ class Desk:
         watch: CardWatch | None = None,
         listener: Listener | None = None,
         human: Human | None = None,
+        confirm: Callable[[str, str], Awaitable[bool]] | None = None,
         notify: Callable[[str], None] = log.warning,
         workspace: Path | None = None,
         journal_of: Callable[[Session], Journal] | None = None,
@@ -76,6 +78,7 @@ class Desk:
         self.watch = watch
         self.notify = notify
         self.session = session
+        self.confirm = confirm
         self._workspace = program.workspace if workspace is None else workspace
         self._sessions = sessions
         self._listener = listener

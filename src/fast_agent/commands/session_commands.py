@@ -54,8 +54,30 @@ async def _resume(arguments: Arguments, desk: Desk) -> CommandResult:
         return CommandResult(text=f"session `{found}` is the one that goes on here")
     from anyio.to_thread import run_sync
 
-    session = await run_sync(desk.sessions.open, found)
+    session = await run_sync(desk.sessions.open_unasked, found)
+    try:
+        await _agree(desk, session)
+    except BaseException:
+        session.close()
+        raise
     return await _changed(desk, session, "session `{}` goes on")
+
+
+async def _agree(desk: Desk, session: Session) -> None:
+    """Ask the user where agents may do more than when the session was kept, or elsewhere.
+
+    Raises:
+        TrustError: The user did not agree, or cannot be asked.
+    """
+    policy = desk.program.gate.policy
+    if policy.everything:  # `--trust` holds for this run, and is not remembered
+        return
+    change = desk.sessions.change(session)
+    if change is not None:
+        ask = desk.confirm if policy.may_ask else None
+        if ask is None or not await ask("Go on with this session?", change.text):
+            raise change.refusal
+    desk.sessions.agreed(session)
 
 
 async def _fork(arguments: Arguments, desk: Desk) -> CommandResult:

@@ -236,6 +236,12 @@ class TerminalUser:
                 content[one.name] = value
         return HumanAnswer(action="accept", content=content)
 
+    async def confirm(self, title: str, text: str) -> bool:
+        """Ask whether to continue; no answer means no."""
+        lines = [shown(line) for line in text.split("\n")]
+        choices = [Choice("y", "yes", "yes"), Choice("n", "no", "no")]
+        return await self._questions.ask(Question(title, lines, choices)) == "yes"
+
     async def _open(self, title: str, lines: list[str]) -> HumanAnswer:
         choices = [
             Choice("y", "I opened it", "accept"),

@@ -247,6 +247,7 @@ def _open_desk(
 ) -> Desk:
     session, store = options.session, options.sessions
     last = None if session is None else session.last_agent
+    user = TerminalUser(console.questions, program)
     desk = Desk(
         program,
         app,
@@ -255,7 +256,8 @@ def _open_desk(
         session=session,
         watch=watch,
         listener=console.hear,
-        human=TerminalUser(console.questions, program),
+        human=user,
+        confirm=user.confirm,
         notify=console.note,
     )
     if session is not None:
