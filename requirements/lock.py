@@ -18,6 +18,7 @@ SETS: dict[str, list[str]] = {
     "anthropic": ["--extra", "anthropic"],
     "google": ["--extra", "google"],
     "temporal": ["--extra", "temporal"],
+    "otel": ["--extra", "otel"],
     "all": ["--extra", "all"],
     "demo": ["--extra", "local", "--extra", "openai", "--extra", "anthropic", "--group", "demo"],
     "dev": ["--extra", "all", "--group", "dev"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,11 +27,13 @@ from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.steps.steps import NULL_STEPS, start_at
+from fast_agent.telemetry import is_wanted
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
 from fast_agent.trust.origin import own_place, remote_root, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.events import Listener
@@ -551,9 +553,16 @@ class Program:
             surroundings = adjust(surroundings)
         builders = {**BUILDERS, **WORKFLOWS}
         try:
-            async with Runtime(
-                self.load_set, self.settings, surroundings, builders=builders, grows=grows
-            ) as runtime:
+            async with (
+                self._traced(notify) as tracing,
+                Runtime(
+                    self.load_set,
+                    self.settings,
+                    surroundings if tracing is None else replace(surroundings, tracing=tracing),
+                    builders=builders,
+                    grows=grows,
+                ) as runtime,
+            ):
                 before = start_at(steps.top)
                 try:
                     yield AgentApp(
@@ -570,6 +579,20 @@ class Program:
         except FastAgentError as error:
             error.hide(self.redact)
             raise
+
+    def _traced(
+        self, notify: Callable[[str], None]
+    ) -> AbstractAsyncContextManager[Listener | None]:
+        """Trace turns where the program or the environment asks for it."""
+        if not is_wanted(self._environ):
+            return nullcontext()
+        from fast_agent.telemetry.tracing import traced
+
+        def is_workflow(agent: str) -> bool:
+            card = self.load_set.cards.get(agent)
+            return card is not None and card.config.type not in {"agent", "smart"}
+
+        return traced(self._environ, redact=self.redact, is_workflow=is_workflow, notify=notify)
 
     def _is_protected(self, path: Path) -> bool:
         """Return whether writes to a file have a question of their own."""

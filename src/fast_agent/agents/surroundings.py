@@ -73,6 +73,7 @@ class Surroundings:
         human: The way to a person, or None.
         approval: Asks before a server gets a model's answer, or None.
         listener: Hears of the events of every turn, or None.
+        tracing: Traces the events of every turn, whoever else hears of them, or None.
         new_turn_id: Gives turn ids.
         now: The clock, in local time.
         monotonic: A clock that only goes forward, in seconds.
@@ -118,6 +119,7 @@ class Surroundings:
     human: Human | None = None
     approval: SamplingApproval | None = None
     listener: Listener | None = None
+    tracing: Listener | None = None
     new_turn_id: NewId = field(default_factory=_new_turn_ids)
     now: Callable[[], datetime] = _local_now
     monotonic: Callable[[], float] = time.monotonic

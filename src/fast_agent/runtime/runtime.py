@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.events import Listener
+    from fast_agent.agents.events import Event, Listener
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory
     from fast_agent.cards.card import Card
@@ -96,7 +96,7 @@ class Runtime:
     ) -> None:
         around = through_steps(surroundings or Surroundings())
         outer = scope or Scope(
-            listener=around.listener or log_warnings,
+            listener=_with_tracing(around.listener or log_warnings, around.tracing),
             journal=around.journal,
             transcript=around.transcript,
             redact=around.redact,
@@ -259,7 +259,9 @@ class Runtime:
         outer = self._outer
         scope = replace(
             outer,
-            listener=listener or outer.listener,
+            listener=_with_tracing(listener, self._surroundings.tracing)
+            if listener
+            else outer.listener,
             journal=journal,
             transcript=None,
             human=human,
@@ -621,6 +623,17 @@ class Runtime:
             for agent in group:
                 await agent.aclose()
         return first
+
+
+def _with_tracing(listener: Listener, tracing: Listener | None) -> Listener:
+    if tracing is None:
+        return listener
+
+    def notify_both(event: Event) -> None:
+        listener(event)
+        tracing(event)
+
+    return notify_both
 
 
 def _nothing() -> None:

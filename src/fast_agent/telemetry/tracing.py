@@ -1,0 +1,345 @@
+"""Tracing: the events of turns as spans and metrics of OpenTelemetry.
+
+Names follow the conventions for generative AI; they are in `conventions.json`, with the version of
+the package they were taken from. A span of a turn or a tool call is the current one as long as it
+is open, so that child agents, MCP requests and functions of users nest in it.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from fast_agent.agents.events import (
+    ModelAnswered,
+    ModelRequested,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from fast_agent.telemetry import has_provider
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import Histogram, MeterProvider
+    from opentelemetry.trace import Span, SpanKind, TracerProvider
+    from opentelemetry.util.types import AttributeValue
+
+    from fast_agent.agents.events import Event
+    from fast_agent.messages.message import Message
+    from fast_agent.text.json_value import JsonObject
+
+    Attributes = dict[str, AttributeValue]
+
+_CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_NO_CONTENT: Final = frozenset({"", "0", "false", "no_content"})
+_FLUSH_SECONDS: Final = 5.0
+_MISSING: Final = "nothing is traced: install the packages with `pip install 'fast-agent[otel]'`"
+
+
+def conventions() -> Mapping[str, Any]:
+    """Return the names of spans, attributes and metrics."""
+    return json.loads(files("fast_agent.telemetry").joinpath("conventions.json").read_text("utf-8"))
+
+
+@dataclass(slots=True)
+class _OpenSpan:
+    """A span that has not ended.
+
+    Args:
+        span: The span.
+        before: The context to return to after it.
+        since: When it started, by `perf_counter`.
+    """
+
+    span: Span
+    before: Context
+    since: float
+
+
+class Tracing:
+    """A listener that makes spans and metrics.
+
+    Args:
+        tracers: Makes the tracer.
+        meters: Makes the meter.
+        redact: Hides secrets in what is sent.
+        is_workflow: Whether the agent of a name is a workflow.
+        content: Whether messages, arguments and results are sent.
+    """
+
+    def __init__(
+        self,
+        tracers: TracerProvider,
+        meters: MeterProvider,
+        *,
+        redact: Callable[[str], str],
+        is_workflow: Callable[[str], bool],
+        content: bool = False,
+    ) -> None:
+        from fast_agent.version import __version__
+
+        names = conventions()
+        self._operations: Mapping[str, str] = names["operations"]
+        self._attributes: Mapping[str, str] = names["attributes"]
+        self._providers: Mapping[str, str] = names["providers"]
+        self._tracer = tracers.get_tracer("fast_agent", __version__)
+        meter = meters.get_meter("fast_agent", __version__)
+        metrics: Mapping[str, str] = {**names["metrics"], **names["newer_metrics"]}
+        self._durations: Mapping[str, Histogram] = {
+            kind: meter.create_histogram(metrics[f"{kind}_duration"], "s")
+            for kind in ("chat", "workflow", "tool")
+        }
+        self._tokens = meter.create_histogram(metrics["tokens"], "{token}")
+        self._redact = redact
+        self._is_workflow = is_workflow
+        self._content = content
+        self._turns: dict[str, _OpenSpan] = {}
+        self._chats: dict[str, tuple[_OpenSpan, Attributes]] = {}
+        self._calls: dict[tuple[str, str], _OpenSpan] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Start or end a span."""
+        if isinstance(event, TurnStarted):
+            self._start_turn(event)
+        elif isinstance(event, ModelRequested):
+            self._start_chat(event)
+        elif isinstance(event, ModelAnswered):
+            self._end_chat(event)
+        elif isinstance(event, ToolStarted):
+            self._start_tool(event)
+        elif isinstance(event, ToolFinished):
+            self._end_tool(event)
+        elif isinstance(event, TurnFinished):
+            self._end_turn(event)
+
+    def _start_turn(self, event: TurnStarted) -> None:
+        origin = event.origin
+        attributes = self._named("workflow" if self._is_workflow(origin.agent) else "agent")
+        attributes[self._attributes["agent"]] = origin.agent
+        if self._content:
+            attributes[self._attributes["input"]] = self._messages(event.message)
+        name = f"{attributes[self._attributes['operation']]} {origin.agent}"
+        self._turns[origin.turn_id] = self._open(name, attributes)
+
+    def _end_turn(self, event: TurnFinished) -> None:
+        origin = event.origin
+        failed = event.stop_reason if event.stop_reason in {"error", "cancelled"} else None
+        chat = self._chats.pop(origin.turn_id, None)
+        if chat is not None:
+            self._fail(chat[0].span, failed or "unanswered", event.error)
+            self._measure("chat", chat[0], {**chat[1], self._attributes["error"]: str(failed)})
+            chat[0].span.end()
+        for key in [one for one in self._calls if one[0] == origin.turn_id]:
+            call = self._calls.pop(key)
+            self._fail(call.span, failed or "unanswered", None)
+            call.span.end()
+        turn = self._turns.pop(origin.turn_id, None)
+        if turn is None:
+            return
+        if turn.span.is_recording():
+            turn.span.set_attributes(
+                {
+                    self._attributes["input_tokens"]: event.tree_usage.input_tokens,
+                    self._attributes["output_tokens"]: event.tree_usage.output_tokens,
+                    self._attributes["finish_reasons"]: [event.stop_reason],
+                }
+            )
+            if self._content and event.message is not None:
+                turn.span.set_attribute(self._attributes["output"], self._messages(event.message))
+        if failed is not None:
+            self._fail(turn.span, failed, event.error)
+        if self._is_workflow(origin.agent):
+            self._measure("workflow", turn, self._named("workflow"))
+        self._close(turn)
+
+    def _start_chat(self, event: ModelRequested) -> None:
+        earlier = self._chats.pop(event.origin.turn_id, None)
+        if earlier is not None:  # it was refused, and is asked again with less
+            self._fail(earlier[0].span, "context_overflow", None)
+            earlier[0].span.end()
+        provider = event.model.partition("?")[0].partition(".")[0]
+        attributes = self._named("chat")
+        attributes[self._attributes["provider"]] = self._providers.get(provider, provider)
+        attributes[self._attributes["model"]] = self._redact(event.model)
+        from opentelemetry.trace import SpanKind
+
+        name = f"{self._operations['chat']} {attributes[self._attributes['model']]}"
+        chat = self._open(name, attributes, SpanKind.CLIENT, is_current=False)
+        self._chats[event.origin.turn_id] = chat, attributes
+
+    def _end_chat(self, event: ModelAnswered) -> None:
+        found = self._chats.pop(event.origin.turn_id, None)
+        if found is None:
+            return
+        chat, attributes = found
+        usage, names = event.usage, self._attributes
+        if chat.span.is_recording():
+            chat.span.set_attributes(
+                {
+                    names["input_tokens"]: usage.input_tokens,
+                    names["output_tokens"]: usage.output_tokens,
+                    names["cached_tokens"]: usage.cache_read_tokens,
+                    names["finish_reasons"]: [event.message.stop_reason or "endTurn"],
+                }
+            )
+            if self._content:
+                chat.span.set_attribute(names["output"], self._messages(event.message))
+        self._measure("chat", chat, attributes)
+        for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            self._tokens.record(count, {**attributes, names["token_type"]: kind})
+        chat.span.end()
+
+    def _start_tool(self, event: ToolStarted) -> None:
+        names, call = self._attributes, event.call
+        attributes = self._named("tool")
+        attributes[names["tool"]] = call.name
+        attributes[names["tool_call"]] = call.id
+        attributes[names["tool_type"]] = "function" if event.server_name is None else "extension"
+        if self._content:
+            attributes[names["arguments"]] = self._json(call.arguments)
+        name = f"{attributes[names['operation']]} {call.name}"
+        self._calls[event.origin.turn_id, call.id] = self._open(name, attributes)
+
+    def _end_tool(self, event: ToolFinished) -> None:
+        call = self._calls.pop((event.origin.turn_id, event.call.id), None)
+        if call is None:
+            return
+        attributes = self._named("tool")
+        attributes[self._attributes["tool"]] = event.call.name
+        if event.result.is_error:
+            self._fail(call.span, "tool_error", event.result.text)
+            attributes[self._attributes["error"]] = "tool_error"
+        if self._content:
+            call.span.set_attribute(self._attributes["result"], self._redact(event.result.text))
+        self._measure("tool", call, attributes)
+        self._close(call)
+
+    def _open(
+        self,
+        name: str,
+        attributes: Attributes,
+        kind: SpanKind | None = None,
+        *,
+        is_current: bool = True,
+    ) -> _OpenSpan:
+        from opentelemetry import context
+        from opentelemetry.trace import SpanKind, set_span_in_context
+
+        before = context.get_current()
+        kind = SpanKind.INTERNAL if kind is None else kind
+        span = self._tracer.start_span(name, before, kind, attributes)
+        if is_current:
+            context.attach(set_span_in_context(span, before))
+        return _OpenSpan(span, before, perf_counter())
+
+    def _close(self, opened: _OpenSpan) -> None:
+        from opentelemetry import context
+
+        opened.span.end()
+        context.attach(opened.before)  # not `detach`, which fails in another task than `attach`
+
+    def _fail(self, span: Span, kind: str, reason: str | None) -> None:
+        from opentelemetry.trace import Status, StatusCode
+
+        span.set_attribute(self._attributes["error"], kind)
+        # What a model or a tool said is content; the kind of error is not.
+        shown = self._redact(reason) if reason is not None and self._content else None
+        span.set_status(Status(StatusCode.ERROR, shown))
+
+    def _measure(self, kind: str, opened: _OpenSpan, attributes: Attributes) -> None:
+        self._durations[kind].record(perf_counter() - opened.since, attributes)
+
+    def _named(self, kind: str) -> Attributes:
+        return {self._attributes["operation"]: self._operations[kind]}
+
+    def _messages(self, message: Message) -> str:
+        parts: list[JsonObject] = []
+        if message.text:
+            parts.append({"type": "text", "content": message.text})
+        for call in message.tool_calls:
+            asked: JsonObject = {"id": call.id, "name": call.name, "arguments": call.arguments}
+            parts.append({"type": "tool_call", **asked})
+        return self._json([{"role": message.role, "parts": parts}])
+
+    def _json(self, value: object) -> str:
+        return self._redact(json.dumps(value, ensure_ascii=False, default=str))
+
+
+@asynccontextmanager
+async def traced(
+    environ: Mapping[str, str],
+    *,
+    redact: Callable[[str], str],
+    is_workflow: Callable[[str], bool],
+    notify: Callable[[str], None],
+) -> AsyncGenerator[Tracing | None]:
+    """Trace turns as long as the block lasts.
+
+    Args:
+        environ: The environment, whose `OTEL_…` variables count.
+        redact: Hides secrets in what is sent.
+        is_workflow: Whether the agent of a name is a workflow.
+        notify: Told in a line why nothing is traced though it was asked for.
+    """
+    own = None if has_provider() else _Exporting.make()
+    if own is None and not has_provider():
+        notify(_MISSING)
+        yield None
+        return
+    from opentelemetry import metrics, trace
+
+    tracing = Tracing(
+        trace.get_tracer_provider() if own is None else own.tracers,
+        metrics.get_meter_provider() if own is None else own.meters,
+        redact=redact,
+        is_workflow=is_workflow,
+        content=environ.get(_CONTENT, "").lower() not in _NO_CONTENT,
+    )
+    try:
+        yield tracing
+    finally:
+        if own is not None:
+            await own.finish()
+
+
+@dataclass(slots=True)
+class _Exporting:
+    """Providers of our own, which send to the collector of the environment."""
+
+    tracers: Any
+    meters: Any
+
+    @classmethod
+    def make(cls) -> _Exporting | None:
+        """Return them; None where their packages are not installed."""
+        try:
+            from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.metrics import MeterProvider
+            from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+            from opentelemetry.sdk.resources import Resource
+            from opentelemetry.sdk.trace import TracerProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        except ImportError:
+            return None
+        resource = Resource.create({"service.name": "fast-agent"})
+        tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+        return cls(tracers, MeterProvider([reader], resource, shutdown_on_exit=False))
+
+    async def finish(self) -> None:
+        """Send what is left, for a few seconds at most."""
+        from anyio import move_on_after, to_thread
+
+        for provider in (self.tracers, self.meters):
+            with move_on_after(_FLUSH_SECONDS, shield=True):
+                await to_thread.run_sync(provider.shutdown, abandon_on_cancel=True)
