@@ -38,6 +38,7 @@ class StarterSet:
 
 
 _TOOLS: Final = "a model that calls tools well, such as `--model sonnet`"
+_OBEYS: Final = "a model that keeps to the form it is asked for, such as `--model haiku`"
 
 SETS: Final[Mapping[str, StarterSet]] = {
     "assistant": StarterSet(
@@ -217,6 +218,7 @@ You judge letters: is it clear what is asked, is there a reason, is it polite, i
 Name what is to be changed.
 """,
         },
+        _OBEYS,
     ),
     "maker": StarterSet(
         "asks the same question until one answer leads by three votes (MAKER)",
@@ -243,6 +245,7 @@ use_history: false
 Answer with one word for the mood of the text: positive, negative or neutral.
 """,
         },
+        _OBEYS,
     ),
 }
 
