@@ -409,7 +409,7 @@ class Program:
         Returns:
             What changed, or what is wrong; then the agents are those of before.
         """
-        return self._reloader.run()
+        return self._reloader.run(retry=True)
 
     def reconsider(self) -> Reload:
         """Decide again about what was found, and take in what may act now.

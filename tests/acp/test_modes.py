@@ -152,6 +152,34 @@ async def test_changed_cards_are_taken_by_reload(tmp_path: Path) -> None:
         assert option["options"][0]["description"] == "new and longer"
 
 
+@pytest.mark.spec("ACP-3")
+async def test_a_called_agent_answers_once(tmp_path: Path) -> None:
+    cards = (
+        write_card(tmp_path, "a.md", "name: a", "default: true"),
+        write_card(tmp_path, "b.md", "name: b"),
+    )
+    async with connected(tmp_path, *cards) as there:
+        session = (await there.open()).session_id
+        await there.prompt(session, "/call b the only answer")
+        assert there.editor.said().count("the only answer") == 1
+
+
+@pytest.mark.spec("ACP-12")
+async def test_a_reload_is_refused_until_the_card_is_right(tmp_path: Path) -> None:
+    card = write_card(tmp_path, "a.md", "name: a", "description: old")
+    async with connected(tmp_path, card) as there:
+        session = (await there.open()).session_id
+        write_card(tmp_path, "a.md", "name: a", "descriptoin: new")
+        for times in (1, 2, 3):
+            await there.prompt(session, "/reload")
+            assert there.editor.said().count("did you mean `description`?") == times
+        await there.prompt(session, "still here")
+        assert there.editor.said().endswith("still here")
+        write_card(tmp_path, "a.md", "name: a", "description: newest")
+        await there.prompt(session, "/reload")
+        assert "AgentCards reloaded: +0 ~1 -0" in there.editor.said()
+
+
 @pytest.mark.spec("ACP-12")
 async def test_watched_cards_refresh_the_list_in_place(tmp_path: Path) -> None:
     write_card(tmp_path, "a.md", "name: a", "default: true")

@@ -75,6 +75,7 @@ def test_a_pass_takes_in_new_changed_and_vanished_files(world: World) -> None:
     assert (done.version, world.registry.snapshot.version) == (2, 2)
     assert world.names == ["ann", "cid", "dan"]
     assert world.instruction("ann") == "Be long."
+    assert world.reloader.run(retry=True).line is None
 
 
 @pytest.mark.spec("RELOAD-1")
@@ -116,6 +117,7 @@ def test_a_wrong_file_keeps_the_last_good_set_whole_until_it_changes_again(world
     assert refused.line == "AgentCards not reloaded: 1 error; the previous version keeps running"
     assert world.registry.snapshot is snapshot
     assert world.reloader.run().line is None  # told once
+    assert world.reloader.run(retry=True).line == refused.line  # a person asks again
     world.write("cards/cid.md")
     assert world.reloader.run().refused  # told again with what else changed
     world.write("cards/bob.md", "Whole again.")

@@ -275,7 +275,7 @@ class LiveSession:
                 self._again(self)
             except RunError as error:
                 text = failure(error).text
-        if text:
+        if text and not (result.is_answer and self._updates.has_answered):
             self._updates.say(text)
         self._follow(result)
         if result.ask is None:

@@ -76,6 +76,11 @@ class Updates:
         self._planner: str | None = None
         self._said = False
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the last answer of the turn was sent."""
+        return self._said
+
     def send(self, update: JsonObject) -> None:
         """Send an update."""
         params: JsonObject = {"sessionId": self._session_id, "update": update}

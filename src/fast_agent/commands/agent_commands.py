@@ -104,7 +104,7 @@ async def _call(arguments: Arguments, desk: Desk) -> CommandResult:
         ),
         cast=desk.cast,
     )
-    return CommandResult(text=answer)
+    return CommandResult(text=answer, is_answer=True)
 
 
 def _history(value: str | None) -> str | None:

@@ -172,6 +172,7 @@ class CommandResult:
     Args:
         text: What the user sees, in Markdown that reads well unrendered; may be empty.
         failed: Nothing was done; the text says why.
+        is_answer: The text is an agent's answer, which listeners of its turn may have shown.
         agent: The agent that is talked to from now on, where that is another one.
         agents_changed: The set of agents, or their definitions, may have changed.
         session_changed: The conversation is another one now, or was taken back.
@@ -182,6 +183,7 @@ class CommandResult:
 
     text: str = ""
     failed: bool = False
+    is_answer: bool = False
     agent: str | None = None
     agents_changed: bool = False
     session_changed: bool = False

@@ -88,6 +88,7 @@ class Reloader:
         self._roots: dict[str, CardRoot] = {}
         self._taken: dict[str, CardLoad] = {}
         self._waiting: set[str] = set()
+        self._refused = False
         self._deferred: list[tuple[str | None, Callable[[Mapping[str, CardLoad]], object]]] = []
         """Tools and servers for agents that are left out, and where they came from."""
         self._lock = RLock()
@@ -141,7 +142,7 @@ class Reloader:
             self._inputs.take(self._registry.snapshot.load_set.cards.values())
             return names
 
-    def run(self, *, anew: bool = False) -> Reload:
+    def run(self, *, anew: bool = False, retry: bool = False) -> Reload:
         """Look at every root once, and take in what changed.
 
         Errors are reported once, and again when something else changes; the last good set then
@@ -149,13 +150,14 @@ class Reloader:
 
         Args:
             anew: Whether all roots are loaded again, as after a decision about found files.
+            retry: Whether the errors of the last pass are reported again although nothing changed.
         """
         with self._lock:
             before = self._registry.snapshot
             moved = [root.look() for root in self._roots.values()]
             touched = self._inputs.touched()
             again = anew or (self._admission is not None and self._admission.moved())
-            if not any(moved) and not touched and not again:
+            if not any(moved) and not touched and not again and not (retry and self._refused):
                 return Reload(before.version)
             self._waiting |= touched
             changed = {
@@ -169,7 +171,9 @@ class Reloader:
                 self._registry.update(self._admitted(changed, again=True), self._waiting)
                 self._give_deferred()
             except CardError as error:
+                self._refused = True
                 return Reload(before.version, refused=True, problems=error.diagnostics)
+            self._refused = False
             after = self._registry.snapshot
             self._taken.update({key: root.load for key, root in changed.items()})
             self._waiting.clear()
