@@ -457,6 +457,42 @@ def test_a_found_card_reaches_the_shell_of_the_person_only_once_approved(
     assert run(*plain, "--shell", "--trust").out == "hi\n"
 
 
+@pytest.mark.spec("TR-E1.4", "TR-Q1.3")
+def test_what_a_run_with_options_would_use_is_approved_beforehand(
+    run: Run, write_card: WriteCard
+) -> None:
+    write_card(CARD)
+    plain = ("go", "-q", "--model", "passthrough", "-m", "hi")
+    assert run("trust", "--yes").code == 0
+    assert run(*plain, "--shell").code == 3, "the approval is of a run without options"
+    assert "`--shell` reaches agent `ann`" in run("trust", "--shell", "--yes").err
+    assert run(*plain, "--shell").out == "hi\n"
+    assert run("trust", "--shell", "--yes").out.endswith("is approved already\n")
+    assert run("trust", "--list", "--shell").code == 2
+
+
+@pytest.mark.spec("TR-E1.5", "TR-Q1.3")
+def test_what_a_given_card_would_use_of_a_project_is_approved_beforehand(
+    run: Run, write_card: WriteCard, project: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "lead.md").write_text("---\ntype: agent\nmodel: passthrough\nshell: true\n---\nLead.\n")
+    skill = project / ".claude/skills/tidy/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: tidy\ndescription: Tidies up.\n---\nTidy up.\n")
+    call = '***CALL_TOOL load_skill {"name": "tidy"}'
+    loads = ("go", "-q", "--card", mine / "lead.md", "-m", call)
+    assert "Tidy up." not in run(*loads).out
+    assert "use" not in run("trust", "--yes").err
+    given = ("--card", mine / "lead.md")
+    assert "skill `tidy` is offered to your agent `lead`" in run("trust", *given, "--yes").err
+    assert "Tidy up." in run(*loads).out
+    missing = run("trust", "--card", mine / "none.md", "--yes")
+    assert (missing.code, missing.out) == (1, "")
+    assert "no such file" in missing.err
+
+
 @pytest.mark.spec("TR-E1.5")
 @pytest.mark.parametrize("option", ["--stdio", "--url", "--servers"])
 def test_a_found_card_reaches_servers_of_the_person_only_once_approved(

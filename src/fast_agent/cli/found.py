@@ -19,6 +19,8 @@ from fast_agent.trust.origin import remote_root, root_of
 from fast_agent.trust.policy import STARTED_VARIABLE, check_own, own_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fast_agent.trust.approvals import Approvals
     from fast_agent.trust.found_set import FoundSet
     from fast_agent.trust.policy import Policy
@@ -27,11 +29,24 @@ if TYPE_CHECKING:
 class FoundHere:
     """The found sets of directories, and what the person answered about them.
 
+    Args:
+        cards: Given cards, as `go --card` takes them: projects are judged as in a run with them.
+        tools: Given cards that become tools of the receiving agent.
+        servers: MCP servers the receiving agent gets.
+        shared: Options that add tools to every agent, such as `--shell`.
+
     Raises:
         ConfigError: This process was started by an agent or a server, which approve nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        cards: Sequence[str] = (),
+        tools: Sequence[str] = (),
+        servers: Sequence[str] = (),
+        shared: Sequence[str] = (),
+    ) -> None:
         environ = dict(os.environ)
         if environ.get(STARTED_VARIABLE):
             raise ConfigError(
@@ -41,6 +56,8 @@ class FoundHere:
         self._environ = environ
         self._program = self._look(Path.cwd())
         self.workspace = self._program.workspace
+        self._cards, self._tools = self._absolute(cards), self._absolute(tools)
+        self._servers, self._shared = servers, shared
 
     @property
     def approvals(self) -> Approvals:
@@ -78,7 +95,17 @@ class FoundHere:
             if not place.exists():
                 raise ConfigError(f"`{path}` does not exist")
             program = self._look(root_of(place) if paths else self.workspace)
-            expect_cards(program, cards=(), multi_card=True)
+            expect_cards(
+                program,
+                cards=self._cards,
+                tools=self._tools,
+                servers=self._servers,
+                shared=self._shared,
+                multi_card=True,
+            )
+            for given in program.admission.expected.roots.values():
+                if given.grant is None:
+                    given.load.raise_errors()
             expect_guide(program)
             root = Path(os.path.realpath(program.workspace))
             program.admission.expected.add_files(root, tests=found_tests(program.workspace))
@@ -144,6 +171,10 @@ class FoundHere:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(file, own_text(text, own).encode())
         return file
+
+    def _absolute(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return paths from here, which a project elsewhere understands as well."""
+        return tuple(one if "://" in one else str(self.workspace / one) for one in paths)
 
     def _look(self, folder: Path) -> FastAgent:
         return FastAgent(cwd=folder, environ=self._environ, trust=TrustOptions(passive=True))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fast_agent.cli import options
 from fast_agent.cli.output import standard_error, standard_output
 from fast_agent.trust.origin import address_of_root, remote_root
 
@@ -31,9 +32,23 @@ if TYPE_CHECKING:
 @click.option("--own", is_flag=True, help="Treat everything in PATH as yours, and stop asking.")
 @click.option("--list", "listing", is_flag=True, help="List approvals and their state.")
 @click.option("--revoke", is_flag=True, help="Revoke the approval of PATH.")
+@click.option(
+    "--card", "cards", multiple=True, metavar="PATH|URL",
+    help="Include what the project does in a run with your card; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--card-tool", "tools", multiple=True, metavar="PATH|URL",
+    help="The same for a card whose agents become tools; may be repeated.",
+)  # fmt: skip
+@options.servers("Include what the project does in a run with these MCP servers.")
+@options.shell("Include what the project does in a run whose agents have a shell.")
 def command(
     paths: tuple[str, ...],
     *,
+    cards: tuple[str, ...],
+    tools: tuple[str, ...],
+    servers: tuple[str, ...],
+    shell: bool,
     yes: bool,
     view: bool,
     form: str,
@@ -47,15 +62,19 @@ def command(
     The effects of cards, configuration and skills that load automatically need your approval: the
     programs they run, the addresses they connect to, the keys they send, the files they read and
     write. PATH is a project; the default is the one that contains the working directory. Every
-    change asks again.
+    change asks again. With --card and the other options of a run, the effects are those of that
+    run: what your agents would use of the project, or it of them.
     """
     if listing and (paths or revoke or own or yes or prose or view):
         raise click.UsageError("--list stands alone")
     if sum((revoke, own, view)) > 1 or ((revoke or own or view) and (yes or prose)):
         raise click.UsageError("--revoke, --own and --view each stand alone")
+    if (listing or revoke or own) and (cards or tools or servers or shell):
+        raise click.UsageError("--list, --revoke and --own take no options of a run")
     from fast_agent.cli.found import FoundHere
+    from fast_agent.registry.expected import shared_options
 
-    here = FoundHere()
+    here = FoundHere(cards=cards, tools=tools, servers=servers, shared=shared_options(shell=shell))
     if listing:
         _list(here)
     elif revoke:
