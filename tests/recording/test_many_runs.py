@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from anyio import create_task_group
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.steps.steps import Steps
+    from fast_agent.steps.steps import Codec, Step, Steps, Work
+    from fast_agent.text.json_value import JsonValue
+
+T = TypeVar("T")
 
 pytestmark = pytest.mark.anyio
 
@@ -76,3 +79,53 @@ async def test_a_program_run_inside_a_recorded_one_is_not_recorded(tmp_path: Pat
     recorder.close()
     kinds = [key.kind for key in read_cassette(tmp_path / "outer.jsonl").entries]
     assert kinds.count("model") == 1
+
+
+SCRIPT = """\
+steps:
+  - text: first
+  - text: second
+  - choose: [{text: third}, {text: also third}]
+"""
+
+
+class Resumed(Recorder):
+    """A run in its second life: some model requests were answered in the first one."""
+
+    def __init__(self, path: Path, answered: list[JsonValue]) -> None:
+        super().__init__(path)
+        self._answered = answered
+
+    async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
+        if step.kind == "model" and self._answered:
+            return codec.read(self._answered.pop(0))
+        return await super().ask(step, work, codec)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+async def test_a_script_begins_with_each_run_and_goes_on_in_its_next_life(
+    tmp_path: Path, kept: int
+) -> None:
+    (tmp_path / "sayer.script").write_text(SCRIPT, encoding="utf-8")
+    (tmp_path / "sayer.md").write_text(
+        "---\ntype: agent\nmodel: scripted?file=sayer.script\n---\nSay.\n", encoding="utf-8"
+    )
+    fast = FastAgent(cwd=tmp_path, ignore_config=True)
+    fast.load_agents("sayer.md")
+
+    async def say(app: AgentApp, steps: Steps) -> list[str]:
+        conversation = app.cast(steps=steps)
+        try:
+            agent = conversation.agent("sayer")
+            return [(await agent.generate("next")).text for _ in range(3)]
+        finally:
+            await conversation.aclose()
+
+    async with fast.run() as app:
+        first = await say(app, Recorder(tmp_path / "first.jsonl"))
+        again = await say(app, Recorder(tmp_path / "again.jsonl"))
+        entries = read_cassette(tmp_path / "first.jsonl").entries
+        gave = [entry.gave for key, entry in entries.items() if key.kind == "model"]
+        resumed = await say(app, Resumed(tmp_path / "resumed.jsonl", gave[:kept]))
+    assert first[:2] == ["first", "second"]
+    assert first == again == resumed

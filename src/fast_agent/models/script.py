@@ -11,6 +11,7 @@ from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.offline import heard_text
 from fast_agent.models.usage import Usage
+from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -127,6 +128,30 @@ class Script:
     _at: int = field(default=0, init=False)
     _used: int = field(default=0, init=False)
     _random: Random | None = field(default=None, init=False, repr=False)
+    _whole: Script | None = field(default=None, init=False, repr=False)
+
+    def of_run(self) -> Script:
+        """Return this script as the run the code runs in uses it: each run begins at its start.
+
+        Outside of runs that are carried it is the script itself.
+        """
+        place = here()
+        if place.silent:
+            return self
+        told, key = place.steps.places.told, f"script {id(self)}"
+        found = told.get(key)
+        if not isinstance(found, Script):
+            found = told[key] = Script(self.steps, self.label, self.seed, self.places)
+            found.report_to(self)
+        return found
+
+    def report_to(self, whole: Script) -> None:
+        """Have another script count the steps used here as used: the one all runs share."""
+        self._whole = whole
+
+    def reach(self, at: int, used: int) -> None:
+        """Count the steps that a run used, where no other run used more."""
+        self._at, self._used = max((self._at, self._used), (at, used))
 
     def __post_init__(self) -> None:
         for index, step in enumerate(self.steps[:-1]):
@@ -154,7 +179,17 @@ class Script:
         self._used += 1
         if step.times is not None and self._used >= step.times:
             self._at, self._used = index + 1, 0
+        if self._whole is not None:
+            self._whole.reach(self._at, self._used)
         return self.name_of(index), step
+
+    def skip(self) -> None:
+        """Pass over the step of a request that was answered in a former life of the run."""
+        step = self.next()[1]
+        while isinstance(step, Delay):
+            step = self.next()[1]
+        if isinstance(step, Choose):
+            self.draw(step)
 
     def draw(self, choice: Choose) -> Answer:
         """Draw one of the options of a choice."""
@@ -294,8 +329,18 @@ class ScriptedModel:
                 await anyio.sleep(wait)
             if not isinstance(step, Delay):
                 break
-        answer = self._script.draw(step) if isinstance(step, Choose) else step
+        answer = self._script.of_run().draw(step) if isinstance(step, Choose) else step
         return _answer(answer, heard, len(request.messages), on_delta)
+
+    def skip(self) -> None:
+        """Pass over a request that was answered in a former life of the run.
+
+        Raises:
+            ModelError: No step is left.
+        """
+        self._requests += 1
+        if self._stepper is None:
+            self._script.of_run().skip()
 
     def finish(self) -> None:
         """See that all steps were used.
@@ -320,7 +365,7 @@ class ScriptedModel:
             step = self._stepper(request, index)
             return f"request {index + 1}", Say(step) if isinstance(step, str) else step
         try:
-            return self._script.next()
+            return self._script.of_run().next()
         except ModelError:
             self._failed = True
             raise

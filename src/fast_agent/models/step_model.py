@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 
 from fast_agent.cards.request_params import RequestParams
-from fast_agent.errors import RunError
+from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.model import (
     ModelRequest,
@@ -98,6 +98,15 @@ class UnaskedModel:
         """Do nothing: it holds nothing."""
 
 
+@runtime_checkable
+class Skipping(Protocol):
+    """A model whose answers depend on how often it was asked, such as a script."""
+
+    def skip(self) -> None:
+        """Pass over a request that was answered in a former life of the run."""
+        ...
+
+
 class StepModel:
     """A model whose requests are steps.
 
@@ -139,11 +148,26 @@ class StepModel:
             if on_delta is not None:
                 on_delta(delta)
 
+        ran = False
+
         async def work() -> ModelResponse:
+            nonlocal ran
+            ran = True
             return await self._model.request(request, None if on_delta is None else hear)
 
         asked = model_question(place.steps.parts, self.name, request)
-        return await place.steps.ask(Step("model", "", asked, self._agent), work, answer)
+        try:
+            response = await place.steps.ask(Step("model", "", asked, self._agent), work, answer)
+        except ModelError:
+            self._pass_over(ran=ran)
+            raise
+        self._pass_over(ran=ran)
+        return response
+
+    def _pass_over(self, *, ran: bool) -> None:
+        """Have a script go on behind a request that was answered in a former life of the run."""
+        if not ran and isinstance(self._model, Skipping):
+            self._model.skip()
 
     async def aclose(self) -> None:
         """Release what the model holds; safe to call twice."""
