@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from pathlib import Path
 
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
     from opentelemetry.sdk.trace import ReadableSpan
 
     from fast_agent.agents.surroundings import Surroundings
@@ -230,20 +231,24 @@ def _go(place: Path, code: str = "", **environ: str) -> subprocess.CompletedProc
     )
 
 
+def _spans_of(taken: Mapping[str, list[bytes]]) -> list[Span]:
+    requests = [ExportTraceServiceRequest.FromString(one) for one in taken["/v1/traces"]]
+    return [
+        span
+        for request in requests
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
 def test_a_collector_named_in_the_environment_gets_spans_and_metrics(
     tmp_path: Path, collector: tuple[str, dict[str, list[bytes]]]
 ) -> None:
     address, taken = collector
     run = _go(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=address)
     assert (run.returncode, run.stdout) == (0, "hello\n"), run.stderr
-    traces = [ExportTraceServiceRequest.FromString(one) for one in taken["/v1/traces"]]
-    spans = [
-        span
-        for request in traces
-        for resource in request.resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
+    spans = _spans_of(taken)
     assert sorted(span.name for span in spans) == ["chat passthrough", "invoke_agent agent"]
     assert len({span.trace_id for span in spans}) == 1
     metrics = [ExportMetricsServiceRequest.FromString(one) for one in taken["/v1/metrics"]]
@@ -309,3 +314,41 @@ async def test_a_server_is_sent_the_trace_of_the_call(tmp_path: Path) -> None:
     context = program.spans()["execute_tool noting__note"].get_span_context()
     assert context is not None
     assert f"00-{context.trace_id:032x}-{context.span_id:016x}-" in said
+
+
+@pytest.mark.parametrize("given", [f"00-{'ab' * 16}-{'cd' * 8}-01", "nonsense", 7])
+def test_a_served_call_continues_the_trace_of_its_client(
+    tmp_path: Path, collector: tuple[str, dict[str, list[bytes]]], given: object
+) -> None:
+    address, taken = collector
+    (tmp_path / "ann.md").write_text("---\nname: ann\nmodel: passthrough\n---\nEcho.\n", "utf-8")
+    hello: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    hello["clientInfo"] = {"name": "test", "version": "1"}
+    call = {"name": "ann", "arguments": {"message": "hi"}, "_meta": {"traceparent": given}}
+    lines: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    ]
+    program = "from fast_agent.cli.main import main\nmain()\n"
+    arguments = ["serve", "--transport", "stdio", "--card", "ann.md", "--no-session"]
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", program, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, **own_home(tmp_path), "OTEL_EXPORTER_OTLP_ENDPOINT": address},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for line in lines:
+            server.stdin.write(json.dumps(line) + "\n")
+            server.stdin.flush()
+            if "id" in line:
+                assert "result" in json.loads(server.stdout.readline())
+        server.stdin.close()
+    turn = next(span for span in _spans_of(taken) if span.name == "invoke_agent ann")
+    continued = isinstance(given, str) and given.startswith("00-")
+    assert (turn.trace_id == b"\xab" * 16) is continued
+    assert turn.parent_span_id == (b"\xcd" * 8 if continued else b"")

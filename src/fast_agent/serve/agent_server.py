@@ -24,6 +24,7 @@ from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_exchange import Exchange, Exchanges
 from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
 from fast_agent.serve.resource_server import ResourceServer
+from fast_agent.telemetry import caller_trace
 from fast_agent.text.redaction import redacted
 from fast_agent.tools.human import HumanAnswer, asker
 
@@ -208,12 +209,13 @@ class AgentServer(ResourceServer):
             raise bad_params(f"unknown tool `{shown(name)}`")
         call = AgentCall(self.scopes, own, name, doors[name], arguments)
         report = _report_of(params, channel)
-        if session.era == "modern":
-            answer = await self._exchanged(call, params, channel, report)
-        else:
-            client = self._clients.get(session)
-            human = ServedClient.of(channel.request, None if client is None else client.can)
-            answer = Answer((await call.run(report, human)).data)
+        with caller_trace(params.get("_meta")):
+            if session.era == "modern":
+                answer = await self._exchanged(call, params, channel, report)
+            else:
+                client = self._clients.get(session)
+                human = ServedClient.of(channel.request, None if client is None else client.can)
+                answer = Answer((await call.run(report, human)).data)
         return self._sealed(answer, session, None if held is None else held[0])
 
     def _sealed(self, answer: Answer, session: Session, session_id: str | None) -> Answer:

@@ -8,10 +8,15 @@ a project that was found cannot have turns sent anywhere.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator
+    from contextlib import AbstractContextManager
+
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 _COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -34,3 +39,29 @@ def has_provider() -> bool:
     from opentelemetry import trace
 
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+def caller_trace(meta: JsonValue) -> AbstractContextManager[None]:
+    """Continue the trace of a caller inside, where turns are traced and the caller names a trace.
+
+    Args:
+        meta: The `_meta` of its request.
+    """
+    if "opentelemetry.sdk.trace" not in sys.modules or not isinstance(meta, Mapping):
+        return nullcontext()
+    return nullcontext() if "traceparent" not in meta else _inside(meta)
+
+
+@contextmanager
+def _inside(meta: JsonObject) -> Generator[None]:
+    from opentelemetry import context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    named = {name: meta[name] for name in ("traceparent", "tracestate") if name in meta}
+    texts = {name: value for name, value in named.items() if isinstance(value, str)}
+    before = context.get_current()
+    context.attach(TraceContextTextMapPropagator().extract(texts, before))
+    try:
+        yield
+    finally:
+        context.attach(before)
