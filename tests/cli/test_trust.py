@@ -377,6 +377,8 @@ def test_other_tools_of_an_approved_server_are_told_once(
     assert "holds no tools of servers" in done.err
     server.write_text(text)
     assert told in spawn(*asked).err
+    server.write_text(changed)
+    assert spawn(*asked, "--quiet").err.startswith(told), "quiet does not hide it"
 
 
 def at_terminal(project: Path, answer: str | None, *arguments: str) -> tuple[str, int, str]:

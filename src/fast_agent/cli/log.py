@@ -31,7 +31,7 @@ def show_log(*, quiet: bool) -> None:
     """Send log records to standard error.
 
     Args:
-        quiet: Show none, unless the variable asks for them.
+        quiet: Show only records with `is_security`, unless the variable asks for all.
     """
     root = logging.getLogger()
     for old in [handler for handler in root.handlers if isinstance(handler, _Terminal)]:
@@ -41,7 +41,9 @@ def show_log(*, quiet: bool) -> None:
     if debug:
         root.setLevel(logging.DEBUG)
     else:
-        handler.setLevel(logging.CRITICAL + 1 if quiet else logging.WARNING)
+        handler.setLevel(logging.WARNING)
+        if quiet:
+            handler.addFilter(lambda record: getattr(record, "is_security", False))
         # The protocol library reports what our own errors say better.
         logging.getLogger("mcp").setLevel(logging.CRITICAL)
         logging.getLogger("client").setLevel(logging.CRITICAL)

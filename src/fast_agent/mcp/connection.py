@@ -478,6 +478,7 @@ class Catalog:
                 spec.name,
                 spec.grant.root,
                 change,
+                extra={"is_security": True},  # shown under `--quiet` too: it is reported only once
             )
 
     async def resources(self) -> tuple[ListedResource, ...]:
