@@ -30,6 +30,7 @@ FAMILIES = (
     "reload",
     "turn",
     "context",
+    "provider",
     "maker",
     "tool",
     "file_search",
