@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ContextError, ModelError
-from fast_agent.models.model import TextDelta
+from fast_agent.models.model import AnswerWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fast_agent.models.model import Delta, DeltaSink, Model, ModelRequest, ModelResponse
+    from fast_agent.models.model import DeltaSink, Model, ModelRequest, ModelResponse
 
 _PAUSE_SECONDS: Final = 60.0
 """How long a model that failed is asked after the others."""
@@ -54,24 +54,17 @@ class FallbackModel:
             ContextError: The conversation is too long for the model.
             ModelError: No model answered; the message says why of each.
         """
-        given = False
-
-        def sink(delta: Delta) -> None:
-            nonlocal given
-            given = given or isinstance(delta, TextDelta)
-            if on_delta is not None:
-                on_delta(delta)
-
+        watch = AnswerWatch(on_delta)
         failed: list[tuple[Model, ModelError]] = []
         for index in self._order():
             model = self._models[index]
             try:
-                response = await model.request(request, on_delta and sink)
+                response = await model.request(request, watch.sink)
             except ContextError:
                 raise
             except ModelError as error:
                 self._failed_at[index] = self._now()
-                if given:
+                if watch.is_shown:
                     raise
                 failed.append((model, error))
             else:

@@ -95,6 +95,32 @@ Delta: TypeAlias = TextDelta | ThinkingDelta
 DeltaSink: TypeAlias = Callable[[Delta], None]
 
 
+class AnswerWatch:
+    """A sink that passes deltas on, and notes whether a piece of the answer's text was among them.
+
+    After one was, no request is sent again: a second answer would start the text anew.
+
+    Args:
+        on_delta: Where they go.
+    """
+
+    __slots__ = ("_on_delta", "is_shown")
+
+    def __init__(self, on_delta: DeltaSink | None) -> None:
+        self._on_delta = on_delta
+        self.is_shown = False
+
+    @property
+    def sink(self) -> DeltaSink | None:
+        """The sink to pass; None where nobody listens, which asks for no streaming."""
+        return None if self._on_delta is None else self._take
+
+    def _take(self, delta: Delta) -> None:
+        self.is_shown = self.is_shown or isinstance(delta, TextDelta)
+        if self._on_delta is not None:
+            self._on_delta(delta)
+
+
 class Model(Protocol):
     """A model bound to one agent instance; it may keep state from request to request."""
 

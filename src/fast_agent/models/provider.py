@@ -18,7 +18,7 @@ from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
 from fast_agent.models.facts import facts_of
-from fast_agent.models.model import TextDelta
+from fast_agent.models.model import AnswerWatch
 from fast_agent.models.provider_classes import ADAPTERS, Endpoint, connect
 from fast_agent.text.frozen import frozen
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from fast_agent.config.settings import StatedFacts
-    from fast_agent.models.model import Delta, DeltaSink, ModelRequest, ModelResponse
+    from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse
     from fast_agent.models.provider_errors import Failure
     from fast_agent.models.provider_link import ProviderLink
     from fast_agent.models.spec_query import Effort
@@ -123,24 +123,19 @@ class ProviderModel:
     ) -> ModelResponse:
         from fast_agent.models.provider_link import AttemptError
 
-        given = False
-
-        def sink(delta: Delta) -> None:
-            nonlocal given
-            given = given or isinstance(delta, TextDelta)
-            if on_delta is not None:
-                on_delta(delta)
-
+        watch = AnswerWatch(on_delta)
         policy = self._retry.under(params)
         waited = 0.0
         attempt = 0
         while True:
             attempt += 1
             try:
-                return await link.ask(request, params, self._effort, on_delta and sink)
+                return await link.ask(request, params, self._effort, watch.sink)
             except AttemptError as error:
                 wait = (
-                    None if given else _wait(policy, error.failure, attempt, waited, self._jitter)
+                    None
+                    if watch.is_shown
+                    else _wait(policy, error.failure, attempt, waited, self._jitter)
                 )
                 if wait is None:
                     raise error.failure.error from self._shown(error.__cause__)
