@@ -25,7 +25,7 @@ def test_a_known_model_has_a_window_and_a_price() -> None:
     assert facts("xai", "grok-4").window == 256_000
 
 
-@pytest.mark.spec("CONTEXT-1")
+@pytest.mark.spec("CONTEXT-1", "T-B2.1", "T-B2.2")
 @pytest.mark.parametrize(
     ("provider", "model", "base_url"),
     [
@@ -40,6 +40,7 @@ def test_what_is_not_known_is_not_guessed(provider: str, model: str, base_url: s
     assert not unknown.is_priced
 
 
+@pytest.mark.spec("T-B2.1")
 def test_the_configuration_is_asked_first() -> None:
     stated = StatedFacts(context_window=8_000, input_cost=2.0, output_cost=4.0)
     settings = Settings(model_facts={"generic.qwen3": stated, "gpt": StatedFacts(input_cost=1.0)})

@@ -18,8 +18,10 @@ import pyte
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
+
+    from pyte.screens import Char
 
 COMMAND: Final = Path(sys.executable).with_name("fast-agent")
 _LEADER: Final = (
@@ -68,7 +70,7 @@ class Terminal:
         self.screen = Screen(columns, rows, history=20_000, ratio=0.5)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # an RLock: properties use one another
         self._ended = False
         chosen = {"TERM": "xterm-256color", "COLUMNS": "", "LINES": "", **(environ or {})}
         self.process = subprocess.Popen(
@@ -103,17 +105,20 @@ class Terminal:
     def display(self) -> list[str]:
         """The rows of the screen, without blanks behind them."""
         with self._changed:
-            return [row.rstrip() for row in self.screen.display]
+            return self._rows(self.screen.buffer[row] for row in range(self.screen.lines))
 
     @property
     def everything(self) -> list[str]:
         """The rows of the scrollback and of the screen."""
         with self._changed:
-            top = [
-                "".join(line[column].data for column in range(self.screen.columns)).rstrip()
-                for line in self.screen.history.top
-            ]
-            return top + [row.rstrip() for row in self.screen.display]
+            top = self._rows(self.screen.history.top)
+            return top + self.display
+
+    def _rows(self, lines: Iterable[Mapping[int, Char]]) -> list[str]:
+        # The second cell of a wide character is empty, which `Screen.display` of pyte fails on
+        # where a narrow one was written over the first.
+        columns = range(self.screen.columns)
+        return ["".join(line[column].data for column in columns).rstrip() for line in lines]
 
     @property
     def cursor(self) -> tuple[int, int]:

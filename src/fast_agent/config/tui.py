@@ -16,6 +16,7 @@ ThemeName: TypeAlias = Literal["auto", "ansi", "dark", "light", "high-contrast",
 Wrap: TypeAlias = Literal["words", "terminal"]
 Thinking: TypeAlias = Literal["line", "show", "hide"]
 EditingKeys: TypeAlias = Literal["emacs", "vi"]
+Notify: TypeAlias = Literal["auto", "bell", "off"]
 BusyEnter: TypeAlias = Literal["queue", "steer"]
 StatusField: TypeAlias = Literal["agent", "model", "context", "cost", "mode", "session", "hint"]
 
@@ -40,6 +41,8 @@ class TuiSettings:
         busy_enter: What Enter does while a turn works.
         bind: Actions by key, over the table of keys.
         status: What the status row shows, in its order.
+        notify: How a terminal without focus is notified of the end of a turn or a question.
+        notify_seconds: How long a turn must have worked for that.
     """
 
     theme: ThemeName = "auto"
@@ -53,6 +56,8 @@ class TuiSettings:
     busy_enter: BusyEnter = "queue"
     bind: Mapping[str, str] = field(default_factory=_none, hash=False)
     status: tuple[StatusField, ...] = ("agent", "model", "context", "cost", "mode", "hint")
+    notify: Notify = "auto"
+    notify_seconds: int = 20
 
 
 NO_TUI: Final = TuiSettings()
@@ -79,6 +84,18 @@ TUI: Final = Record(
             "status",
             ListOf(OneOf(get_args(StatusField))),
             "what the status row shows, in its order",
+            effects=(),
+        ),
+        Entry(
+            "notify",
+            OneOf(get_args(Notify)),
+            "how a terminal without focus is notified of the end of a turn or a question",
+            effects=(),
+        ),
+        Entry(
+            "notify_seconds",
+            Whole(minimum=0),
+            "how many seconds a turn must have worked for a notification",
             effects=(),
         ),
     ),

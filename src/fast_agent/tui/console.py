@@ -6,6 +6,7 @@ task sends them, turn after turn.
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -25,14 +26,16 @@ from fast_agent.agents.events import (
 )
 from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, run_command
+from fast_agent.config.home import home_directory
 from fast_agent.config.tui import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError
 from fast_agent.tui.activity import Activity, one_line
 from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
-from fast_agent.tui.keyboard import cooked_terminal, suspend
+from fast_agent.tui.keyboard import Focus, cooked_terminal, suspend
 from fast_agent.tui.keys import bound_keys
 from fast_agent.tui.plain import LineReader, answer, question_lines
+from fast_agent.tui.programs import clipboard_image, notification
 from fast_agent.tui.questions import Questions
 from fast_agent.tui.rows import clip, shown, wrap
 from fast_agent.tui.scroll import Scroll
@@ -88,6 +91,7 @@ class Console:
         is_plain: Whether lines are read and written, and nothing is drawn.
         early: The prompt that is shown so far; None where there is none.
         file_history: Records what files held before file tools wrote them.
+        focus: Whether the terminal has the focus; None where that is not known.
 
     Attributes:
         settings: How the terminal looks; may change.
@@ -120,7 +124,9 @@ class Console:
         is_plain: bool = False,
         early: EarlyPrompt | None = None,
         file_history: FileHistory,
+        focus: Focus | None = None,
     ) -> None:
+        self._focus = focus or Focus()
         self._early = early
         self.file_history = file_history
         self.screen = screen
@@ -611,12 +617,21 @@ class Console:
                 self._lines.ended(turn)
                 self.fail(error)
             finally:
+                self._notify(turn, "the turn ended")
                 self.turn = None
                 self.queue[:0] = [one.message.text for one in turn.steering if not one.taken]
         if scope.cancelled_caught:
             self._lines.ended(turn)
             self._say_stopped()
         self.redraw()
+
+    def _notify(self, turn: TurnState, text: str) -> None:
+        """Notify a user who went to another window while a long turn worked."""
+        how = self.settings.notify
+        is_long = self.clock() - turn.started >= self.settings.notify_seconds
+        if how != "off" and is_long and self._focus.is_lost and not self._away:
+            with suppress(OSError):
+                self.screen.send(notification(text, os.environ, bell=how == "bell"))
 
     def _go_on(self, name: str) -> None:
         """Talk to the agent the conversation continues with."""
@@ -633,9 +648,11 @@ class Console:
             warm, self.warm_model = self.warm_model, None
             self._start(run_sync, self.importing, warm)
         question = self.questions.current
-        if self._is_plain and question is not self._announced:
+        if question is not self._announced:
             self._announced = question
-            if question is not None:
+            if question is not None and self.turn is not None:
+                self._notify(self.turn, "a question waits")
+            if question is not None and self._is_plain:
                 self.scroll.add_lines(question_lines(question), "question")
         self._commit(())
 
@@ -664,6 +681,19 @@ class Console:
         text = self._draft_text()
         if self.draft is not None and not self.draft.is_kept(text):
             await run_sync(self.draft.keep, text)
+
+    def attach_image(self) -> None:
+        """Attach the image on the clipboard to the message."""
+        self._start(self._attach_image)
+
+    async def _attach_image(self) -> None:
+        directory = home_directory(os.environ) / "clipboard"
+        path = await run_sync(clipboard_image, os.environ, directory)
+        if path is None:
+            self.hint("there is no image on the clipboard; `@FILE` attaches a file")
+            return
+        self.editor.buffer.insert_text(f'@"{path}" ')
+        self.redraw()
 
     # Other programs at the terminal.
 

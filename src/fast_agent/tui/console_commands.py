@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import locale
 import os
+import platform
 import re
 import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.command import Command, CommandResult, Word
 from fast_agent.commands.table import COMMANDS, command_help
 from fast_agent.commands.told import fenced
-from fast_agent.errors import RunError
+from fast_agent.errors import FastAgentError, RunError, os_reason
+from fast_agent.tui.attachments import attached_files
 from fast_agent.tui.console_programs import external_editor
 from fast_agent.tui.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
 from fast_agent.tui.rewind import Rewind
+from fast_agent.tui.rows import shown
 from fast_agent.tui.setting_commands import setting_commands
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.tui.console import Console
 
+_TERMINAL_VARIABLES: Final = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "LANG")
 _CODE: Final = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -101,6 +110,19 @@ def console_commands(console: Console) -> dict[str, Command]:
             act=own.pull,
             words=(Word("NAME|FILE"),),
         ),
+        Command(
+            name="image",
+            summary="attach an image: a file, or the one on the clipboard",
+            act=own.image,
+            words=(Word("FILE", "file"),),
+            busy="now",
+        ),
+        Command(
+            name="bug",
+            summary="write a report about this terminal to a file; it has no messages or keys",
+            act=own.bug,
+            busy="now",
+        ),
         Command(name="editor", summary="write the message in $EDITOR", act=own.editor, busy="no"),
     )
     help_command = Command(
@@ -115,6 +137,38 @@ def console_commands(console: Console) -> dict[str, Command]:
     rewound = Rewind(console).commands(found["history"])
     own_names = {one.name: one for one in (*rewound, *further, *setting_commands(console))}
     return {**found, **own_names, "exit": leave}
+
+
+def report(console: Console, desk: Desk) -> str:
+    """Return facts about the program and its terminal, as Markdown.
+
+    Only kinds and counts: no message, no name of an agent, file or server, no value of a setting
+    that a user wrote freely, no variable but those that name the terminal.
+    """
+    columns, rows = console.screen.size
+    kinds = Counter(card.config.type for card in desk.app.load_set.cards.values())
+    model = ""
+    with suppress(FastAgentError, KeyError):
+        model = desk.app.runtime.model_of(desk.agent).text.partition(".")[0].partition("?")[0]
+    facts = {
+        "fast-agent": __version__,
+        "Python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "terminal": ", ".join(
+            f"{name}={shown(os.environ.get(name, ''))}" for name in _TERMINAL_VARIABLES
+        ),
+        "size": f"{columns} x {rows}",
+        "encoding": locale.getencoding(),
+        "theme": console.theme.name,
+        "slow": "yes" if console.screen.slow else "no",
+        "provider": shown(model) or "unknown",
+        "agents": ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())),
+        "kept as a session": "no" if desk.session is None else "yes",
+        "a turn runs": "yes" if console.is_busy else "no",
+        "queued": str(len(console.queue)),
+    }
+    lines = [f"- {name}: {value}" for name, value in facts.items()]
+    return "\n".join(["# fast-agent report", "", *lines, "", "What happened:", "", ""])
 
 
 class _OwnCommands:
@@ -268,6 +322,31 @@ class _OwnCommands:
             await take_local(desk)
             return CommandResult(text=f"`{spec}` is on this machine, and answers from now on")
         return CommandResult(text=f"`{spec}` is on this machine; `/model {spec}` has it answer")
+
+    async def image(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        name = arguments.word()
+        if name is None:
+            self._console.attach_image()
+            return CommandResult()
+        if not attached_files(f'@"{name}"', desk.workspace):
+            raise RunError(f"there is no file `{name}`")
+        self._console.editor.buffer.insert_text(f'@"{name}" ')
+        return CommandResult()
+
+    async def bug(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments
+        from anyio.to_thread import run_sync
+
+        from fast_agent.text.atomic_file import write_atomic
+
+        path = desk.workspace / f"fast-agent-report-{int(time.time())}.md"
+        try:
+            await run_sync(write_atomic, path, report(self._console, desk).encode())
+        except OSError as error:
+            raise RunError(f"`{path}` cannot be written: {os_reason(error)}") from error
+        return CommandResult(
+            text=f"wrote `{path.name}`: read it, then attach it to an issue; nothing was sent"
+        )
 
     async def editor(self, arguments: Arguments, desk: Desk) -> CommandResult:
         del arguments, desk

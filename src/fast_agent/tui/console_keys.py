@@ -241,6 +241,10 @@ class ConsoleKeys:
             self._console.run_away(partial(details, self._console))
         return True
 
+    def _key_image(self) -> bool:
+        self._console.attach_image()
+        return True
+
     def _key_copy(self) -> bool:
         self._console.submit("/copy")
         return True

@@ -6,6 +6,7 @@ The only module that needs a POSIX terminal; elsewhere the library's own input i
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager
 from itertools import chain
@@ -20,25 +21,42 @@ if TYPE_CHECKING:
 
 PASTE_BEGIN: Final = "\x1b[200~"
 PASTE_END: Final = "\x1b[201~"
+FOCUS_LOST: Final = "\x1b[O"
 _PIECE: Final = 1 << 16
+_FOCUS: Final = re.compile("(\x1b\\[[IO])")
+_EXTENDED_ENTER: Final = re.compile("\x1b\\[(?:27;[2-8];13~|13;[2-8]u)")
+"""Enter with Shift, Alt or Ctrl, as terminals with extended keys send it."""
+_NEW_LINE: Final = "\x1b\r"
 _BURST: Final = 5
 """More keys than this in one piece, with a line end among them, are a paste."""
 
 
-def terminal_input(early: EarlyPrompt | None = None) -> Input:
+class Focus:
+    """Whether the terminal has the focus of the desktop.
+
+    Attributes:
+        is_lost: Whether the terminal reported that it lost the focus.
+    """
+
+    def __init__(self) -> None:
+        self.is_lost = False
+
+
+def terminal_input(early: EarlyPrompt | None = None, focus: Focus | None = None) -> Input:
     """Return the input of this terminal.
 
     Args:
         early: What has read the terminal so far; its keys are the first that are read.
+        focus: Records what the terminal reports about its focus.
     """
     if os.name != "posix":
         from prompt_toolkit.input import create_input
 
         return create_input()
-    return _posix_input(early)
+    return _posix_input(early, focus or Focus())
 
 
-def _posix_input(early: EarlyPrompt | None) -> Input:
+def _posix_input(early: EarlyPrompt | None, focus: Focus) -> Input:
     from prompt_toolkit.input.vt100 import Vt100Input
     from prompt_toolkit.key_binding import KeyPress
     from prompt_toolkit.keys import Keys
@@ -64,7 +82,9 @@ def _posix_input(early: EarlyPrompt | None) -> Input:
         def read_keys(self) -> list[KeyPress]:
             pieces = _typed(early) or [self._read()]
             for kind, text in chain.from_iterable(map(self._decoder.feed, pieces)):
-                if kind == "paste":
+                if kind == "focus":
+                    focus.is_lost = text == FOCUS_LOST
+                elif kind == "paste":
                     self.vt100_parser.flush()
                     self._buffer.append(KeyPress(Keys.BracketedPaste, text))
                 else:
@@ -117,15 +137,19 @@ class Decoder:
         self._held = ""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Return what a piece holds, as pairs of `keys` or `paste` and its text."""
+        """Return what a piece holds, as pairs of `keys`, `paste` or `focus` and its text."""
         text = self._held + self._text.decode(data)
         self._held = ""
         found: list[tuple[str, str]] = []
         while text:
             if self._paste is None:
                 before, begin, text = text.partition(PASTE_BEGIN)
-                if before:
-                    found.append(("keys" if self._marks else _kind_of(before), before))
+                for typed in _FOCUS.split(before):
+                    if _FOCUS.match(typed):
+                        found.append(("focus", typed))
+                    elif typed:
+                        keys = _EXTENDED_ENTER.sub(_NEW_LINE, typed)
+                        found.append(("keys" if self._marks else _kind_of(keys), keys))
                 if begin:
                     self._paste, self._marks = [], True
                 continue

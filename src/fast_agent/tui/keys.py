@@ -61,6 +61,7 @@ KEYS: Final = (
     Key((("down",),), "Down", "down", "line down, history"),
     Key((("c-r",),), "Ctrl-R", "search", "search history"),
     Key((("c-g",), ("c-x", "c-e")), "Ctrl-G", "editor", "edit in $EDITOR", "", "/editor"),
+    Key((("c-v",),), "Ctrl-V", "image", "attach the image on the clipboard", "", "/image"),
     Key((("c-t",),), "Ctrl-T", "transcript", "show the conversation in a pager"),
     Key((("c-o",),), "Ctrl-O", "details", "show the last tool call in full"),
     Key((("c-l",),), "Ctrl-L", "clear", "clear the screen; the scrollback stays"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import shlex
@@ -21,7 +22,7 @@ from fast_agent.tui.markdown import MarkdownRenderer
 from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fast_agent.messages.message import Message, ToolCall, ToolResult
     from fast_agent.tui.theme import Theme
@@ -33,6 +34,13 @@ _CLIPBOARDS: Final = (
     ("DISPLAY", ("xclip", "-selection", "clipboard")),
     ("DISPLAY", ("xsel", "--clipboard", "--input")),
 )
+_IMAGE_COMMANDS: Final = (
+    ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline", "--type", "image/png")),
+    ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
+    ("", ("pngpaste", "-")),
+)
+_OSC_NOTIFIES: Final = frozenset({"iTerm.app", "WezTerm", "ghostty"})
+"""Terminals that show OSC 9 as a notification, by their documentation."""
 _OSC_BYTES: Final = 74_000
 
 
@@ -172,6 +180,43 @@ async def _end(group: int, wait: Callable[[], object]) -> None:
             return
     with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+
+
+def notification(text: str, environ: Mapping[str, str], *, bell: bool) -> str:
+    """Return what has a terminal notify its user: a message where it is known, else the bell.
+
+    Args:
+        text: What happened, in words of this program.
+        environ: The environment, which names the terminal.
+        bell: Whether to ring the bell only.
+    """
+    known = environ.get("TERM_PROGRAM") in _OSC_NOTIFIES and not environ.get("TMUX")
+    return f"\x1b]9;fast-agent: {text}\x07" if known and not bell else "\x07"
+
+
+def clipboard_image(environ: Mapping[str, str], directory: Path) -> Path | None:
+    """Save the image on the clipboard; returns its file, None where the clipboard has none.
+
+    Args:
+        environ: The environment, which names the desktop.
+        directory: Where images are saved; missing directories are made.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    for variable, command in _IMAGE_COMMANDS:
+        if (variable and not environ.get(variable)) or not shutil.which(command[0]):
+            continue
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(command, capture_output=True, check=False, timeout=5)
+            if done.returncode == 0 and done.stdout.startswith(b"\x89PNG\r\n\x1a\n"):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                digest = hashlib.sha256(done.stdout).hexdigest()[:12]
+                path = directory / f"image-{digest}.png"
+                path.write_bytes(done.stdout)
+                path.chmod(0o600)
+                return path
+    return None
 
 
 def copy_command() -> tuple[str, ...] | None:

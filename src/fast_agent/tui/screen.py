@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 SYNC_ON: Final = "\x1b[?2026h"
 SYNC_OFF: Final = "\x1b[?2026l"
-_MODES_ON: Final = "\x1b[?2004h"
-_MODES_OFF: Final = "\x1b[?2004l\x1b[?25h"
+_MODES_ON: Final = "\x1b[?2004h\x1b[?1004h\x1b[>4;1m"
+"""Bracketed paste, reports of the focus, and keys with modifiers that have no sequence else."""
+_MODES_OFF: Final = "\x1b[>4;0m\x1b[?1004l\x1b[?2004l\x1b[?25h"
 SLOW_SECONDS: Final = 0.05
 """A write that takes longer than this is to a slow terminal."""
 

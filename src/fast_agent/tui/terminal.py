@@ -36,7 +36,7 @@ from fast_agent.tui.console_keys import ConsoleKeys
 from fast_agent.tui.draft import DIRECTORY as DRAFTS
 from fast_agent.tui.draft import Draft
 from fast_agent.tui.first_run import settle_model
-from fast_agent.tui.keyboard import terminal_input
+from fast_agent.tui.keyboard import Focus, terminal_input
 from fast_agent.tui.live_area import LiveArea
 from fast_agent.tui.plain import PlainScreen
 from fast_agent.tui.plain_reason import plain_reason
@@ -302,16 +302,18 @@ def _new_console(
     home = home_directory(os.environ)
     history = PromptHistory(home / HISTORY_FILE, str(program.workspace))
     screen = (PlainScreen if is_plain else Screen)(1, _terminal_size)
+    focus = Focus()
     console = Console(
         screen,
         theme,
         history,
-        terminal_input(early),
+        terminal_input(early, focus),
         keys=ConsoleKeys,
         live_rows=lambda console: LiveArea(console).rows,
         settings=settings,
         is_plain=is_plain,
         early=early,
+        focus=focus,
         file_history=FileHistory(
             Workspace(program.workspace), home / FILE_HISTORY if asks else None
         ),
