@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from fast_agent.agents.ids import numbered
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
 from fast_agent.agents.scope import TOP, Scope
+from fast_agent.agents.surroundings import numbered
 from fast_agent.agents.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams

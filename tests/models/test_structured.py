@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 from tests.models.conftest import KEY, AnthropicWire, OpenAIWire
 from tests.models.schemas import BAD, GOOD, Schema
 
-from fast_agent.agents.json_schema import JsonSchema
-from fast_agent.agents.output import JsonOutput
+from fast_agent.agents.output import JsonOutput, JsonSchema
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.message import Message

@@ -12,11 +12,12 @@ from fast_agent.agents.history_places import (
     HistoryFiles,
     IntoChildMemory,
     IntoFile,
+    StepSource,
+    StepTarget,
     into_parent,
     parent_conversation,
     session_transcript,
 )
-from fast_agent.agents.step_histories import StepSource, StepTarget
 from fast_agent.cards.agent_config import ChildHistory
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.frozen import frozen

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Listener
-    from fast_agent.agents.ids import NewId
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import SteeringMessage
+    from fast_agent.agents.surroundings import NewId
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.grant import CardGrant

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from fast_agent.agents.conversation import Compaction
-    from fast_agent.agents.ids import NewId
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
+    from fast_agent.agents.surroundings import NewId
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.cards.agent_config import AgentConfig

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import field, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.agents.child_history import NOTHING_WANTED
-from fast_agent.agents.ids import numbered
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.prompt.instruction import host_platform, python_version
 from fast_agent.steps.steps import NULL_STEPS, here
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from fast_agent.agents.events import Listener
-    from fast_agent.agents.ids import NewId
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card_load import CardLoad
     from fast_agent.mcp.authorization import Authorizations
@@ -37,6 +37,17 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import Tool
 
     Kit = Callable[[AgentConfig, Iterable[Tool]], Iterable[Tool]]
+
+
+NewId: TypeAlias = Callable[[], str]
+"""Returns a new id of a turn at each call."""
+
+
+def numbered(prefix: str) -> NewId:
+    """Return ids `prefix-1`, `prefix-2`, … : unique as long as the prefix is."""
+    numbers = count(1)
+    return lambda: f"{prefix}-{next(numbers)}"
+
 
 MAX_DEPTH = 8
 """How many agents may stand above one another below the first, unless told otherwise."""

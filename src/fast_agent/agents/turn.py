@@ -201,7 +201,7 @@ class Turn:
 
     def _warn_of_full_start(self, system: str, tools: ToolTable, used: int) -> None:
         """Warn where the system prompt and the tools leave little room for a conversation."""
-        from fast_agent.agents.context_size import share_of_start, size_of_view
+        from fast_agent.agents.compaction import share_of_start, size_of_view
 
         if size_of_view(self._life.draft.view) < used / 2:
             parts = share_of_start(system, tools.specs)
@@ -233,7 +233,7 @@ class Turn:
         Returns:
             The tools to ask with.
         """
-        from fast_agent.agents.context_size import size_of_view, size_since_answer
+        from fast_agent.agents.compaction import size_of_view, size_since_answer
 
         most = share * window
         now = used + size_since_answer(self._life.draft.view)
@@ -271,7 +271,7 @@ class Turn:
 
     def _too_long(self, error: ContextError, system: str, tools: ToolTable) -> ContextError:
         """Return the error of a conversation that cannot be shortened, with what fills it."""
-        from fast_agent.agents import context_size as sizes
+        from fast_agent.agents import compaction as sizes
 
         start = sizes.size_of_text(system) + sizes.size_of_tools(tools.specs)
         if start <= sizes.size_of_view(self._life.draft.view):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from fast_agent.agents.json_schema import JsonSchema
+from fast_agent.agents.output import JsonSchema
 from fast_agent.errors import ConfigError, os_reason
 from fast_agent.text.frozen import frozen
 

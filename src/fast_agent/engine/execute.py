@@ -12,8 +12,8 @@ from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.child_history import history_files, reads_of
 from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.events import Origin
+from fast_agent.agents.history_places import StepSource
 from fast_agent.agents.llm_agent import LlmAgent
-from fast_agent.agents.step_histories import StepSource
 from fast_agent.agents.step_tools import call_to_json
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.errors import FastAgentError, RunError

@@ -16,7 +16,7 @@ from fast_agent.rpc.encoding import encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from fast_agent.agents.json_schema import JsonSchema
+    from fast_agent.agents.output import JsonSchema
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.load_set import LoadSet
@@ -133,7 +133,7 @@ def _door(config: AgentConfig, redact: Callable[[str], str] | None) -> AgentDoor
     schema: JsonObject = MESSAGE_SCHEMA
     form: JsonSchema | None = None
     if config.tool_input_schema is not None:
-        from fast_agent.agents.json_schema import JsonSchema
+        from fast_agent.agents.output import JsonSchema
 
         schema = {"type": "object", **config.tool_input_schema}
         form = JsonSchema(schema, f"`tool_input_schema` of agent `{config.name}`")

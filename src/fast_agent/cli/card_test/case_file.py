@@ -232,7 +232,7 @@ def _check_expectation(expect: Expectation, at: Keys, found: Any) -> None:
         except re.error as error:
             found((*at, "matches", number), f"`{pattern}` is no pattern: {error}")
     if expect.json_schema is not None:
-        from fast_agent.agents.json_schema import JsonSchema
+        from fast_agent.agents.output import JsonSchema
 
         try:
             JsonSchema(expect.json_schema, "`json_schema`")

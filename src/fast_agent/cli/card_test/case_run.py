@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fast_agent.agents.events import ToolFinished
-from fast_agent.agents.json_schema import JsonSchema
+from fast_agent.agents.output import JsonSchema
 from fast_agent.cli.card_test.case_file import holds
 from fast_agent.errors import ConfigError, FastAgentError, TrustError
 from fast_agent.recording.cassette import read_cassette
