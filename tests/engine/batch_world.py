@@ -69,6 +69,26 @@ def _completion(message: dict[str, Any], reason: str) -> dict[str, Any]:
     }
 
 
+def _stream(completion: dict[str, Any]) -> bytes:
+    """Return an answer as the events of a stream."""
+    choice = completion["choices"][0]
+    delta = dict(choice["message"])
+    if "tool_calls" in delta:
+        delta["tool_calls"] = [
+            {"index": index, **call} for index, call in enumerate(delta["tool_calls"])
+        ]
+    head = {**completion, "object": "chat.completion.chunk", "usage": None}
+    first = {"index": 0, "delta": delta, "finish_reason": None}
+    last: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
+    chunks: list[dict[str, Any]] = [
+        {**head, "choices": [first]},
+        {**head, "choices": [last]},
+        {**head, "choices": [], "usage": completion["usage"]},
+    ]
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([*lines, "data: [DONE]\n\n"]).encode()
+
+
 def note_and_answer(body: dict[str, Any]) -> Reply:
     """Answer as a model that notes the item first, and then says what the tool returned."""
     messages = body["messages"]
@@ -115,12 +135,14 @@ class ModelServer:
                 status, headers, value = reply(body)
                 with world._lock:
                     world._at_once -= 1
-                data = json.dumps(value).encode()
+                kind, data = "application/json", json.dumps(value).encode()
+                if body.get("stream") and status == 200:
+                    kind, data = "text/event-stream", _stream(value)
                 try:
                     self.send_response(status)
                     for name, text in headers.items():
                         self.send_header(name, text)
-                    self.send_header("content-type", "application/json")
+                    self.send_header("content-type", kind)
                     self.send_header("content-length", str(len(data)))
                     self.end_headers()
                     self.wfile.write(data)

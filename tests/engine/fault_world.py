@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-_KID = """\
+KID = """\
 ---
 type: agent
 name: kid
@@ -29,7 +29,7 @@ function_tools: [tools.py:note]
 ---
 You are kid.
 """
-_PAL = """\
+PAL = """\
 ---
 type: agent
 name: pal
@@ -38,7 +38,7 @@ model: generic.m
 ---
 You are pal.
 """
-_TOOLS = '''\
+TOOLS = '''\
 from fast_agent import tool
 
 
@@ -181,9 +181,9 @@ class FaultWorld:
         directory.mkdir()
         world = BatchWorld(directory, self.server.url, self._items)
         (directory / "noter.md").unlink()
-        (directory / "tools.py").write_text(_TOOLS)
-        (directory / "kid.md").write_text(_KID)
-        (directory / "pal.md").write_text(_PAL)
+        (directory / "tools.py").write_text(TOOLS)
+        (directory / "kid.md").write_text(KID)
+        (directory / "pal.md").write_text(PAL)
         (directory / "top.md").write_text(self._top)
         self.server.asked.clear()
         self.server.answered.clear()

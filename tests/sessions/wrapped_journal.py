@@ -8,11 +8,16 @@ if TYPE_CHECKING:
     from fast_agent.messages.history import History
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import SessionJournal
+    from fast_agent.steps.steps import Steps
 
 
 class WrappedJournal:
     def __init__(self, inner: SessionJournal) -> None:
         self._inner = inner
+
+    @property
+    def steps(self) -> Steps | None:
+        return self._inner.steps
 
     @property
     def used(self) -> tuple[int, ...]:

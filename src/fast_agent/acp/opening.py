@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.journal import Journal
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
+    from fast_agent.steps.steps import Steps
 
 
 log = getLogger(__name__)
@@ -350,6 +351,11 @@ class PromptJournal:
         self._held: deque[SessionEvent] = deque()
         self._writing = Lock()
         self._refused = False
+
+    @property
+    def steps(self) -> Steps | None:
+        """What carries the turns; see `Journal.steps`."""
+        return self._inner.steps
 
     def is_due(self, *, top: bool) -> bool:
         """Whether the end of a turn is to be brought to the disk; see `Journal.is_due`."""

@@ -209,6 +209,7 @@ class OneShot(DumpOptions):
         import anyio
 
         from fast_agent.cli.session_use import resumed
+        from fast_agent.commands.session_commands import interruption
         from fast_agent.tui.plain_reason import plain_reason
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
 
@@ -218,6 +219,9 @@ class OneShot(DumpOptions):
             if store is None:
                 raise click.UsageError("--resume goes on with a session, --no-session keeps none")
             session = resumed(program, store, self.resume)
+            told = interruption(session)
+            if told is not None:
+                report_note(told)
         options = TerminalOptions(
             agent=self.agent,
             model=self.model,

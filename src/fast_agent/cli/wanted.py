@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.cli.report import report_diagnostics
@@ -11,9 +12,11 @@ from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import ChildHistory, HistorySource, HistoryTarget
+    from fast_agent.engine.conversation_steps import ConversationSteps
     from fast_agent.sessions.store import SessionStore
 
 
@@ -102,7 +105,15 @@ def session_store(program: FastAgent, *, waits: bool = False) -> SessionStore:
         wait_seconds=(settings.lease_seconds or LEASE_SECONDS) + 1 if waits else 0.0,
         redact=program.redact,
         provenance=program.admission.decisions.provenance,
+        steps=partial(_turn_steps, program),
     )
+
+
+def _turn_steps(program: FastAgent, path: Path) -> ConversationSteps:
+    from fast_agent.engine.conversation_steps import ConversationSteps
+    from fast_agent.steps.parts import StepRedactor
+
+    return ConversationSteps(path, StepRedactor(program.secrets(), str(program.workspace)))
 
 
 def _named(wanted: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fast_agent.commands.command import Command, CommandResult, Option, Word
+from fast_agent.commands.command import Ask, Command, CommandResult, Option, Word
 from fast_agent.commands.place import named_path
 from fast_agent.commands.told import listed, short
 from fast_agent.errors import RunError, SessionError, os_reason
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
     from fast_agent.sessions.facts import SessionSummary
-    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.session import Interrupted, Session
 
 
 async def _list(arguments: Arguments, desk: Desk) -> CommandResult:
@@ -78,6 +78,37 @@ async def _agree(desk: Desk, session: Session) -> None:
         if ask is None or not await ask("Go on with this session?", change.text):
             raise change.refusal
     desk.sessions.agreed(session)
+
+
+async def _continue(arguments: Arguments, desk: Desk) -> CommandResult:
+    del arguments
+    session = _here(desk)
+    found = session.interrupted
+    if found is None:
+        return CommandResult(text="no turn of this session was interrupted", failed=True)
+    session.take_up()
+    desk.cast.restore()
+    return CommandResult(
+        text=f"{_answered(found)} kept, the rest is asked now",
+        session_changed=True,
+        agent=found.agent if found.agent != desk.agent else None,
+        ask=Ask(agent=found.agent, text=found.message.text, content=found.message.content),
+    )
+
+
+def _answered(found: Interrupted) -> str:
+    return f"{found.answered} answer{' is' if found.answered == 1 else 's are'}"
+
+
+def interruption(session: Session | None) -> str | None:
+    """Return what a user is told of a turn that was interrupted; None where none was."""
+    found = None if session is None else session.interrupted
+    if found is None:
+        return None
+    return (
+        f"the turn `{short(found.message.text)}` was interrupted, and {_answered(found)} kept;"
+        " `/session continue` goes on with it"
+    )
 
 
 async def _fork(arguments: Arguments, desk: Desk) -> CommandResult:
@@ -163,6 +194,12 @@ SESSION = Command(
             summary="resume a session; without an id, the newest one in this directory",
             act=_resume,
             words=(Word("ID", "session"),),
+        ),
+        Command(
+            name="continue",
+            busy="no",
+            summary="continue the turn that was under way when the program was killed",
+            act=_continue,
         ),
         Command(
             name="fork",

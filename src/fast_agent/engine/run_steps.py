@@ -13,13 +13,13 @@ from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import difference, raised
 from fast_agent.steps.parts import spread
-from fast_agent.steps.steps import NullSteps, PlacedSteps
+from fast_agent.steps.steps import NullSteps, PlacedSteps, Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fast_agent.engine.run_store import RunRow, RunStore, StepRow
-    from fast_agent.steps.parts import StepRedactor
+    from fast_agent.engine.run_store import RunRow, RunStore, StepRow, StepStore
+    from fast_agent.steps.parts import Parts, StepRedactor
     from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
     from fast_agent.text.json_value import JsonValue
 
@@ -66,6 +66,9 @@ class DurableSteps(PlacedSteps):
         requests: Lets model requests through.
         fault: Called at the boundaries of steps with their name and the step's place, for tests
             that kill the process there; None calls nothing.
+        parts: The pieces its questions are made of; None makes them anew.
+        is_shielded: Whether the run is cancelled through `is_closing` alone, so that it can tell
+            the end of its process from its own decisions.
 
     Attributes:
         answered: How many steps were answered from the store.
@@ -78,11 +81,14 @@ class DurableSteps(PlacedSteps):
 
     def __init__(
         self,
-        store: RunStore,
+        store: StepStore,
         run: RunRow,
         redactor: StepRedactor,
         requests: Requests,
         fault: Callable[[str, Key], None] | None = None,
+        *,
+        parts: Parts | None = None,
+        is_shielded: bool = True,
     ) -> None:
         self._store = store
         self._run = run
@@ -99,10 +105,11 @@ class DurableSteps(PlacedSteps):
         self.answered = 0
         self.is_cancelled = False
         self.is_closing = False
-        # The process ends through `is_closing`, so that the run can tell it from its own decisions.
-        self.scope = CancelScope(shield=True)
+        self.scope = CancelScope(shield=is_shielded)
         self.stopped: RunError | None = None
         super().__init__(redactor, self._keep, run.id)
+        if parts is not None:
+            self.parts, self.places = parts, Places(self, parts)
         if run.attempt > 1:
             self._resume()
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from fast_agent.errors import RunError, os_reason
 from fast_agent.messages.json_text import parse_json, write_json
@@ -155,6 +155,43 @@ class NewRun(NamedTuple):
     input: str
 
 
+class StepStore(Protocol):
+    """Keeps the steps of a run; see `RunStore`."""
+
+    @property
+    def parts(self) -> Mapping[str, JsonValue]:
+        """All pieces."""
+        ...
+
+    def steps(self, run_id: str) -> list[StepRow]:
+        """Return the steps of a run, in the order they began."""
+        ...
+
+    def write_step(
+        self,
+        run: RunRow,
+        key: Key,
+        asked: str,
+        state: int,
+        gave: str | None = None,
+        used: str | None = None,
+    ) -> None:
+        """Write a step, where this process still has the run."""
+        ...
+
+    def settle(self) -> None:
+        """Write everything to the disk itself."""
+        ...
+
+    def keep_part(self, digest: str, value: JsonValue) -> None:
+        """Keep a piece of questions and answers, once."""
+        ...
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece."""
+        ...
+
+
 class RunStore:
     """The runs and steps of one database.
 
@@ -254,6 +291,22 @@ class RunStore:
                 " ELSE 'queued' END",
                 ((_run_id(batch, run.key), batch, *run) for run in runs),
             )
+
+    def add(self, run: RunRow) -> None:
+        """Add a run that this process began."""
+        with self._errors():
+            self._connection.execute(
+                "INSERT INTO run(id, batch, item, key, agent, input, state, fence, attempt, began)"
+                " VALUES(?,?,?,?,?,?,?,?,?,?)",
+                (run.id, self.batch, run.item, run.key, run.agent, run.input, run.state, run.fence,
+                 run.attempt, time.time()),
+            )  # fmt: skip
+
+    def delete_run(self, run_id: str) -> None:
+        """Delete a run with its steps."""
+        with self._errors():
+            self._connection.execute("DELETE FROM step WHERE run=?", (run_id,))
+            self._connection.execute("DELETE FROM run WHERE id=?", (run_id,))
 
     def recover(self) -> int:
         """Queue again the runs of processes that are gone; the caller alone may run any.
@@ -560,6 +613,19 @@ class RunStore:
             raise StoreError(
                 f"the runs in `{self.path}` cannot be used: {os_reason(error)}"
             ) from error
+
+
+def new_run(run_id: str, agent: str, message: str) -> RunRow:
+    """Return a run that begins now, and is not kept yet.
+
+    Args:
+        run_id: Its id.
+        agent: The agent its message goes to.
+        message: The message, as JSON.
+    """
+    return RunRow(
+        run_id, 0, run_id, None, agent, message, "running", 1, 1, None, None, None, None, None, None
+    )
 
 
 def _run_id(batch: str, key: str) -> str:

@@ -100,7 +100,7 @@ class Runtime:
             journal=around.journal,
             transcript=around.transcript,
             redact=around.redact,
-            steps=around.steps,
+            steps=_steps_of(around.steps, around.journal),
             deps=around.deps,
         )
         # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
@@ -265,7 +265,7 @@ class Runtime:
             journal=journal,
             transcript=None,
             human=human,
-            steps=outer.steps if steps is None else steps,
+            steps=_steps_of(self._surroundings.steps, journal) if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
         cast = Cast(self._make, scope, journal)
@@ -638,3 +638,10 @@ def _with_tracing(listener: Listener, tracing: Listener | None) -> Listener:
 
 def _nothing() -> None:
     """Take nothing back."""
+
+
+def _steps_of(steps: Steps, journal: Journal | None) -> Steps:
+    """Return what carries the turns of a conversation: a recording goes before its journal."""
+    if steps is not NULL_STEPS or journal is None:
+        return steps
+    return journal.steps or NULL_STEPS

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.log import EventLog
     from fast_agent.sessions.state import SessionState
+    from fast_agent.steps.steps import Steps
 
 _REMEMBERED = (TurnBegan, HistoryReplaced, HistoryExtended, HistoryCleared, HistoryCompacted)
 
@@ -82,6 +83,11 @@ class Journal(Protocol):
         ...
 
     @property
+    def steps(self) -> Steps | None:
+        """What carries the turns that are written here; None where nothing does."""
+        ...
+
+    @property
     def used(self) -> tuple[int, ...]:
         """What the recorded turns used, in the order of the counts of `Usage`."""
         ...
@@ -98,11 +104,13 @@ class SessionJournal:
     Args:
         log: Where to.
         state: What the log amounted to when the session was opened.
+        steps: What carries its turns, or None.
     """
 
-    __slots__ = ("_log", "_state", "_touched", "_transcript", "_used")
+    __slots__ = ("_log", "_state", "_touched", "_transcript", "_used", "steps")
 
-    def __init__(self, log: EventLog, state: SessionState) -> None:
+    def __init__(self, log: EventLog, state: SessionState, steps: Steps | None = None) -> None:
+        self.steps = steps
         self._log = log
         self._state = state
         self._touched: set[str] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from fast_agent.errors import SessionError, TrustError
 from fast_agent.sessions.event import BlockListed, MessageAdded, Rewound, Titled, TurnEnded
@@ -12,6 +12,7 @@ from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.journal import SessionJournal
 from fast_agent.sessions.row import REWOUND, TITLED, Row, row_of
 from fast_agent.sessions.state import living, state_of
+from fast_agent.steps.steps import Steps
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 
@@ -69,6 +70,40 @@ class SetChange:
         )
 
 
+@frozen
+class Interrupted:
+    """A turn that was under way when the process of its session was killed.
+
+    Args:
+        turn_id: The turn.
+        agent: The agent that was asked.
+        message: The user's message.
+        answered: How many model requests and tool calls of it have an answer.
+    """
+
+    turn_id: str
+    agent: str
+    message: Message
+    answered: int
+
+
+class TurnCarrier(Steps, Protocol):
+    """Carries the turns of a session, so that one that was killed can continue."""
+
+    @property
+    def interrupted(self) -> Interrupted | None:
+        """The turn that was under way when the process was killed, or None."""
+        ...
+
+    def take_up(self) -> None:
+        """Let the next turn with the message of the interrupted one be that turn."""
+        ...
+
+    def close(self) -> None:
+        """Close what it holds; safe to call twice."""
+        ...
+
+
 class Session:
     """An open session: `with store.open(…) as session:`.
 
@@ -76,6 +111,8 @@ class Session:
 
     Args:
         log: Its log, open for writing; closed with the session.
+        carrier: Keeps the steps of its turns while they are under way; None keeps none. Closed
+            with the session.
 
     Attributes:
         facts: What is known of it without its events.
@@ -86,12 +123,13 @@ class Session:
         SessionError: The log is damaged, or cannot be written.
     """
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, carrier: TurnCarrier | None = None) -> None:
         self._log = log
+        self._carrier = carrier
         self.facts = SessionFacts.of(log.facts, log.place)
         state = self._recovered()
         self.last_agent = _last_agent(state)
-        self.journal = SessionJournal(log, state)
+        self.journal = SessionJournal(log, state, carrier)
 
     def __enter__(self) -> Self:
         return self
@@ -234,8 +272,40 @@ class Session:
         """
         return self._log.acquire()
 
+    @property
+    def interrupted(self) -> Interrupted | None:
+        """The last turn, where its process was killed and it can continue from its last step.
+
+        Raises:
+            SessionError: The log is damaged.
+            RunError: The steps cannot be read.
+        """
+        found = None if self._carrier is None else self._carrier.interrupted
+        if found is None:
+            return None
+        turns = self.state.turns
+        return found if turns and turns[-1].turn_id == found.turn_id else None
+
+    def take_up(self) -> Interrupted:
+        """Go back to before the interrupted turn, and let its message continue it.
+
+        Live agents are to be restored after this, and its message is to be sent to its agent.
+
+        Raises:
+            SessionError: No turn was interrupted, or the log cannot be written.
+        """
+        found = self.interrupted
+        if found is None or self._carrier is None:
+            raise SessionError("no turn of this session was interrupted")
+        self._record(Rewound(self.state.turns[-1].began - 1))
+        self.journal.restart(self._recovered())
+        self._carrier.take_up()
+        return found
+
     def close(self) -> None:
         """Close it, so that another process may open it; safe to call twice."""
+        if self._carrier is not None:
+            self._carrier.close()
         self._log.close()
 
     def _record(self, event: SessionEvent) -> None:

@@ -126,10 +126,16 @@ class SessionFiles:
         lock = self._locked(session_id)
         try:
             remove_files(self._path(session_id))
+            for path in self._directory.glob(f"{session_id}.steps*"):
+                path.unlink(missing_ok=True)
             # A process that waits for this lock finds no session behind it.
             self._lock_path(session_id).unlink(missing_ok=True)
         finally:
             lock.release()
+
+    def steps_path(self, session_id: str) -> Path:
+        """Return the file of the steps of a session's turns that are under way."""
+        return self._directory / f"{session_id}.steps"
 
     def _summary(self, session_id: str, *, check: bool) -> SessionSummary:
         try:

@@ -1,0 +1,274 @@
+"""Steps of a conversation: each turn a user starts is a durable run until it ended.
+
+The session's log says what was said; the steps beside it say what was asked and answered, so that a
+turn whose process was killed continues with the first question that has no answer. Once a turn has
+ended, its steps are deleted: the log has what came of it.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from uuid import uuid4
+
+from fast_agent.engine.run_steps import DurableSteps
+from fast_agent.engine.run_store import BEGUN, DONE, RunStore, StoreError, new_run
+from fast_agent.messages.json_message import message_from_wire, message_to_wire
+from fast_agent.sessions.session import Interrupted
+from fast_agent.steps.parts import Parts
+from fast_agent.steps.steps import NullSteps, Places, entered, here, turn_id
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from fast_agent.engine.run_store import RunRow, StepRow
+    from fast_agent.messages.message import Message
+    from fast_agent.steps.parts import StepRedactor
+    from fast_agent.steps.steps import Key, Steps, Work
+    from fast_agent.text.json_value import JsonValue
+
+    StepWrite: TypeAlias = tuple[Key, str, int, str | None, str | None]
+
+T = TypeVar("T")
+
+_COMPARED_MESSAGES: Final = 4
+"""How many of the last messages of a request are compared when a turn continues."""
+
+
+class ConversationSteps(NullSteps):
+    """Carries the turns of one session.
+
+    Args:
+        path: The file of its steps; made with the first turn, deleted with the last.
+        redactor: What must not be written.
+    """
+
+    def __init__(self, path: Path, redactor: StepRedactor) -> None:
+        self._path = path
+        self._redactor = redactor
+        self._opened: RunStore | None = None
+        self._shared = _LastParts(redactor, self._keep)
+        self._taken_up: RunRow | None = None
+        self._parts: dict[str, JsonValue] = {}
+
+    @property
+    def interrupted(self) -> Interrupted | None:
+        """The turn that was under way when the process of the session was killed, or None.
+
+        Raises:
+            StoreError: Its steps cannot be read.
+        """
+        if not self._path.exists():
+            return None
+        rows = [row for row in self.store.runs() if row.state == "queued"]
+        if not rows:
+            return None
+        row, message = rows[-1], _message(rows[-1])
+        kept = [step for step in self.store.steps(row.id) if step.state == DONE]
+        places = Places(self, self._shared)
+        with places.turn(row.agent, message, None):
+            of_turn = turn_id(row.id, places.here().path)
+        counted = sum(step.key.kind in {"model", "tool"} for step in kept)
+        return Interrupted(of_turn, row.agent, message, counted)
+
+    def take_up(self) -> None:
+        """Let the next turn with the message of the interrupted one be that turn."""
+        rows = [row for row in self.store.runs() if row.state == "queued"]
+        self._taken_up = rows[-1] if rows else None
+
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        """Enter a turn; one that nothing else started is a run of its own."""
+        steps = self._current()
+        if steps is not None:
+            return steps.turn(agent, message, call_id)
+        return self._run(agent, message, call_id)
+
+    async def enter(self, agent: str) -> None:
+        """Begin a turn; see `Steps.enter`."""
+        steps = self._current()
+        if steps is not None:
+            await steps.enter(agent)
+
+    def close(self) -> None:
+        """Close the file, and delete it where no turn is left in it; safe to call twice."""
+        store, self._opened = self._opened, None
+        if store is None:
+            return
+        is_left = any(True for _ in store.runs())
+        store.close()
+        if not is_left:
+            with suppress(OSError):
+                delete_steps(self._path)
+
+    @contextmanager
+    def _run(self, agent: str, message: Message, call_id: str | None) -> Generator[None]:
+        kept = _TurnStore(self, run := self._begun(agent, message))
+        steps = DurableSteps(
+            kept, run, self._redactor, _EVERY_REQUEST, parts=self._shared, is_shielded=False
+        )
+        try:
+            with entered(steps.top), steps.scope, steps.turn(agent, message, call_id):
+                yield
+            if steps.stopped is not None:
+                raise steps.stopped
+        finally:
+            # However it ended, the log of the session has it: only a kill leaves its steps.
+            with suppress(StoreError):
+                kept.delete()
+
+    def _begun(self, agent: str, message: Message) -> RunRow:
+        taken, self._taken_up = self._taken_up, None
+        written = json.dumps(self._redactor.redacted(message_to_wire(message)))
+        if taken is not None and (taken.agent, taken.input) == (agent, written):
+            found = self.store.take("session")
+            if found is not None:
+                return found
+        if self._opened is not None or self._path.exists():
+            for row in [row for row in self.store.runs() if row.state == "queued"]:
+                self.store.delete_run(row.id)  # the user went on with something else
+        return new_run(uuid4().hex, agent, written)
+
+    def _current(self) -> Steps | None:
+        steps = here().steps
+        return steps if isinstance(steps, DurableSteps) else None
+
+    def _keep(self, digest: str, value: JsonValue) -> None:
+        self._parts[digest] = value
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece of an answer; see `Steps.part`."""
+        found = self._parts.get(digest)
+        return self.store.part(digest) if found is None else found
+
+    def write_parts(self) -> None:
+        """Write the pieces that were named since they were written last."""
+        for digest, value in self._parts.items():
+            self.store.keep_part(digest, value)
+        self._parts.clear()
+
+    @property
+    def store(self) -> RunStore:
+        """The file of the steps."""
+        if self._opened is None:
+            name = sha256(self._path.name.encode()).hexdigest()[:10]
+            self._opened = RunStore(self._path, name)
+            # The session is locked: whatever was under way has no process any more.
+            self._opened.recover()
+        return self._opened
+
+
+class _TurnStore:
+    """The steps of one turn, written once there is an answer that a kill could lose.
+
+    A turn of one model request writes nothing: with its answer it ends.
+
+    Args:
+        conversation: Its conversation.
+        run: The turn.
+    """
+
+    def __init__(self, conversation: ConversationSteps, run: RunRow) -> None:
+        self._conversation = conversation
+        self._run = run
+        self._waiting: list[StepWrite] = []
+        self._is_there = run.attempt > 1
+        self.parts: Mapping[str, JsonValue] = {}
+
+    def steps(self, run_id: str) -> list[StepRow]:
+        """Return the steps of former lives."""
+        return self._conversation.store.steps(run_id) if self._is_there else []
+
+    def write_step(
+        self,
+        run: RunRow,
+        key: Key,
+        asked: str,
+        state: int,
+        gave: str | None = None,
+        used: str | None = None,
+    ) -> None:
+        """Write a step, or hold it back; see `RunStore.write_step`."""
+        if not self._is_there:
+            is_answered = any(one[2] != BEGUN and one[0].kind != "order" for one in self._waiting)
+            if state != BEGUN or not (is_answered or key.kind != "model"):
+                self._waiting.append((key, asked, state, gave, used))
+                return
+            self._write_all()
+        self._conversation.write_parts()
+        self._conversation.store.write_step(run, key, asked, state, gave, used)
+
+    def _write_all(self) -> None:
+        store, self._is_there = self._conversation.store, True
+        store.add(self._run)
+        self._conversation.write_parts()
+        for key, asked, state, gave, used in self._waiting:
+            store.write_step(self._run, key, asked, state, gave, used)
+        self._waiting.clear()
+
+    def settle(self) -> None:
+        """Write everything to the disk itself."""
+        if self._is_there:
+            self._conversation.store.settle()
+
+    def keep_part(self, digest: str, value: JsonValue) -> None:
+        """Keep a piece: the conversation does."""
+
+    def part(self, digest: str) -> JsonValue:
+        """Return a piece."""
+        return self._conversation.part(digest)
+
+    def delete(self) -> None:
+        """Delete the turn with its steps."""
+        if self._is_there:
+            self._conversation.store.delete_run(self._run.id)
+
+
+class _LastParts(Parts):
+    """Names a conversation by its last messages, so that a turn costs the same however long it is.
+
+    What came before them is what the session's log holds, which is read to that very point.
+    """
+
+    def digest_of_message(self, message: Message) -> str:
+        """Name a message, without keeping it: the log of the session has it."""
+        return self._named(message_to_wire(message))
+
+    def digest_of_conversation(self, messages: Sequence[Message]) -> str:
+        """Name a conversation."""
+        last = [self.digest_of_message(one) for one in messages[-_COMPARED_MESSAGES:]]
+        return self._named({"count": len(messages), "last": last})
+
+    def _named(self, value: JsonValue) -> str:
+        text = json.dumps(self.redactor.redacted(value), sort_keys=True)
+        return sha256(text.encode()).hexdigest()[:20]
+
+
+class _EveryRequest:
+    """Lets every request through; see `Requests`."""
+
+    async def send(self, model: str, work: Work[T]) -> T:
+        """Ask a model."""
+        del model
+        return await work()
+
+    def record(self, used: Mapping[str, JsonValue]) -> None:
+        """Count nothing: the turn does."""
+
+
+_EVERY_REQUEST: Final = _EveryRequest()
+
+
+def _message(row: RunRow) -> Message:
+    return message_from_wire(json.loads(row.input))
+
+
+def delete_steps(path: Path) -> None:
+    """Delete the file of a conversation's steps."""
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
