@@ -67,6 +67,7 @@ def test_a_second_compaction_goes_on_where_the_first_ended() -> None:
     assert start_for(conversation, 2) is None
 
 
+@pytest.mark.spec("T-C0.3")
 def test_the_view_begins_with_templates_and_the_summary_and_the_history_is_whole() -> None:
     messages = [TEMPLATE, *exchange(1), *exchange(2)]
     conversation = Conversation(messages)
