@@ -25,8 +25,8 @@ _COUNT = click.IntRange(min=0)
 @click.option("--agent", metavar="NAME", help="The agent that answers instead of the default one.")
 @options.MODEL
 @click.option(
-    "--concurrency", type=click.IntRange(min=1), default=10, show_default=True,
-    help="Most items at a time.",
+    "--concurrency", type=click.IntRange(min=1),
+    help="Most items at a time.  [default: 10; 80 on Temporal, twice the slots of a worker]",
 )  # fmt: skip
 @click.option("--id-field", metavar="NAME", help="The field that names an item.")
 @click.option(
@@ -52,6 +52,7 @@ _COUNT = click.IntRange(min=0)
 @options.shell()
 @options.files()
 @options.trust("a smart agent")
+@options.ENGINE
 @options.CONFIG_PATH
 @options.quiet("Print nothing but errors.")
 @options.output_format("json", told="Print the summary for people, or as JSON.")

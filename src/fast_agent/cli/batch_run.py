@@ -7,10 +7,11 @@ import os
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
@@ -24,7 +25,7 @@ from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
     from anyio import CancelScope
 
@@ -32,14 +33,19 @@ if TYPE_CHECKING:
     from fast_agent.agents.output import OutputShape
     from fast_agent.app import FastAgent
     from fast_agent.cli.batch_progress import BatchProgress
-    from fast_agent.engine.batch import Batch
+    from fast_agent.engine.batch import Ask, Batch
     from fast_agent.engine.batch_input import Item
     from fast_agent.engine.engine import RunAnswer
     from fast_agent.engine.model_requests import ModelRequests
     from fast_agent.engine.run_store import RunRow, RunStore
+    from fast_agent.engine.temporal.runs import RunResult
     from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Steps
     from fast_agent.text.json_value import JsonValue
+
+CONCURRENCY: Final = 10
+TEMPORAL_CONCURRENCY: Final = 80
+"""Items at a time on Temporal: twice the slots of a worker, so that none waits for the client."""
 
 ATTACH_SECONDS: Final = 0.2
 """How often a client shows the progress of a batch that another process runs."""
@@ -69,7 +75,7 @@ class BatchCommand(CardOptions):
     source: Path
     target: Path
     agent: str | None
-    concurrency: int
+    concurrency: int | None
     id_field: str | None
     json_schema: Path | None
     offset: int
@@ -83,6 +89,8 @@ class BatchCommand(CardOptions):
     limit_tokens: int | None
     dry_run: bool
     output: str
+    engine: str = "embedded"
+    temporal_address: str | None = None
     only: frozenset[str] | None = None
 
     def receiver(self) -> str | None:
@@ -251,11 +259,11 @@ class BatchCommand(CardOptions):
             store.requeue(["failed"])
         redactor = StepRedactor(program.secrets(), str(program.workspace))
         requests = ModelRequests(
-            self.concurrency,
+            self._window,
             max_cost=self.limit_cost,
             max_tokens=self.limit_tokens,
             notify=progress.note,
-            spent=store.spent(),
+            spent=store.spent_by_runs() if self._is_on_temporal else store.spent(),
         )
         stopped: FastAgentError | None = None
         try:
@@ -278,43 +286,22 @@ class BatchCommand(CardOptions):
     ) -> None:
         from anyio import create_task_group, sleep
 
-        from fast_agent.cards.request_params import RequestParams
         from fast_agent.engine.batch import Batch
-        from fast_agent.engine.edition import edition_of
-        from fast_agent.engine.run_steps import RuntimeFacts
-
-        cards = program.load_set.cards.values()
-        edition = edition_of(cards, program.workspace, self.model, self.shell, self.files)
-        facts = RuntimeFacts(store)
-
-        async def ask(run: RunRow, steps: Steps) -> RunAnswer:
-            return await _answer(app, run, steps, shape)
 
         async def show(batch: Batch) -> None:
             while True:
                 progress.show(batch.counts, requests)
                 await sleep(ATTACH_SECONDS)
 
-        async with program.run(
-            model=self.model,
-            # The batch tries again itself: so one rate limit slows down all of its runs.
-            params=RequestParams(retries=0),
-            shell=self.shell,
-            files=self.files,
-            fetch=self.fetch,
-            trust_cards=self.trust,
-            notify=progress.note,
-            steps=facts,
-            partial_set=self.agent is not None,
-        ) as app:
-            app.agent(self._answering(program))
+        engine = self._on_temporal if self._is_on_temporal else self._in_process
+        async with engine(program, store, requests, shape, progress) as (ask, edition):
             batch = Batch(
                 store,
                 requests,
                 redactor,
                 ask,
                 edition=edition,
-                concurrency=self.concurrency,
+                concurrency=self._window,
                 max_errors=self._most_errors(sum(store.counts().values())),
             )
             stopped: FastAgentError | None = None
@@ -331,6 +318,100 @@ class BatchCommand(CardOptions):
             stopped = stopped or requests.paused
             if stopped is not None:
                 raise stopped
+
+    @property
+    def _is_on_temporal(self) -> bool:
+        return self.engine == "temporal"
+
+    @property
+    def _window(self) -> int:
+        """Most items at a time."""
+        if self.concurrency is not None:
+            return self.concurrency
+        return TEMPORAL_CONCURRENCY if self._is_on_temporal else CONCURRENCY
+
+    @asynccontextmanager
+    async def _in_process(
+        self,
+        program: FastAgent,
+        store: RunStore,
+        requests: ModelRequests,
+        shape: OutputShape | None,
+        progress: BatchProgress,
+    ) -> AsyncGenerator[tuple[Ask, str]]:
+        """Answer runs in this process; yields what answers one, and the edition of new ones."""
+        from fast_agent.cards.request_params import RequestParams
+        from fast_agent.engine.edition import edition_of
+        from fast_agent.engine.run_steps import RuntimeFacts
+
+        del requests
+        cards = program.load_set.cards.values()
+        edition = edition_of(cards, program.workspace, self.model, self.shell, self.files)
+
+        async def ask(run: RunRow, steps: Steps) -> RunAnswer:
+            return await _answer(app, run, steps, shape)
+
+        async with program.run(
+            model=self.model,
+            # The batch tries again itself: so one rate limit slows down all of its runs.
+            params=RequestParams(retries=0),
+            shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
+            trust_cards=self.trust,
+            notify=progress.note,
+            steps=RuntimeFacts(store),
+            partial_set=self.agent is not None,
+        ) as app:
+            app.agent(self._answering(program))
+            yield ask, edition
+
+    @asynccontextmanager
+    async def _on_temporal(
+        self,
+        program: FastAgent,
+        store: RunStore,
+        requests: ModelRequests,
+        shape: OutputShape | None,
+        progress: BatchProgress,
+    ) -> AsyncGenerator[tuple[Ask, str]]:
+        """Have workers answer runs; yields what waits for one, and the edition of new ones."""
+        from fast_agent.cli.temporal import choices_of, temporal_runs, tool_paths
+        from fast_agent.engine.engine import RunAnswer
+        from fast_agent.engine.temporal.runs import Pinned
+        from fast_agent.messages.message import Message
+        from fast_agent.models.step_model import usage_to_json
+
+        del progress
+        runs = await temporal_runs(program, self.temporal_address)
+        choices = choices_of(self, program, self.agent)
+        pinned = await runs.pin(program, choices, tools=tool_paths(self, program))
+        # Batches of several machines may have files of the same name.
+        salt = store.facts().get("cluster") or token_hex(4)
+        store.set_facts({"cluster": salt})
+        schema = None if shape is None else shape.schema.schema
+
+        async def ask(run: RunRow, steps: Steps) -> RunAnswer:
+            del steps
+
+            async def answered() -> RunResult:
+                edition = Pinned(run.edition or pinned.digest, pinned.models)
+                handle = await runs.start(
+                    f"{salt}-{run.id}",
+                    edition,
+                    run.agent,
+                    Message.user(json.loads(run.input)),
+                    schema=schema,
+                    memo={"batch": store.batch, "key": run.key},
+                )
+                return await runs.result(handle)
+
+            result = await requests.send(run.agent, answered)
+            requests.record(usage_to_json(result.used))
+            output = result.message.text if shape is None else result.structured
+            return RunAnswer(output, usage_to_json(result.used), result.used.cost)
+
+        yield ask, pinned.digest
 
     def _most_errors(self, total: int) -> int | None:
         text = self.max_errors
@@ -354,6 +435,10 @@ class BatchCommand(CardOptions):
         counts = counts_of(store)
         answered, again = store.totals()
         spent = store.spent()
+        if self._is_on_temporal:  # whose steps are in its histories
+            used = [json.loads(run.used) for run in store.runs() if run.used]
+            answered, again = sum(one.get("requests", 0) for one in used), 0
+            spent = store.spent_by_runs()
         facts: dict[str, JsonValue] = {
             "items": counts.total,
             "done": counts.done,

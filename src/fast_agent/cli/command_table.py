@@ -12,6 +12,7 @@ COMMANDS = {
     "go": "Run an agent.",
     "batch": "Run an agent over many items; a killed batch goes on.",
     "runs": "List, show, watch, cancel, resume and export the runs of batches.",
+    "worker": "Run a worker that executes runs of a Temporal server.",
     "serve": "Serve agents to MCP clients.",
     "check": "Report every problem in cards, and fix what can be fixed.",
     "graph": "Draw the graph of agents, and compute the maximum cost of a turn.",

@@ -147,3 +147,20 @@ DUMP = together(
     ),
     click.option("--dump-agent-yaml", is_flag=True, help="Write that card as YAML."),
 )
+
+TEMPORAL_ADDRESS = click.option(
+    "--temporal-address",
+    metavar="HOST:PORT",
+    help="The Temporal server, overriding `temporal.address`.  [default: 127.0.0.1:7233]",
+)
+
+ENGINE = together(
+    click.option(
+        "--engine",
+        type=click.Choice(["embedded", "temporal"]),
+        default="embedded",
+        show_default=True,
+        help="Run in this process, or by the workers of a Temporal server.",
+    ),
+    TEMPORAL_ADDRESS,
+)

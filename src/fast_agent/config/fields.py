@@ -23,6 +23,7 @@ from fast_agent.config.settings import (
     ShellSettings,
     SkillsSettings,
     StatedFacts,
+    TemporalSettings,
     Transport,
 )
 from fast_agent.config.trust import TRUST
@@ -398,6 +399,62 @@ SETTINGS: Final = Record(
                 build=SessionSettings,
             ),
             "conversations that are kept",
+            effects=(),
+        ),
+        Entry(
+            "temporal",
+            Record(
+                (
+                    Entry(
+                        "address",
+                        Text(),
+                        "host and port of the server",
+                        effects=("connect", "send"),
+                    ),
+                    Entry("namespace", Text(), "namespace of the runs", effects=("send",)),
+                    Entry("queue", Text(), "task queue of the runs", effects=("send",)),
+                    Entry("tls", Flag(), "whether the connection is encrypted", effects=("ease",)),
+                    Entry(
+                        "server_ca",
+                        PathText(),
+                        "certificates to check the server's with, instead of the system's",
+                        effects=("ease", "read"),
+                    ),
+                    Entry(
+                        "client_certificate",
+                        PathText(),
+                        "certificate of the client",
+                        effects=("read",),
+                    ),
+                    Entry(
+                        "client_key",
+                        PathText(),
+                        "key of the client's certificate",
+                        effects=("read",),
+                    ),
+                    Entry("api_key", SecretText(), "API key of the server", effects=("send",)),
+                    Entry(
+                        "key_file",
+                        PathText(),
+                        "key that encrypts what the server and the store are given",
+                        effects=("ease", "read"),
+                    ),
+                    Entry(
+                        "parts",
+                        SecretText(),
+                        "directory or PostgreSQL database of the long parts of runs",
+                        effects=("connect", "send"),
+                    ),
+                    Entry(
+                        "heartbeat_seconds",
+                        Number(minimum=1),
+                        "how long a worker may be silent before another one takes its steps",
+                        effects=("ease",),
+                    ),
+                ),
+                build=TemporalSettings,
+            ),
+            "runs on a Temporal server",
             effects=(),
         ),
         Entry(

@@ -244,6 +244,40 @@ class SessionSettings:
 
 
 @frozen(kw_only=True)
+class TemporalSettings:
+    """The section `temporal`: how runs on a Temporal server are reached, and what it may read.
+
+    Args:
+        address: Its host and port; None is 127.0.0.1:7233.
+        namespace: The namespace of the runs; None is `default`.
+        queue: The task queue of the runs; None is `fast-agent`.
+        tls: Whether the connection is encrypted.
+        server_ca: A file of certificates to check the server's with; None takes the system's.
+        client_certificate: The client's certificate, or None.
+        client_key: The key of that certificate, or None.
+        api_key: The API key, or None.
+        key_file: The file of the key that encrypts what the server is given; None for no
+            encryption.
+        parts: Where editions and long parts of runs are kept: a directory, or the address of a
+            PostgreSQL database; None is a directory in the home.
+        heartbeat_seconds: How long a worker may be silent about a step before another one executes
+            it; None is 10.
+    """
+
+    address: str | None = None
+    namespace: str | None = None
+    queue: str | None = None
+    tls: bool = False
+    server_ca: Path | None = None
+    client_certificate: Path | None = None
+    client_key: Path | None = None
+    api_key: str | None = field(default=None, repr=False)
+    key_file: Path | None = None
+    parts: str | None = field(default=None, repr=False)
+    heartbeat_seconds: float | None = None
+
+
+@frozen(kw_only=True)
 class SkillsSettings:
     """The section `skills`; `directories` are absolute, None means the default ones."""
 
@@ -267,6 +301,7 @@ class Settings:
         local: Local models.
         shell: The shell tool.
         sessions: Conversations that are kept.
+        temporal: Runs on a Temporal server.
         skills: Skill directories.
         guide: Documents served as `guide://`.
         tui: How the terminal looks and which keys it takes.
@@ -286,6 +321,7 @@ class Settings:
     local: LocalSettings = LocalSettings()
     shell: ShellSettings = ShellSettings()
     sessions: SessionSettings = SessionSettings()
+    temporal: TemporalSettings = TemporalSettings()
     skills: SkillsSettings = SkillsSettings()
     guide: GuideSettings = NO_GUIDE
     tui: TuiSettings = NO_TUI

@@ -584,6 +584,19 @@ class RunStore:
             ).fetchone()
         return Spent(*map(int, found))
 
+    def spent_by_runs(self) -> Spent:
+        """Sum up what all ended runs used, where their steps are kept by another engine."""
+        with self._errors():
+            found = self._connection.execute(
+                "SELECT coalesce(sum(cost), 0), coalesce(sum(tokens), 0),"
+                " coalesce(max(cost), 0), coalesce(max(tokens), 0) FROM (SELECT"
+                " coalesce(json_extract(used,'$.nanodollars'), 0) AS cost,"
+                " coalesce(json_extract(used,'$.input_tokens'), 0)"
+                " + coalesce(json_extract(used,'$.output_tokens'), 0) AS tokens"
+                " FROM run WHERE used IS NOT NULL)"
+            ).fetchone()
+        return Spent(*map(int, found))
+
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
         connection = self._connection

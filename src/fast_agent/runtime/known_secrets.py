@@ -52,6 +52,8 @@ def known_secrets(
         yield section.api_key or ""
         yield from address_secrets(section.base_url)
     yield from address_secrets(settings.sessions.url)
+    yield from address_secrets(settings.temporal.parts)
+    yield settings.temporal.api_key or ""
     for server in settings.mcp.servers.values():
         yield from _headers(server.headers)
         yield from _variables(server.env)

@@ -48,7 +48,14 @@ _LOOK_SECONDS: Final = 15.0
 """How long a model is held to have workers of its own that had some."""
 
 _PASSING: Final = frozenset(
-    {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.RESOURCE_EXHAUSTED}
+    {
+        RPCStatusCode.UNAVAILABLE,
+        RPCStatusCode.UNKNOWN,  # a connection that broke
+        RPCStatusCode.CANCELLED,
+        RPCStatusCode.ABORTED,
+        RPCStatusCode.DEADLINE_EXCEEDED,
+        RPCStatusCode.RESOURCE_EXHAUSTED,
+    }
 )
 
 

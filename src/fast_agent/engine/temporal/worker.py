@@ -50,7 +50,7 @@ from fast_agent.steps.parts import StepRedactor
 from fast_agent.tools.human import HumanAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Mapping
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
     from pathlib import Path
 
     from temporalio.client import Client
@@ -454,6 +454,8 @@ async def run_worker(
     host: EditionHost,
     store: PartStore,
     stop: asyncio.Event,
+    *,
+    on_start: Callable[[], None] | None = None,
 ) -> None:
     """Run a worker until it is told to end; steps that run by then may finish.
 
@@ -464,6 +466,7 @@ async def run_worker(
         host: The editions.
         store: Keeps the parts of questions.
         stop: Set when the worker is to end.
+        on_start: Called when it takes work.
     """
     activities = StepActivities(host, store).all
     # One thread: the agents of an edition are shared by all runs, and made for one thread.
@@ -494,6 +497,8 @@ async def run_worker(
                 await stack.enter_async_context(worker)
             if not queues:
                 await _make_current(client, temporal.queue, options.build_id)
+            if on_start is not None:
+                on_start()
             await stop.wait()
 
 

@@ -1,0 +1,172 @@
+"""`worker`, and `batch --engine temporal`, as processes on one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.engine.batch_world import BatchWorld, ModelServer
+from tests.patience import wait_until
+from tests.temporal_server import TemporalServer, why_not
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"{why_not()}")
+
+
+class ClusterWorld(BatchWorld):
+    """A batch world whose items are answered by workers.
+
+    Args:
+        directory: The directory.
+        url: The address of the model.
+        items: How many items there are.
+        server: The server.
+    """
+
+    def __init__(self, directory: Path, url: str, items: int, server: TemporalServer) -> None:
+        super().__init__(directory, url, items)
+        self._server = server
+        config = directory / "fastagent.config.yaml"
+        config.write_text(f"{config.read_text()}temporal: {{heartbeat_seconds: 2}}\n")
+
+    def command(self, *options: str) -> list[str]:
+        """Return the command line of the batch."""
+        given = ("--engine", "temporal", "--temporal-address", self._server.address)
+        return super().command(*given, *options)
+
+    def start_worker(self, *options: str) -> subprocess.Popen[str]:
+        """Start a worker, and wait until it takes work."""
+        program = str(Path(sys.executable).with_name("fast-agent"))
+        worker = subprocess.Popen(
+            [
+                *(program, "worker", "--engine", "temporal", "-c", "fastagent.config.yaml"),
+                *("--temporal-address", self._server.address, *options),
+            ],
+            cwd=self.directory,
+            env=self.environ,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert worker.stderr is not None
+        lines: list[str] = []
+        while line := worker.stderr.readline():
+            lines.append(line)
+            if "worker of " in line:
+                return worker
+        raise AssertionError("".join(lines))
+
+    @contextmanager
+    def worker(self, *options: str) -> Generator[subprocess.Popen[str]]:
+        """Run a worker as long as the block."""
+        worker = self.start_worker(*options)
+        try:
+            yield worker
+        finally:
+            worker.kill()
+            worker.communicate()
+
+
+def answers(world: BatchWorld) -> list[object]:
+    """Return what the rows hold, or their errors."""
+    return [row.get("output", row.get("error")) for row in world.rows()]
+
+
+def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
+    with TemporalServer(in_memory=True) as server, ModelServer() as models:
+        world = ClusterWorld(tmp_path, models.url, 40, server)
+        with world.worker(), world.worker() as second:
+            done = world.run("--format", "json")
+            assert answers(world) == [f"done: noted item-{number}" for number in range(40)]
+            facts = json.loads(done.stderr.splitlines()[-1])
+            assert (facts["done"], facts["model_requests"], facts["tokens"]) == (40, 80, 800)
+            assert world.effects() == {f"item-{number}": 1 for number in range(40)}
+            # Told to end, a worker leaves without a crash.
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(60) == 0
+            # Run again, the batch asks nothing.
+            world.run()
+            assert sum(models.asked.values()) == 80
+
+
+def test_workers_and_the_server_are_killed_and_no_answered_request_is_repeated(
+    tmp_path: Path,
+) -> None:
+    with TemporalServer() as server, ModelServer(seconds=0.05) as models:
+        world = ClusterWorld(tmp_path, models.url, 60, server)
+        worker = world.start_worker("--slots", "8")
+        batch = world.start("--quiet")
+        try:
+            for life in range(1, 4):
+                wait_until(lambda so_far=life * 20: sum(models.answered.values()) >= so_far)
+                worker.kill()
+                worker.communicate()
+                worker = world.start_worker("--slots", "8")
+            wait_until(lambda: sum(models.answered.values()) >= 80)
+            server.kill()
+            server.start()
+            said = batch.communicate(timeout=240)
+            assert batch.returncode == 0, said
+        finally:
+            batch.kill()
+            batch.communicate()
+            worker.kill()
+            worker.communicate()
+        assert answers(world) == [f"done: noted item-{number}" for number in range(60)]
+        # At each of the kills, requests that had no answer yet are sent again: at most one a slot.
+        in_flight = 4 * 8
+        assert 120 <= sum(models.asked.values()) <= 120 + in_flight
+        assert max(world.effects().values()) <= 2
+        assert sum(world.effects().values()) <= 60 + in_flight
+
+
+def test_a_worker_that_is_told_to_end_lets_its_steps_finish(tmp_path: Path) -> None:
+    with TemporalServer(in_memory=True) as server, ModelServer(seconds=2.0) as models:
+        world = ClusterWorld(tmp_path, models.url, 4, server)
+        with world.worker() as first:
+            batch = world.start("--quiet")
+            wait_until(lambda: sum(models.asked.values()) == 4)
+            first.send_signal(signal.SIGTERM)
+            assert first.wait(60) == 0
+            assert sum(models.answered.values()) == 4
+        with world.worker():
+            assert batch.communicate(timeout=120) == ("", "")
+        assert sum(models.asked.values()) == 8
+        assert set(world.effects().values()) == {1}
+
+
+def test_without_a_server_there_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    with ModelServer() as models:
+        world = BatchWorld(tmp_path, models.url, 1)
+        done = world.run("--engine", "temporal", "--temporal-address", "127.0.0.1:1", status=1)
+    assert "cannot connect to Temporal at `127.0.0.1:1`" in done.stderr
+    assert "hint: " in done.stderr
+
+
+def test_a_worker_refuses_a_key_that_others_can_read(tmp_path: Path) -> None:
+    with ModelServer() as models:
+        world = BatchWorld(tmp_path, models.url, 1)
+        key = tmp_path / "key"
+        key.write_text("00" * 32)
+        key.chmod(0o644)
+        config = tmp_path / "fastagent.config.yaml"
+        config.write_text(f"{config.read_text()}temporal: {{key_file: key}}\n")
+        program = str(Path(sys.executable).with_name("fast-agent"))
+        done = subprocess.run(
+            [program, "worker", "-c", "fastagent.config.yaml"],
+            cwd=tmp_path,
+            env={**os.environ, **world.environ},
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert "can be read by other users" in done.stderr
+    assert "chmod 600" in done.stderr
