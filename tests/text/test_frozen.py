@@ -189,3 +189,23 @@ def test_a_value_in_itself_is_shown_once() -> None:
     value = Linked([])
     value.others.append(value)
     assert repr(value) == "Linked(others=[...])"
+
+
+@frozen
+class Reserved:
+    """Fields with the names the compiled constructor uses itself."""
+
+    made: int = 1
+    open: int = 2
+    become: int = 3
+    missing: int = 4
+
+
+def test_a_field_may_have_a_name_the_constructor_uses() -> None:
+    assert Reserved() == Reserved(1, 2, 3, 4)
+    assert (Reserved().made, Reserved().open, Reserved().become, Reserved(missing=5).missing) == (
+        1,
+        2,
+        3,
+        5,
+    )
