@@ -172,3 +172,15 @@ def test_a_damaged_session_is_told_everywhere_and_what_is_whole_is_saved(
     assert run(*GO, "--resume", saved.out.strip(), "-m", "four").code == 0
     whole = run("session", "salvage", saved.out.strip())
     assert whole.err == "no event is damaged; the new session has all of them\n"
+
+
+def test_only_old_sessions_are_pruned(run: Run) -> None:
+    run(*GO, "-m", "old", "--session")
+    run(*GO, "-m", "new", "--session")
+    assert run("session", "prune", "--older-than", "1h").out == "0 sessions deleted\n"
+    assert len(ids(run)) == 2
+    refused = run("session", "prune", "--older-than", "soon")
+    assert refused.code == 2
+    assert "write a number and s, m, h, d or w" in refused.err
+    assert run("session", "prune", "--older-than", "0s").out == "2 sessions deleted\n"
+    assert ids(run) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,3 +165,23 @@ ENGINE = together(
     ),
     TEMPORAL_ADDRESS,
 )
+
+
+def _seconds(ctx: click.Context, parameter: click.Parameter, text: str) -> float:
+    """Read an age, such as `30d`."""
+    del ctx, parameter
+    match = re.fullmatch(r"(\d+)([smhdw])", text)
+    if match is None:
+        raise click.BadParameter(
+            f"`{text}` is not an age; write a number and s, m, h, d or w: `30d`"
+        )
+    return float(match[1]) * _UNIT_SECONDS[match[2]]
+
+
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+AGE = click.option(
+    "--older-than", required=True, metavar="AGE", callback=_seconds,
+    help="Their age, such as 12h, 30d or 8w.",
+)  # fmt: skip
+"""`--older-than`, in seconds."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _RUN: Final = click.argument("run_id", metavar="RUN")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
@@ -194,21 +192,11 @@ def export(run_id: str, file: Path) -> None:
 
 
 @command.command()
-@click.option(
-    "--older-than", required=True, metavar="AGE",
-    help="Their age, such as 12h, 30d or 8w.",
-)  # fmt: skip
-def prune(older_than: str) -> None:
+@options.AGE
+def prune(older_than: float) -> None:
     """Delete batches whose runs all ended, and in which nothing happened for so long."""
-    deleted = _wait(_runs().prune(time.time() - _age(older_than)))
+    deleted = _wait(_runs().prune(time.time() - older_than))
     standard_output().line(f"{deleted:,} run{'' if deleted == 1 else 's'} deleted")
-
-
-def _age(text: str) -> float:
-    match = re.fullmatch(r"(\d+)([smhdw])", text)
-    if match is None:
-        raise click.UsageError(f"`{text}` is not an age; write a number and s, m, h, d or w: `30d`")
-    return float(match[1]) * _SECONDS[match[2]]
 
 
 def _runs() -> EmbeddedRuns:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,6 +148,21 @@ def delete(session_ids: tuple[str, ...]) -> None:
     store = _store()
     for found in [store.find(session_id) for session_id in session_ids]:
         store.delete(found)
+
+
+@command.command()
+@options.AGE
+def prune(older_than: float) -> None:
+    """Delete sessions in which nothing happened for so long; those in use stay."""
+    from fast_agent.errors import SessionError
+
+    store, deleted = _store(), 0
+    for one in store.list():
+        if one.changed < time.time() - older_than:
+            with suppress(SessionError):
+                store.delete(one.id)
+                deleted += 1
+    standard_output().line(f"{deleted:,} session{'' if deleted == 1 else 's'} deleted")
 
 
 def _store() -> SessionStore:
