@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.batch_world import BatchWorld, ModelServer
+from tests.engine.temporal.temporal_world import eventually, temporal_world
 from tests.patience import wait_until
 from tests.temporal_server import TemporalServer, why_not
 
@@ -141,6 +143,28 @@ def test_a_worker_that_is_told_to_end_lets_its_steps_finish(tmp_path: Path) -> N
             assert batch.communicate(timeout=120) == ("", "")
         assert sum(models.asked.values()) == 8
         assert set(world.effects().values()) == {1}
+
+
+@pytest.mark.anyio
+async def test_a_question_to_the_user_outlasts_the_worker_that_asked_it(tmp_path: Path) -> None:
+    with TemporalServer(in_memory=True) as server, ModelServer() as models:
+        cluster = ClusterWorld(tmp_path, models.url, 1, server)
+        async with temporal_world(tmp_path, server) as world:
+            config = tmp_path / "fastagent.config.yaml"
+            config.write_text(
+                f"temporal: {{queue: {world.options.queue}, parts: '{tmp_path}/parts'}}\n"
+            )
+            world.write(one="type: agent\nmodel: passthrough\nhuman_input: true\ninstruction: x\n")
+            edition = await world.pin("one.yaml")
+            call = '***CALL_TOOL request_human_input {"message": "which one?"}'
+            run = await world.start("one", call, edition)
+            with cluster.worker():
+                asked = await eventually(partial(world.runs.questions, run.id))
+            with cluster.worker():
+                ((key, question),) = asked.items()
+                assert question["message"] == "which one?"
+                await world.runs.answer(run.id, key, "accept", {"text": "the blue one"})
+                assert (await world.runs.result(run)).message.text == "the blue one"
 
 
 def test_without_a_server_there_is_an_error_with_a_remedy(tmp_path: Path) -> None:
