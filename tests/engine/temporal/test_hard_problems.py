@@ -16,7 +16,7 @@ from fast_agent.errors import ModelError, RunError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from temporalio.client import WorkflowHistory
+    from temporalio.client import WorkflowHandle, WorkflowHistory
     from tests.engine.temporal.temporal_world import TemporalWorld
     from tests.temporal_server import TemporalServer
 
@@ -257,3 +257,34 @@ async def test_a_worker_with_another_configuration_refuses_the_run(
         async with world.worker():
             with pytest.raises(Exception, match="another `request_params`"):
                 await world.run("one", edition=edition)
+
+
+async def test_a_run_ends_in_the_version_of_the_loop_it_began_in(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    """An older loop that went on with a newer run would ask for other steps."""
+
+    async def builds(run: WorkflowHandle[Any, Any]) -> set[str]:
+        return {
+            event.workflow_task_completed_event_attributes.deployment_version.build_id
+            for event in (await run.fetch_history()).events
+            if event.HasField("workflow_task_completed_event_attributes")
+        }
+
+    async with temporal_world(tmp_path, server) as world, world.worker(build_id="1"):
+        world.write(one="type: agent\nmodel: passthrough\ninstruction: x\nhuman_input: true\n")
+        call = '***CALL_TOOL request_human_input {"message": "which one?"}'
+        older = await world.start("one", call)
+        asked = await eventually(partial(world.runs.questions, older.id))
+        async with world.worker(build_id="2"):
+
+            async def begins_in_the_new_one() -> bool:
+                newer = await world.start("one", "hello")
+                assert (await world.runs.result(newer)).message.text == "hello"
+                return await builds(newer) == {"2"}
+
+            # The server tells its queues of the version a moment later.
+            await eventually(begins_in_the_new_one)
+            await world.runs.answer(older.id, next(iter(asked)), "accept", {"text": "blue"})
+            assert (await world.runs.result(older)).message.text == "blue"
+        assert await builds(older) == {"1"}
