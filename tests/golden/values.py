@@ -14,6 +14,7 @@ _SLOT = re.compile(r"\$\{([^}]+)\}")
 _REPEATED = re.compile(r"(.)\*(\d+)")
 _PATTERNS: Final = {
     re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}"): "<session>",
+    re.compile(r"turn-[0-9a-f]{20}"): "turn-<digest>",  # of a run and a place in it
     re.compile(r"turn-[0-9a-f]{12}"): "turn-<id>",
     re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"): "<time>",
 }
