@@ -12,6 +12,8 @@ from fast_agent.config.providers import PROVIDERS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.card_writer import WriteCard
+
 READY = "? for keys"
 
 
@@ -38,6 +40,21 @@ def test_without_a_key_a_card_and_a_model_there_is_an_answer_and_a_next_step() -
         terminal.wait_for("error: ", "hint: ")
         terminal.line("still here")
         terminal.wait_until(lambda: terminal.everything.count("still here") == 2, "an answer")
+
+
+@pytest.mark.parametrize("plain", [(), ("--plain",)])
+def test_workflows_without_a_model_of_their_own_are_left_alone(
+    write_card: WriteCard, plain: tuple[str, ...]
+) -> None:
+    write_card("top.md", "type: chain", "sequence: [one, two]", "default: true")
+    write_card("one.md")
+    write_card("two.md")
+    with Terminal("go", "--card", ".", *plain) as terminal:
+        terminal.wait_for("no model is set up")
+        terminal.line("are you there?")
+        terminal.wait_until(
+            lambda: sum("are you there?" in row for row in terminal.everything) >= 2, "an answer"
+        )
 
 
 @pytest.mark.spec("T-S3.1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.errors import FastAgentError
 from fast_agent.models.access import LOCAL_MODULES, LOCAL_REQUIREMENT, installed
 from fast_agent.models.weights import DEFAULT, WEIGHTS
@@ -83,6 +84,9 @@ def _is_unchosen(desk: Desk, name: str) -> bool:
 
 
 def _selection(desk: Desk, name: str) -> tuple[str, str] | None:
+    card = desk.app.load_set.cards.get(name)
+    if card is None or "model" not in FIELDS_OF[card.config.type]:
+        return None  # a chain or a parallel asks no model itself
     try:
         selection: Selection = desk.app.runtime.model_of(name)
     except (FastAgentError, KeyError):  # a workflow, or one that waits for approval
