@@ -1,4 +1,4 @@
-"""AgentApp: the live agents of a program, as `FastAgent.run` gives them."""
+"""AgentApp: the live agents of a program, as `FastAgent.run` yields them."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class AgentApp:
         deps: object = None,
         steps: Steps | None = None,
     ) -> Cast:
-        """Begin another conversation with the same agents; see `Runtime.cast`.
+        """Start another conversation with the same agents; see `Runtime.cast`.
 
         `deps` is a value or a list of values for function tools, before those of the program.
         """
@@ -139,7 +139,7 @@ class AgentApp:
         )
 
     def agent(self, name: str, cast: Cast | None = None) -> Agent:
-        """Give an agent by its name, in a conversation of its own or in that of the app.
+        """Return an agent by its name, in a separate conversation or in that of the app.
 
         Raises:
             RunError: There is none.
@@ -173,7 +173,7 @@ class AgentApp:
         return await self.send(message, agent)
 
     async def interactive(self, agent: str | None = None) -> None:
-        """Let a user talk with the agents at the terminal: `await app.interactive()`.
+        """Start a conversation with the agents at the terminal: `await app.interactive()`.
 
         Returns when the user leaves. Sessions are not kept; `fast-agent go` keeps them.
 
@@ -186,7 +186,7 @@ class AgentApp:
         await self._talk(self, agent)
 
     async def send(self, message: str | Message, agent: str | None = None) -> str:
-        """The same as calling the app."""
+        """Send a message and return the answer, like calling the app."""
         return await self[self.default_name if agent is None else agent].send(message)
 
     async def call(
@@ -261,7 +261,7 @@ class AgentApp:
         *,
         concurrency: int = 10,
     ) -> list[str] | list[T] | list[JsonValue]:
-        """Send each message to an agent in a conversation of its own, several at a time.
+        """Send each message to an agent in a separate conversation, several at a time.
 
         Args:
             agent: The agent.
@@ -324,7 +324,7 @@ class AgentApp:
             agent: The agent; None is the default one.
 
         Raises:
-            RunError: The agent has no tools of its own, as workflows have none.
+            RunError: The agent has no tools, as workflows have none.
             FastAgentError: The agent cannot be run, or one of its servers cannot be reached.
         """
         return (await self._tools(agent)).specs
@@ -340,7 +340,7 @@ class AgentApp:
         """Call a tool of an agent as its model would; hooks and permissions apply.
 
         Args:
-            name: The tool's name, as `list_tools` gives it.
+            name: The tool's name, as listed by `list_tools`.
             arguments: JSON object of its arguments.
             agent: The agent; None is the default one.
             human: The way to a person, for a tool that asks; None is the program's.
@@ -434,7 +434,7 @@ class AgentApp:
         return await found.setup.tools.table()
 
     async def choose_model(self, name: str, spec: str | None) -> None:
-        """Have an agent ask another model from its next turn on.
+        """Let an agent use another model from its next turn on.
 
         Args:
             name: The agent.
@@ -475,7 +475,7 @@ class AgentApp:
         return name
 
     def goes_on_with(self, name: str) -> str:
-        """Name the agent a conversation goes on with once an agent has answered.
+        """Return the agent a conversation continues with once an agent has answered.
 
         Args:
             name: The agent that answered. A chain hands on to its last agent, unless its card
@@ -501,7 +501,7 @@ class AgentApp:
         return name in self.load_set.cards
 
     def __getitem__(self, name: str) -> Agent:
-        """Give an agent by its name, `tool_only` ones too.
+        """Return an agent by its name, `tool_only` ones too.
 
         Raises:
             RunError: There is none.
@@ -516,7 +516,7 @@ class AgentApp:
         return [*_PUBLIC, *(name for name in agents if name.isidentifier())]
 
     def __getattr__(self, name: str) -> Agent:
-        """Give an agent by its name, with `_` for what Python does not allow in names."""
+        """Return an agent by its name, with `_` for what Python does not allow in names."""
         if name.startswith("__"):
             raise AttributeError(name)
         matches = [one for one in self.load_set.cards if one == name]

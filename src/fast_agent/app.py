@@ -52,7 +52,7 @@ class FastAgent(Program):
 
     Args:
         name: The program's name, for people.
-        config_path: The configuration file; None looks for one.
+        config_path: The configuration file; None searches for one.
         cwd: The directory the program works in; None is the working directory.
         environ: The environment; None is the process's own.
         ignore_config: Use no configuration file at all.
@@ -92,7 +92,7 @@ class FastAgent(Program):
             env: Variables added to the small environment a started server gets.
             cwd: Where it starts; None is the program's directory.
             headers: HTTP headers for an address.
-            roots: Directories it is told it may work on, or `file:` URIs.
+            roots: Directories reported to it as its roots, or `file:` URIs.
             read_timeout_seconds: Longest wait for an answer; None is the default.
             connect_timeout_seconds: Longest wait for a connection; None is the default.
 
@@ -139,7 +139,7 @@ class FastAgent(Program):
         await serve(self, options)
 
     async def interactive(self, agent: str | None = None) -> None:
-        """Let a user talk with the agents at the terminal, as `fast-agent go` does.
+        """Start a conversation with the agents at the terminal, like `fast-agent go`.
 
         Cards may be loaded and reloaded on the way. Sessions are not kept.
 

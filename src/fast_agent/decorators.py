@@ -48,7 +48,7 @@ You are a helpful assistant. Today is {{currentDate}}.
 {{serverInstructions}}
 {{agentSkills}}
 """
-"""The instruction of the agent there is when no card gives one."""
+"""The instruction of the default agent when no card defines one."""
 
 ROUTER_INSTRUCTION = "Send each request to the agent that can serve it best."
 """The instruction of a router made without one."""
@@ -61,7 +61,7 @@ class CardReceiver(Protocol):
     """What takes the cards the decorators make."""
 
     def add_function(self, function: Callable[..., object], agent: str | None) -> None:
-        """Give an agent made in Python a function tool, or all of them.
+        """Add a function tool to an agent made in Python, or to all of them.
 
         Raises:
             CardError: The agent has no function tools.
@@ -102,7 +102,7 @@ class DeclaredAgent:
     def tool(
         self, function: F | None = None, /, **options: Unpack[ToolFields]
     ) -> F | Callable[[F], F]:
-        """Give this agent a function tool: `@writer.tool`, or `@writer.tool(timeout=5)`.
+        """Add a function tool to this agent: `@writer.tool`, or `@writer.tool(timeout=5)`.
 
         Args:
             function: The function, when the decorator is written without parentheses.
@@ -134,7 +134,7 @@ def tool(
 def tool(
     self: CardReceiver, function: F | None = None, /, **options: Unpack[ToolFields]
 ) -> F | Callable[[F], F]:
-    """Give every agent made in Python a function tool: `@fast.tool`, or `@fast.tool(retries=2)`.
+    """Add a function tool to every agent made in Python: `@fast.tool`, or `@fast.tool(retries=2)`.
 
     Args:
         self: The program.
@@ -292,7 +292,7 @@ def chain(
         instruction: What it is for; no model is given it.
         sequence: The agents, in order.
         cumulative: Whether each agent sees the request and every answer so far.
-        continue_with_final: Whether the conversation goes on with the last agent of the chain.
+        continue_with_final: Whether the conversation continues with the last agent of the chain.
         **fields: `description`, `default`, `tool_only`.
 
     Raises:
@@ -340,7 +340,7 @@ def evaluator_optimizer(
     refinement_instruction: str | None = None,
     **fields: Unpack[SeededFields],
 ) -> DeclaredAgent:
-    """Add an agent that has a text written, rated and written again; usable as a decorator.
+    """Add an agent that lets a text be written, rated and rewritten; usable as a decorator.
 
     Args:
         self: The program.
@@ -350,7 +350,7 @@ def evaluator_optimizer(
         evaluator: The agent that rates.
         min_rating: The rating that is good enough.
         max_refinements: Most rounds of rewriting.
-        refinement_instruction: What the generator is told when it rewrites.
+        refinement_instruction: The message to the generator when it rewrites.
         **fields: `description`, `default`, `tool_only`, `messages`.
 
     Raises:
@@ -374,7 +374,7 @@ def router(
         self: The program.
         name: Its name, unique in the program.
         instruction: How to choose.
-        agents: The agents to choose from; their descriptions tell them apart.
+        agents: The agents to choose from; their descriptions distinguish them.
         hand_off: Whether the chosen agent is given what was said to the router before.
         **fields: `description`, `default`, `tool_only`, `messages`, and of its own model: `model`,
             `use_history`, `request_params`, `human_input`, `api_key`, `servers`, `tools`,
@@ -404,7 +404,7 @@ def orchestrator(
         instruction: What is to be heeded in planning.
         agents: The agents that do the tasks.
         plan_type: The whole plan first, or step by step.
-        plan_iterations: Most plans asked of the model; -1 is no limit.
+        plan_iterations: Maximum number of plans asked of the model; -1 means no limit.
         **fields: `description`, `default`, `tool_only`, `messages`, `history_source`,
             `history_merge_target`, `child_history`, and of its own model: `model`, `use_history`,
             `request_params`, `human_input`, `api_key`.
@@ -424,14 +424,14 @@ def iterative_planner(
     plan_iterations: int | None = None,
     **fields: Unpack[PlannerFields],
 ) -> DeclaredAgent:
-    """Add an agent that plans one step, looks at what came of it, and plans the next.
+    """Add an agent that plans one step, reads its result, and plans the next.
 
     Args:
         self: The program.
         name: Its name, unique in the program.
         instruction: What is to be heeded in planning.
         agents: The agents that do the tasks.
-        plan_iterations: Most plans asked of the model; -1 is no limit.
+        plan_iterations: Maximum number of plans asked of the model; -1 means no limit.
         **fields: `description`, `default`, `tool_only`, `messages`, `history_source`,
             `history_merge_target`, `child_history`, and of its own model: `model`,
             `request_params`, `api_key`.
@@ -512,7 +512,7 @@ def _own_params(fields: dict[str, Any]) -> RequestParams | None:
 
 
 class AgentFields(TypedDict, total=False):
-    """The fields of the types `agent` and `smart`, beside name and instruction."""
+    """The fields of the types `agent` and `smart`, in addition to name and instruction."""
 
     description: str
     default: bool
@@ -551,7 +551,7 @@ class AgentFields(TypedDict, total=False):
 
 
 class MemberFields(TypedDict, total=False):
-    """The fields every type has, beside name and instruction."""
+    """The fields every type has, in addition to name and instruction."""
 
     description: str
     default: bool
@@ -640,7 +640,7 @@ def code_card(
 
 
 def _plain(value: object) -> Any:
-    """Give a value as a card file would hold it: sequences as lists."""
+    """Return a value as a card file would hold it: sequences as lists."""
     if isinstance(value, Mapping):
         mapping = cast("Mapping[str, object]", value)
         return {key: _plain(item) for key, item in mapping.items()}

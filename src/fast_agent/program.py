@@ -65,7 +65,7 @@ class Program:
 
     Args:
         name: The program's name, for people.
-        config_path: The configuration file; None looks for one.
+        config_path: The configuration file; None searches for one.
         cwd: The directory the program works in; None is the working directory.
         environ: The environment; None is the process's own.
         ignore_config: Use no configuration file at all.
@@ -186,7 +186,7 @@ class Program:
             self._agents.add_functions(self._functions)
 
     def add_function(self, function: Callable[..., object], agent: str | None) -> None:
-        """Give an agent made in Python a function tool; None gives it to all of them.
+        """Add a function tool to an agent made in Python; None adds it to all of them.
 
         Raises:
             CardError: The agent's type has no function tools.
@@ -225,7 +225,7 @@ class Program:
         root: Path | None = None,
         optional: Iterable[str | Path] = (),
     ) -> tuple[str, ...]:
-        """Load cards in one step, and give one agent more tools and servers.
+        """Load cards in one step, and add tools and servers to one agent.
 
         Args:
             cards: What to load.
@@ -407,7 +407,7 @@ class Program:
         """Read again the cards that changed since they were loaded, all or none of them.
 
         Returns:
-            What changed, or what is wrong; then the agents are those of before.
+            What changed, or what is wrong; then the previous agents stay.
         """
         return self._reloader.run(retry=True)
 
@@ -417,10 +417,10 @@ class Program:
         Configuration and cards are read again, as after an approval. Nobody is asked.
 
         Returns:
-            What changed, or what is wrong; then the agents are those of before.
+            What changed, or what is wrong; then the previous agents stay.
 
         Raises:
-            ConfigError: With every problem of the configuration; then it is that of before.
+            ConfigError: With every problem of the configuration; then the previous one stays.
         """
         with self._reconsidering:
             if not self._ignore_config:
@@ -432,7 +432,7 @@ class Program:
             return self._reloader.run(anew=True)
 
     def attach(self, receiver: str, agents: Iterable[str]) -> tuple[str, ...]:
-        """Give an agent others as tools; a reload keeps them.
+        """Attach others to an agent as tools; a reload keeps them.
 
         Args:
             receiver: The agent that gets them.
@@ -595,13 +595,13 @@ class Program:
         return traced(self._environ, redact=self.redact, is_workflow=is_workflow, notify=notify)
 
     def _is_protected(self, path: Path) -> bool:
-        """Return whether writes to a file have a question of their own."""
+        """Return whether writes to a file are asked about separately."""
         from fast_agent.runtime.protected_files import ProtectedFiles
 
         return ProtectedFiles(self, home_directory(self._environ), self._cwd).holds(path)
 
     async def _talk(self, app: AgentApp, agent: str | None) -> None:
-        """Let a user talk with the agents at the terminal, which is above this module."""
+        """Start a conversation at the terminal, a room above this module."""
         del app, agent
         raise RunError("this program has no terminal", hint="make it with `FastAgent`")
 
@@ -759,7 +759,7 @@ class Program:
         return False
 
     def probes(self) -> tuple[Probe, ...]:
-        """Give the checks of single cards by the rooms above the cards; none runs a card's code.
+        """Return the checks of single cards by the rooms above the cards; none runs a card's code.
 
         Without a configuration that can be read, models go unchecked: their names may be aliases.
         """
@@ -772,7 +772,7 @@ class Program:
         return card_probes(self._cwd, settings, self._environ)
 
     def _plain_probes(self) -> tuple[Probe, ...]:
-        """Give the checks that need no configuration."""
+        """Return the checks that need no configuration."""
         return card_probes(self._cwd, None, self._environ)
 
     @property

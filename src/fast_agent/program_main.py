@@ -1,4 +1,4 @@
-"""Running a program without an event loop of its own: `fast.run_sync(…)` and `fast.main()`.
+"""Running a program without an event loop: `fast.run_sync(…)` and `fast.main()`.
 
 The functions are methods of `FastAgent`.
 """
@@ -57,7 +57,7 @@ def run_sync(
     Args:
         self: The program.
         message: What to send.
-        shape: What the answer is to be a value of, as for `Agent.structured`; None gives its text.
+        shape: The type of the answer, as for `Agent.structured`; None returns its text.
         agent: The agent; None is the default one.
         model: The model of every agent, over cards and configuration.
         deps: Values for function tools, by their types.

@@ -62,7 +62,7 @@ class Agent(Protocol):
 
     @property
     def tree_usage(self) -> Usage:
-        """The same with everything it started."""
+        """Its own usage and that of everything it started."""
         ...
 
     async def generate(
@@ -79,7 +79,7 @@ class Agent(Protocol):
             message: The user's message.
             scope: Where the turn stands when another agent started it; None at the top.
             output: The shape the answer must have, or None.
-            listener: Hears of this turn's events, besides the scope's listener.
+            listener: Receives this turn's events, in addition to the scope's listener.
 
         Raises:
             FastAgentError: The turn could not be finished.
@@ -153,7 +153,7 @@ class Agent(Protocol):
             events.append(event)
             more.set()
 
-        # A task of its own: a task group must not be left open while a generator waits.
+        # A separate task: a task group must not be left open while a generator waits.
         turn = asyncio.ensure_future(self.generate(message, listener=hear))
         turn.add_done_callback(lambda _: more.set())
         try:
@@ -197,7 +197,7 @@ class Agent(Protocol):
                     yield event.message.text
 
     async def with_resource(self, text: str, server: str, uri: str) -> str:
-        """Run one turn with a resource of a server beside the text; return the answer's text.
+        """Run one turn with a resource of a server next to the text; return the answer's text.
 
         Args:
             text: The user's text.
@@ -238,18 +238,18 @@ class Agent(Protocol):
         ...
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
-        """Forget; templates stay unless `all`. Await `barrier` before a user is told."""
+        """Forget; templates stay unless `all`. Await `barrier` before reporting it."""
         ...
 
     def load_history(self, messages: Iterable[Message]) -> None:
-        """Replace what it remembers by `messages`. Await `barrier` before a user is told."""
+        """Replace what it remembers by `messages`. Await `barrier` before reporting it."""
         ...
 
     async def barrier(self) -> None:
         """Wait until the end of the process can no longer lose what it remembers.
 
         Raises:
-            SessionError: Some of it cannot be written down; that is tried again with the next turn.
+            SessionError: Some of it cannot be written; that is tried again with the next turn.
         """
         ...
 
@@ -268,7 +268,7 @@ class Agent(Protocol):
         """Take up what a journal holds of it, and have its history written there from now on.
 
         Args:
-            journal: The journal; attached again, it is read anew, as after a session was rewound.
+            journal: The journal; attached again, it is read again, as after a session was rewound.
 
         Raises:
             SessionError: It cannot be read.

@@ -35,11 +35,11 @@ class AgentServers:
         config: The card. What it connects to itself is added to the pool.
         pool: All servers; None where no card has any.
         directory: Where relative commands of the card start.
-        gate: Gives what asks before a tool is called beside a skill nobody approved, or None.
+        gate: Returns what asks before a tool is called beside an unapproved skill, or None.
 
     Raises:
         ToolError: A server is not known, or its name is taken by another.
-        ConfigError: What the card connects to is no address and no command.
+        ConfigError: What the card connects to is neither an address nor a command.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class AgentServers:
         return tuple([ServerInstructions(*item) for item in texts.items()])
 
     def skills(self) -> tuple[ServerSkills, ...]:
-        """Give the skills of each server, the same at every call; none is listed yet."""
+        """Return the skills of each server, the same at every call; none is listed yet."""
         if self._skills is None:
             self._skills = ()
             if self._connections:
@@ -121,7 +121,7 @@ class AgentServers:
 
         Raises:
             RunError: The card does not have the server.
-            ToolError: The card's filter does not allow it, or the server does not give it.
+            ToolError: The card's filter does not allow it, or the server does not have it.
         """
         name = self._config.name
         if server not in self.names:

@@ -50,14 +50,14 @@ ACTS = frozenset(
 class AgentSkills:
     """The skills of a card; instances share them.
 
-    Where there are no directories and no servers, nothing of skills is imported.
+    Without directories and servers, nothing of skills is imported.
 
     Args:
         config: The card.
         settings: The section `skills` of the configuration.
-        around: What the program gives.
+        around: The options of the program.
         servers: The card's servers.
-        template: The card's instruction; where it does not hold the skills, a tool tells of them.
+        template: The card's instruction; if it does not contain the skills, a tool describes them.
         gate: Gives what asks before a skill of a server is used; None where there can be none.
     """
 
@@ -87,16 +87,16 @@ class AgentSkills:
         self._tools: SkillTools | None = None
 
     async def tools(self) -> Sequence[Tool]:
-        """Give the tools now: none where there is no skill."""
+        """Return the current tools: none if there is no skill."""
         if self._tools is None:
-            # Every turn asks this; of what is missing, `access` tells without an exception.
+            # Every turn asks this; `access` reports a missing file without an exception.
             if not self._servers.names and not any(map(access, self._directories, repeat(F_OK))):
                 return ()
             self._tools = self._make()
         return await self._tools.tools()
 
     async def listed(self) -> Sequence[NamedSkill]:
-        """List the skills as they are now.
+        """List the current skills.
 
         Raises:
             ToolError: A server of the card cannot be used.
@@ -162,7 +162,7 @@ class AgentSkills:
         return self._local
 
     def gated(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
-        """Have the person asked before tools act beside skills of servers.
+        """Ask the user before tools act while skills of servers are loaded.
 
         What agents that are tools do is asked about when they do it.
 
@@ -219,7 +219,7 @@ def skill_home(environ: Mapping[str, str]) -> Path | None:
 def directories_of(
     config: AgentConfig, settings: SkillsSettings, workspace: Path, home: Path | None = None
 ) -> tuple[tuple[str, ...], bool]:
-    """Say where a card's skills are looked for on this machine.
+    """Return where a card's skills are searched for on this machine.
 
     Args:
         config: The card. One from a web address names no directories here.

@@ -44,7 +44,7 @@ The middle of a longer one is left out. What is merged into a history is whole.
 """
 
 EMPTY_ANSWER = "[the agent answered without a word]"
-"""What the parent is told of an answer that says nothing."""
+"""What the parent receives for an empty answer."""
 
 MAX_DESCRIPTION = 1000
 """Longest description taken from an instruction, in characters."""
@@ -82,7 +82,7 @@ class Crew:
 
 @frozen
 class AgentTool:
-    """A child agent as a tool; every call runs on a clone of its own.
+    """A child agent as a tool; every call runs on a separate clone.
 
     Args:
         spec: How the parent's model sees it.
@@ -116,7 +116,7 @@ class AgentTool:
         return False
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Let a clone of the child answer."""
+        """Call a clone of the child."""
         if not isinstance(context, TurnCallContext):
             raise RunError(f"agent `{self.child.name}` can only be called in a turn")
         if context.made is not None:
@@ -206,7 +206,7 @@ def agent_tool(child: AgentConfig, clone: Clone, crew: Crew, route: HistoryRoute
 
 
 def answer_of(turn: TurnResult) -> tuple[Content, ...]:
-    """Give what a child answered, as the result of a call: bounded, and never nothing."""
+    """Return a child's answer as the result of a call: bounded, and never empty."""
     content = turn.message.content
     texts = [block.text for block in content if isinstance(block, TextContent)]
     if len(texts) == len(content):
@@ -221,7 +221,7 @@ def answer_of(turn: TurnResult) -> tuple[Content, ...]:
 
 
 def describe(agent: AgentConfig) -> str:
-    """Say what an agent is for: its description, else the first paragraph of its instruction."""
+    """Return what an agent is for: its description, else the first paragraph of its instruction."""
     if agent.description and agent.description.strip():
         return agent.description.strip()
     for paragraph in (agent.instruction or "").split("\n\n"):

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from anyio import Event
 
 MAX_UNAPPROVED_REQUESTS = 50
-"""Most model requests of one turn of a found set that nobody approved (TR-E1)."""
+"""Maximum number of model requests in one turn of an unapproved found set (TR-E1)."""
 
 SET_ASIDE = 16_384
-"""Tokens set aside for a request at work; more where one has used more than half of it."""
+"""Tokens reserved for a running request; more if one has used more than half of it."""
 
 
 class Meter:
@@ -110,7 +110,7 @@ class Meter:
             raise self._exceeded("max_tool_calls", limits.max_tool_calls)
 
     def has_room(self) -> bool:
-        """Whether one more request fits under `max_total_tokens` beside those at work."""
+        """Whether one more request fits under `max_total_tokens` with those running."""
         limits = self.limits
         if limits is None or limits.max_total_tokens is None or self._at_work == 0:
             return True
@@ -126,11 +126,11 @@ class Meter:
         await self._freed.wait()
 
     def begin_request(self) -> None:
-        """Take note of a request at work."""
+        """Record a running request."""
         self._at_work += 1
 
     def end_request(self, usage: Usage | None) -> None:
-        """Take note that a request ended; `usage` is what it used, None where nobody knows."""
+        """Record the end of a request; `usage` is what it used, None if unknown."""
         self._at_work -= 1
         if usage is not None:
             self._dearest = max(self._dearest, usage.total_tokens)
@@ -167,7 +167,7 @@ class Meter:
 
 
 class UnapprovedTurn(Meter):
-    """The meter of a turn of a found set that nobody approved, with all the turn starts.
+    """The meter of a turn of an unapproved found set, with all the turn starts.
 
     Args:
         owner: The agent the turn began with.
@@ -227,7 +227,7 @@ class Budget:
         """Wait until a request fits beside those at work; `take_request` must follow at once.
 
         Raises:
-            LimitError: A limit was reached meanwhile.
+            LimitError: A limit was reached in the meantime.
         """
         while True:
             for meter in self._limited:
@@ -269,6 +269,6 @@ class Budget:
             meter.end_request(usage)
 
     def give_up(self) -> None:
-        """Take note that a request ended without an answer."""
+        """Record that a request ended without an answer."""
         for meter in self._of_tokens:
             meter.end_request(None)

@@ -1,4 +1,4 @@
-"""Card inputs: which files an agent is made from, besides its card."""
+"""Card inputs: the files an agent is made from, in addition to its card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def card_inputs(config: AgentConfig, *, workspace: Path) -> Iterator[str]:
-    """Name the files an agent is made from besides its card.
+    """Yield the files an agent is made from in addition to its card.
 
     Args:
         config: The agent; one from a web address names no files here.

@@ -1,4 +1,4 @@
-"""Cast: the agents of one conversation, each card's one instance that everybody in it shares."""
+"""The agents of one conversation: one shared instance per card, created on first use."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Cast:
 
     @property
     def conversation(self) -> SharedConversation:
-        """The cast that stands for the whole conversation: this one, or the one it works for."""
+        """The conversation as a whole: this one, or the one it works for."""
         return self if self._within is None else self._within.conversation
 
     @property
@@ -92,7 +92,7 @@ class Cast:
         return tuple(self._agents)
 
     def agent(self, name: str) -> Agent:
-        """Give the shared instance of a card.
+        """Return the shared instance of a card.
 
         Args:
             name: The card's name.
@@ -110,7 +110,7 @@ class Cast:
         return agent
 
     def restore(self) -> None:
-        """Let every agent remember what the journal holds, as after a rewind.
+        """Restore what the journal contains to every agent, as after a rewind.
 
         Raises:
             SessionError: It cannot be read.
@@ -133,7 +133,7 @@ class Cast:
         return {name: self._make(name, self.scope) for name in self._agents if name in names}
 
     def take(self, fresh: Mapping[str, Agent], gone: Iterable[str]) -> list[Agent]:
-        """Put new instances in the place of old ones, which are asked nothing more.
+        """Replace old instances by new ones; the old ones receive no more messages.
 
         The new ones remember what the old ones did, and wait for turns of them to end.
 
@@ -153,7 +153,7 @@ class Cast:
         return old
 
     async def aclose(self) -> FastAgentError | None:
-        """Close every agent, with all it remembers written down; returns the first problem."""
+        """Close every agent, with its history written; returns the first problem."""
         first: FastAgentError | None = None
         agents, self._agents = tuple(self._agents.values()), {}
         for agent in agents:
@@ -166,7 +166,7 @@ class Cast:
 
 
 def _keep_nothing(agent: Agent) -> None:
-    """Let an agent of a conversation that is not kept remember by itself."""
+    """Let an agent of a conversation that is not kept remember on its own."""
 
 
 def _attach(journal: Journal, agent: Agent) -> None:
@@ -174,7 +174,7 @@ def _attach(journal: Journal, agent: Agent) -> None:
 
 
 def cast_of(place: CallSite | Scope) -> Cast:
-    """Give the cast of a place in a conversation.
+    """Return the agents of a place in a conversation.
 
     Raises:
         RunError: There is none: the turn was started outside a runtime.

@@ -33,7 +33,7 @@ async def call_child(
     index: int,
     scope: Scope,
 ) -> TurnResult:
-    """Let a clone of a child answer, and leave its new messages where they go.
+    """Call a clone of a child, and deliver its new messages.
 
     A child that fails, is cancelled or takes too long leaves what its own history would keep: its
     messages so far, closed so that a model can go on from them; or nothing, where it failed before

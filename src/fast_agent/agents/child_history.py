@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
 
 NOTHING_WANTED = ChildHistory()
-"""Leaves source and merge target to whoever is asked next."""
+"""Leaves source and merge target to the next level of precedence."""
 
 
 @frozen
@@ -51,7 +51,7 @@ class HistoryRoute:
     target: Target | None = None
 
     def leave(self, site: CallSite, index: int, messages: Sequence[Message]) -> None:
-        """Have a child's new messages put where they go, when all calls beside it have ended.
+        """Deliver a child's new messages when all calls of the message have ended.
 
         Args:
             site: The parent's side.
@@ -152,7 +152,7 @@ class ChildHistories:
 def wanted_history(
     parent: AgentConfig, child: str, *over: ChildHistory
 ) -> tuple[HistorySource, HistoryTarget]:
-    """Say which words hold for a child of a parent.
+    """Resolve the history fields of a parent's child by precedence.
 
     Args:
         parent: The parent: its own words, and those of its `child_history` before them.
@@ -175,7 +175,7 @@ def reads_of(config: AgentConfig) -> Callable[[Path], Path] | None:
 
 
 def history_files(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:
-    """Give the files of a card's `messages`; none for a card from a web address."""
+    """Return the files of a card's `messages`; none for a card from a web address."""
     if config.remote is not None:
         return ()
     directory = config.directory or workspace

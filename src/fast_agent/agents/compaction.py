@@ -1,6 +1,6 @@
-"""Compaction: a summary in the place of what was said first, where a model has no room for all.
+"""Compaction: a summary replaces the oldest messages when a model has no room for all.
 
-The history keeps every message; only the view beside it, which is what a model is given, begins
+The history keeps every message; only the view of it, which a model receives, starts
 with the summary. So a session can still be rewound, exported and searched, and a compaction that
 fails leaves everything as it was.
 
@@ -86,7 +86,7 @@ def asking(setup: TurnSetup, budget: Budget, scope: Scope) -> Ask:
 
 
 def start_for(conversation: Conversation, turn: int) -> int | None:
-    """Find where a compaction made within a turn ends, and what is left as it is begins.
+    """Find where a compaction within a turn ends, and the unchanged part starts.
 
     Args:
         conversation: The conversation.
@@ -115,7 +115,7 @@ async def compact(
         conversation: The conversation; it is not changed.
         start: The index of the first message that is left as it is.
         ask: Asks the model that summarizes.
-        wanted: What the summary is to keep besides, in the person's words; empty for nothing.
+        wanted: What the summary should keep in addition, in the user's words; empty for nothing.
         window: Tokens the context window of the model that summarizes holds, or None.
 
     Raises:
@@ -189,7 +189,7 @@ _SKILLS: Final = re.compile(r"<available_skills>.*?</available_skills>", re.DOTA
 
 
 def size_of_text(text: str) -> int:
-    """Return about how many tokens a text takes."""
+    """Return roughly how many tokens a string takes."""
     return (len(text) + _CHARACTERS - 1) // _CHARACTERS
 
 
@@ -230,14 +230,14 @@ def size_since_answer(view: History) -> int:
 
 
 def filling(use: ContextUse) -> str:
-    """Say how full a context window is."""
+    """Describe how full a context window is."""
     if use.window is None:
         return f"{use.used:,} tokens in a context window of unknown size"
     return f"{use.used:,} of {use.window:,} tokens of the context window ({use.share or 0:.0%})"
 
 
 def share_of_start(system: str, tools: Sequence[ToolSpec]) -> str:
-    """Say what the system prompt and the tools take, the largest servers first."""
+    """Describe what the system prompt and the tools take, the largest servers first."""
     sizes = {"the system prompt": size_of_text(system)}
     for tool in tools:
         server, mark, _ = tool.name.partition("__")

@@ -27,7 +27,7 @@ _SUMMARY: Final = "[the conversation so far, summarized]\n\n"
 
 @frozen
 class Compaction:
-    """A summary in the place of the first messages of a view.
+    """A summary that replaces the first messages of a view.
 
     Args:
         start: The index in the history of the first message that is left as it is.
@@ -57,7 +57,7 @@ class Conversation:
         call_ids: Ids of tool calls in use, in this conversation and its drafts.
         limits: How much of a tool result a model is given; None is all.
         has_cut: Whether the view has only a part of some result.
-        compaction: The summary its view begins with, or None.
+        compaction: The summary its view starts with, or None.
         use: How full the context window was at the last answer; None where that is not known, as
             after something was left out of the view.
     """
@@ -99,7 +99,7 @@ class Conversation:
         """Make a conversation of messages every provider accepts, in constant time.
 
         Args:
-            messages: The messages; they are not looked at.
+            messages: The messages; they are not checked.
             call_ids: The ids of their calls; not copied.
         """
         made = cls.__new__(cls)
@@ -153,17 +153,17 @@ class Conversation:
 
     @property
     def templates(self) -> int:
-        """How many templates it begins with; no summary takes their place."""
+        """How many templates it starts with; no summary replaces them."""
         return next(
             (at for at, one in enumerate(self.history) if not one.is_template), len(self.history)
         )
 
     def compact(self, compaction: Compaction) -> None:
-        """Begin the view with a summary; the history keeps everything."""
+        """Start the view with a summary; the history keeps everything."""
         self.compaction = compaction
         self.view = self._whole_view()
         self.use = None
-        # The summary may name results, and those before it are no longer in the view.
+        # The summary may name results, and those before it are not in the view any more.
         self.has_cut = True
 
     def shorten(self) -> bool:
@@ -215,7 +215,7 @@ class Conversation:
         return None
 
     def with_own_ids(self, message: Message) -> Message:
-        """Return `message` with call ids this conversation has not used, and take note of them."""
+        """Return `message` with call ids this conversation has not used, and record them."""
         return self.call_ids.own(message)
 
     def free_ids(self, message: Message) -> None:
@@ -223,7 +223,7 @@ class Conversation:
         self.call_ids.free(message)
 
     def _whole_view(self) -> History:
-        """Make the view anew of the whole history."""
+        """Rebuild the view of the whole history."""
         view, last, start = History(), None, 0
         if self.compaction is not None:
             view = view_of(self.history.prefix(self.templates))

@@ -1,4 +1,4 @@
-"""Events: what happens in a turn, told to whoever listens.
+"""Events: what happens in a turn, as sent to listeners.
 
 A listener is a plain function called in the middle of a turn. It must be quick and must not raise.
 Without a listener only warnings are built, for the log, and models are not asked to stream.
@@ -119,7 +119,7 @@ class ToolStarted:
 
 @frozen
 class ToolProgressed:
-    """A tool told how far it is.
+    """A tool reported its progress.
 
     Args:
         call_id: The call.

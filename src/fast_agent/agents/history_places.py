@@ -27,7 +27,7 @@ class Source(Protocol):
     """Where the messages a child starts with come from."""
 
     async def __call__(self, site: CallSite, /) -> Iterable[Message]:
-        """Give the messages; a conversation where starting from it must cost nothing.
+        """Return the messages; a conversation where starting from it must cost nothing.
 
         Raises:
             FastAgentError: They cannot be read.
@@ -39,7 +39,7 @@ class Target(Protocol):
     """Where a child's new messages go."""
 
     async def __call__(self, site: CallSite, messages: Sequence[Message], /) -> None:
-        """Put them there as one block; no cancellation stops it.
+        """Add them there as one block; no cancellation stops it.
 
         Raises:
             FastAgentError: They cannot be put there.
@@ -62,7 +62,7 @@ class HistoryFiles:
         self._conversation = Conversation()
 
     async def __call__(self, site: CallSite) -> Conversation:
-        """Give what the files hold now."""
+        """Return what the files contain now."""
         del site
         seen = self._look()
         if seen is None or seen != self._seen:
@@ -73,7 +73,7 @@ class HistoryFiles:
         return self._conversation
 
     def _look(self) -> list[tuple[int, int, int]] | None:
-        """Give what tells one state of the files from another; None where one cannot be found."""
+        """Return the state of the files; None if one cannot be found."""
         try:
             states = [path.stat() for path in self._paths]
         except OSError:
@@ -128,7 +128,7 @@ class ChildMemory:
         self._child = child
 
     async def __call__(self, site: CallSite) -> Conversation:
-        """Give what it remembers now."""
+        """Return what it remembers now."""
         return cast_of(site).agent(self._child).conversation
 
 
@@ -143,23 +143,23 @@ class IntoChildMemory:
         self._child = child
 
     async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
-        """Let it adopt messages; while it runs a turn of its own, they land behind that."""
+        """Add messages from outside; during a turn of the agent they are added after it."""
         cast_of(site).agent(self._child).adopt(messages)
 
 
 async def session_transcript(site: CallSite) -> Conversation:
-    """Give what was said in the conversation until now, in turns that ended."""
+    """Return what was said in the conversation until now, in turns that ended."""
     transcript = cast_of(site).transcript
     return Conversation.of_valid(transcript.messages(), transcript.call_ids)
 
 
 async def parent_conversation(site: CallSite) -> Conversation:
-    """Give the parent's conversation before the message that made the call."""
+    """Return the parent's conversation before the message that made the call."""
     return site.before
 
 
 async def into_parent(site: CallSite, messages: Sequence[Message]) -> None:
-    """Let the parent adopt messages."""
+    """Add messages to the parent's history."""
     site.adopt(messages)
 
 

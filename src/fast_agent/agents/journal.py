@@ -1,4 +1,4 @@
-"""Journal: the seam through which turns and histories are written down before anyone sees them."""
+"""Journal: the seam that records turns and histories before they are shown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _counts_of = attrgetter(*[field.name for field in fields(Usage)])
 class MemoryRecord:
     """What a journal holds of the history of one instance.
 
-    Where something could not be written, the whole history is written anew before the next turn,
+    After a failed write, the whole history is written again before the next turn,
     so that journal and memory agree again.
 
     Args:
@@ -57,7 +57,7 @@ class MemoryRecord:
         self._length: int | None = length
 
     def catch_up(self, conversation: Conversation) -> None:
-        """See that the journal holds what a conversation does, as before a turn.
+        """Check that the journal matches a conversation, as before a turn.
 
         Raises:
             SessionError: It cannot be written.
@@ -68,7 +68,7 @@ class MemoryRecord:
                 self.compacted(conversation.compaction)
 
     def compacted(self, compaction: Compaction) -> None:
-        """Write that a model is given a summary in the place of what came first.
+        """Record that a summary replaces the first messages for the model.
 
         What cannot be written is written later, with the whole history.
         """
@@ -116,12 +116,12 @@ class MemoryRecord:
             self.grown(len(messages))
 
     def grown(self, number: int) -> None:
-        """Take note of messages of a turn that the journal has."""
+        """Record that the journal has these messages of a turn."""
         if self._length is not None:
             self._length += number
 
     def lost(self) -> None:
-        """Take note that the journal does not hold what the memory holds."""
+        """Record that the journal does not match the memory."""
         self._length = None
 
     async def barrier(self) -> None:
@@ -219,7 +219,7 @@ class TurnJournal:
         """Write what of the conversation is not written yet.
 
         Args:
-            history: The conversation of the turn; the turn's own messages begin at its start.
+            history: The conversation of the turn; the turn's own messages start at its start.
 
         Raises:
             SessionError: It cannot be written.
@@ -229,7 +229,7 @@ class TurnJournal:
 
     def _gather(self, history: History) -> None:
         there = self._there
-        # A hook may have put another message in the place of the last one.
+        # A hook may have replaced the last message.
         first = max(0, len(there) - 1)
         for index, message in enumerate(history.iterate(self._start + first), first):
             if index == len(there) or there[index] is not message:
@@ -238,12 +238,12 @@ class TurnJournal:
     async def answered(self, message: Message, history: History, *, last: bool) -> None:
         """Write an answer that comes next in the conversation.
 
-        Where nobody hears of it before the turn goes on, it is written with what comes next.
+        If it is not shown before the turn continues, it is written with what comes next.
 
         Args:
             message: The answer.
             history: The conversation before it.
-            last: Whether the turn ends with it, and nobody hears of it before that is written.
+            last: Whether the turn ends with it, and it is not shown before that is written.
 
         Raises:
             SessionError: It cannot be written.
@@ -323,7 +323,7 @@ class TurnJournal:
             self.ended = True
         except SessionError as error:
             if self._record is not None:
-                # The turn stays open there; were the history not written anew before the next one,
+                # The turn stays open there; were the history not written again before the next one,
                 # it would be closed behind that when the session is resumed.
                 self._record.lost()
             log.warning("%s", error.message)

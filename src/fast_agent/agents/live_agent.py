@@ -69,7 +69,7 @@ class LiveAgent(Agent):
 
     @abstractmethod
     def work(self, life: TurnLife, output: OutputShape | None) -> Awaitable[None]:
-        """Do the work of a turn, and finish it; no other turn of this instance runs meanwhile.
+        """Do the work of a turn, and finish it; no other turn of this instance runs then.
 
         Args:
             life: The turn.
@@ -81,7 +81,7 @@ class LiveAgent(Agent):
         ...
 
     def expect_turn(self, scope: Scope) -> None:
-        """Hear that a turn was asked for, before it waits for those before it."""
+        """Hook called when a turn is requested, before it waits for the turn lock."""
 
     @property
     def name(self) -> str:
@@ -110,7 +110,7 @@ class LiveAgent(Agent):
 
     @property
     def tree_usage(self) -> Usage:
-        """The same with everything it started."""
+        """Its own usage and that of everything it started."""
         return self._meters[1].usage
 
     async def generate(
@@ -156,7 +156,7 @@ class LiveAgent(Agent):
                 self._steering.drop()
 
     def _bounded(self, scope: Scope, grant: CardGrant) -> Scope:
-        """Bound a turn of a found set that nobody approved, with all it starts."""
+        """Bound a turn of an unapproved found set, with all it starts."""
         if any(isinstance(one, UnapprovedTurn) for one in scope.meters) or grant.is_approved:
             return scope
         meter = UnapprovedTurn(self.name, grant.root)
@@ -175,7 +175,7 @@ class LiveAgent(Agent):
         self._memory.clear(everything=all)
 
     def load_history(self, messages: Iterable[Message]) -> None:
-        """Put `messages` in the place of what it remembers; those marked as templates stay so."""
+        """Replace what it remembers by `messages`; those marked as templates stay so."""
         self._memory.load(messages)
 
     def adopt(self, messages: Sequence[Message]) -> None:

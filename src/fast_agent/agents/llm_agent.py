@@ -73,7 +73,7 @@ class LlmAgent(LiveAgent):
         return Turn(self._setup, life, output).run()
 
     async def compact(self, wanted: str = "") -> Compaction:
-        """Have its model summarize the conversation, and give the model the summary from now on.
+        """Let its model summarize the conversation; the model receives the summary from now on.
 
         The history keeps every message.
 
@@ -84,7 +84,7 @@ class LlmAgent(LiveAgent):
             RunError: There is nothing to summarize.
             ModelError: The model gave no summary; the conversation is as it was.
             LimitError: A usage limit was reached.
-            SessionError: What is remembered, or the summary, cannot be written down.
+            SessionError: What is remembered, or the summary, cannot be written.
         """
         from fast_agent.agents.compaction import asking, compact
 

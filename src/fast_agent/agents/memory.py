@@ -85,10 +85,10 @@ class Memory:
         return self._conversation.history
 
     def begin(self) -> tuple[Conversation, Conversation]:
-        """Begin a turn.
+        """Start a turn.
 
         Returns:
-            What `keep` must be told it started from, and the draft it adds to.
+            The value to pass to `keep`, and the draft the turn adds to.
 
         Raises:
             SessionError: A journal could not be brought to hold what is remembered.
@@ -114,7 +114,7 @@ class Memory:
         return False
 
     def end(self) -> None:
-        """End the turn; messages put aside land."""
+        """End the turn; deferred messages are added."""
         self._open = False
         if self._aside:
             aside, self._aside = self._aside, []
@@ -162,7 +162,7 @@ class Memory:
             await self.record.barrier()
 
     def write_out(self) -> None:
-        """Write what a journal could not be told before, as at the end; a problem is logged."""
+        """Write what a journal could not record before, as at the end; a problem is logged."""
         record = self.record
         if record is not None and record.is_lost and not self._open:
             try:
@@ -171,10 +171,10 @@ class Memory:
                 log.warning("%s", error.message)
 
     def clear(self, *, everything: bool) -> None:
-        """Forget all, or all but the templates; also what was put aside.
+        """Forget everything, or all but the templates; also deferred messages.
 
         Raises:
-            SessionError: It cannot be written down; nothing is forgotten then.
+            SessionError: It cannot be written; nothing is forgotten then.
         """
         kept = () if everything else tuple(one for one in self.history if one.is_template)
         if self.record is not None:
@@ -183,10 +183,10 @@ class Memory:
         self._aside.clear()
 
     def load(self, messages: Iterable[Message]) -> None:
-        """Put `messages` in the place of what is remembered and of what was put aside.
+        """Replace what is remembered, and deferred messages, by `messages`.
 
         Raises:
-            SessionError: They cannot be written down; nothing changes then.
+            SessionError: They cannot be written; nothing changes then.
         """
         loaded = tuple(messages)
         if self.record is not None:
@@ -246,7 +246,7 @@ class TurnLock:
         self._wake()
 
     def _wake(self) -> None:
-        """Let the first that waits go on, if it is free."""
+        """Let the first waiting turn continue, if it is free."""
         if self._waiting and self._hold is None:
             self._waiting[0].set()
 
@@ -264,7 +264,7 @@ class TurnLock:
             await turn.wait()
         except BaseException:
             self._waiting.remove(turn)
-            self._wake()  # it may have been let go on just now
+            self._wake()  # it may have been released just now
             raise
         finally:
             for hold in around:
@@ -272,7 +272,7 @@ class TurnLock:
         self._waiting.popleft()
 
     def _waits_for(self, around: tuple[_Hold, ...]) -> bool:
-        """Say whether the turn that holds this waits, over others even, for one of these."""
+        """Return whether the turn that holds this waits, even through others, for one of these."""
         seen: set[_Hold] = set()
         pending = [self._hold]
         while pending:

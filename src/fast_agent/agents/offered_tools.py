@@ -118,7 +118,7 @@ class OfferedTools:
 
 
 def hooked(tools: Iterable[Tool], hooks: Sequence[Hook]) -> tuple[Tool, ...]:
-    """Put hooks around each tool; the tools as they are where there is no hook."""
+    """Wrap each tool in its hooks; tools without hooks stay as they are."""
     if not hooks:
         return tuple(tools)
     from fast_agent.tools.hooks import HookedTool
@@ -178,7 +178,7 @@ def _read(arguments: ToolArguments, conversation: Conversation) -> str:
 
 
 def _places(text: str, wanted: str) -> str:
-    """Show where a text stands, with what is around it."""
+    """Show where a string occurs, with its surroundings."""
     places = list(_found(text, wanted))
     if not places:
         return f"[`{wanted}` is not in the result, which has {len(text):,} characters]"

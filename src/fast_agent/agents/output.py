@@ -46,7 +46,7 @@ class JsonSchema:
         self._validator: Validator = kind(wire, registry=Registry())
 
     def problems(self, value: JsonValue) -> str | None:
-        """Say what is wrong with `value` and where; None when it fits."""
+        """Return what violates the schema in `value` and where; None if it is valid."""
         from referencing.exceptions import Unresolvable
 
         try:
@@ -109,7 +109,7 @@ class TypedOutput(Generic[T]):
         """Read the value.
 
         Raises:
-            ValueError: The text is not of the type; each problem begins with its path.
+            ValueError: The text is not of the type; each problem starts with its path.
         """
         from pydantic import ValidationError
 
@@ -121,7 +121,7 @@ class TypedOutput(Generic[T]):
 
 
 class JsonOutput:
-    """The shape a JSON Schema gives.
+    """The output type described by a JSON Schema.
 
     Args:
         schema: The JSON Schema.
@@ -184,7 +184,7 @@ def shape_of(wanted: type[T] | JsonObject) -> TypedOutput[T] | JsonOutput:
 
 
 def correction(error: ValueError) -> str:
-    """Tell the model what was wrong with its structured answer."""
+    """Return the message about an invalid structured answer for the model."""
     return (
         "That answer does not have the required form:\n"
         f"{error}\n"

@@ -33,10 +33,10 @@ class SharedConversation(Protocol):
 
 @frozen
 class Scope:
-    """What a turn inherits from whoever started it.
+    """Context a turn inherits from its caller.
 
     Args:
-        meters: What to charge besides the turn's and the agent's own.
+        meters: Meters to charge in addition to the turn's and the agent's own.
         listener: Notified of the events of turns.
         depth: How many agents stand above this one.
         parent_call_id: The tool call this turn answers, or the turn of the workflow it is a part
@@ -44,7 +44,7 @@ class Scope:
         correlation_id: One id for everything a request set off; None makes the turn's id that id.
         charges: Where calls of server tools are entered while they are open, or None.
         transcript: Where turns are written when they end, or None.
-        journal: Where they are written down as they go, or None.
+        journal: Where they are recorded as they run, or None.
         cast: The agents of the conversation the turn belongs to; None outside a runtime.
         human: The way to the person of this conversation, before that of the runtime, or None.
         redact: Hides secrets in the errors of tools; None hides none.
@@ -78,11 +78,11 @@ class Scope:
         parent: str | None = None,
         steering: Steering | None = None,
     ) -> Scope:
-        """Give the scope of what a turn in this one starts.
+        """Return the scope of what a turn in this one starts.
 
         Args:
             turn_id: The turn.
-            meters: What to charge besides what is charged here.
+            meters: Meters to charge in addition to those charged here.
             depth: How many agents come between.
             parent: What the turns below answer; None is what the turn itself does.
             steering: The messages a user sends into the turns below; None where there are none.
@@ -105,12 +105,12 @@ class Scope:
         )
 
     def within(self, own: Scope) -> Scope:
-        """Give this scope, in the conversation of an instance's own scope where it names none."""
+        """Return this scope, with the conversation of an instance's own scope if it has none."""
         return self if self.cast is not None else replace(self, cast=own.cast)
 
 
 class Charges:
-    """Open calls of server tools: what a server asks for meanwhile is charged and asked there."""
+    """Usage meters of open server-tool calls, which sampling requests are charged to."""
 
     __slots__ = ("_open",)
 

@@ -132,14 +132,14 @@ async def _attempt(tool: Tool, call: ToolCall, context: ToolContext) -> ToolResu
 
 @frozen
 class RecordedTool:
-    """A tool as a recording lists it; where the run goes on, its calls reach the tool itself.
+    """A tool as a recording lists it; if the run continues, its calls reach the tool itself.
 
     Args:
         spec: How the model sees it.
         source: Where it comes from.
         server_name: Its server, or None.
         repeatable: Whether it may be called again.
-        live: Returns the tools as they are now.
+        live: Returns the current tools.
     """
 
     spec: ToolSpec
@@ -169,7 +169,7 @@ class StepToolset:
     Args:
         name: What it is the list of.
         toolset: The tools.
-        opened: Awaited before the tools themselves are asked for by a run that goes on, whose
+        opened: Awaited before the tools themselves are used by a run that continues, whose
             lists are recorded; None where nothing has to be opened.
     """
 
@@ -236,7 +236,7 @@ class StepSkills:
         return tools
 
     def block(self) -> str:
-        """Return the block of a prompt as of the last look at the tools."""
+        """Return the block of a prompt as of the last check of the tools."""
         place = here()
         if place.silent:
             return self._skills.block()

@@ -1,4 +1,4 @@
-"""Surroundings: what the program around the agents gives them."""
+"""Surroundings: what the program provides to its agents."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def numbered(prefix: str) -> NewId:
 
 
 MAX_DEPTH = 8
-"""How many agents may stand above one another below the first, unless told otherwise."""
+"""Maximum depth of agents above one another below the first, by default."""
 
 
 def _new_turn_ids() -> NewId:
@@ -75,7 +75,7 @@ class Surroundings:
         model: The model of every agent, over cards and configuration; None leaves it to them.
         params: Request parameters over those of cards and configuration.
         place_server: Chooses the directory a server starts in; None leaves it as it is.
-        servers: MCP servers besides those of the configuration; cards use them by name.
+        servers: MCP servers in addition to those of the configuration; cards use them by name.
         shell: Whether every agent gets the shell tool.
         files: What every agent may do with files of the workspace; None leaves it to the cards.
         fetch: Whether every agent may fetch web pages.
@@ -84,32 +84,32 @@ class Surroundings:
         human: The way to a person, or None.
         approval: Asks before a server gets a model's answer, or None.
         listener: Hears of the events of every turn, or None.
-        tracing: Traces the events of every turn, whoever else hears of them, or None.
+        tracing: Traces the events of every turn, in addition to other listeners, or None.
         new_turn_id: Gives turn ids.
         now: The clock, in local time.
         monotonic: A clock that only goes forward, in seconds.
         max_depth: Deepest nesting of agents as tools.
-        providers: Resources that the resource tools offer besides the packaged documents.
+        providers: Resources that the resource tools offer in addition to the packaged documents.
         trust_cards: Whether cards that a smart agent reaches by their path may run code.
         admit: Returns the cards of a path that a model named, as they may act; raises CardError
             where they may not. None leaves it to the rules of reached cards alone.
         child_history: What called agents start with and where their messages go, over cards.
         transcript: Where turns are written when they end; None makes a new one.
-        journal: Where turns and histories are written down as they go, and where histories of
+        journal: Where turns and histories are recorded as they run, and where earlier histories
             before come from; None where they need not outlive the program.
         gate: Gives what asks before skills of servers are used, where an agent around these has
             one; None where these are the first.
-        steps: Who carries the turns, unless their conversation has a carrier of its own.
+        steps: The carrier of the turns, unless their conversation has a separate one.
         kit: Changes the tools the runtime itself brings an agent: its card, and the tools; or None.
         permission: Who is asked before commands and files of the person are touched; None where
             only the calls that cards mark are asked about, by way of the person.
-        granted: Names of servers that agents a person can talk to have besides their cards' own.
+        granted: Servers that agents a user can talk to have in addition to their cards' own.
         barred: Names the agents that do not get them, as found ones do not before a person allowed
             it; None bars none.
         platform: The machine, as instructions speak of it; empty for this one.
         python: The version of Python, as instructions speak of it; empty for this one.
         redact: Hides secrets in the errors of tools; None hides none.
-        deps: The values the program gives its function tools, by their types.
+        deps: The values the program passes to its function tools, by their types.
         authorizations: Returns what keeps the tokens of remote MCP servers, or None where no token
             is sent.
         skills: Decides which skills of directories that no person named may be used; None lets all
@@ -157,10 +157,10 @@ class Surroundings:
 
 
 def through_steps(around: Surroundings) -> Surroundings:
-    """Have the clock and new ids be steps of the run they are asked in; the machine is a fact.
+    """Let the clock and new ids be steps of the current run; the machine is a fact.
 
     Args:
-        around: What the program gives.
+        around: The options of the program.
     """
     now, new_turn_id, steps = around.now, around.new_turn_id, around.steps
 

@@ -42,7 +42,7 @@ CANCELLED = "cancelled before it finished"
 
 @frozen
 class TurnCallContext(ToolContext):
-    """The context of a call made in a turn: what a tool that starts agents needs besides.
+    """The context of a call made in a turn, with what a tool that starts agents needs.
 
     Args:
         origin: The turn, for events.
@@ -111,8 +111,8 @@ class ToolCalls:
 
         Raises:
             LimitError: A call would have exceeded a limit; the calls before it were made.
-            RunError: A tool needs a value the program did not give.
-            SessionError: A result could not be written down; the calls were made.
+            RunError: A tool needs a value the program did not pass.
+            SessionError: A result could not be written; the calls were made.
         """
         try:
             # A task group costs more than a whole turn without one.
@@ -165,7 +165,7 @@ class ToolCalls:
             task = current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled this turn: the tool let a cancellation of its own escape.
+            # This turn was not cancelled: the tool let its own cancellation escape.
             result = error_result(call.id, f"tool `{call.name}` was cancelled")
         except MissingDependencyError as error:  # the program's fault: no model can do anything
             self._exceeded = self._exceeded or error

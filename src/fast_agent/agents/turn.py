@@ -148,12 +148,12 @@ class Turn:
             self._life.notify(Steered, message)
 
     def _most(self, tools: ToolTable) -> int:
-        """Give the most model requests of this turn."""
+        """Return the maximum number of model requests of this turn."""
         given = self._setup.max_iterations
         return given or (MAX_ITERATIONS if tools.specs else MAX_WITHOUT_TOOLS)
 
     async def _tools_now(self, before: ToolTable) -> ToolTable:
-        """Give the tools for the next request; those of before where a server is lost meanwhile."""
+        """Return the tools for the next request; the previous ones if a server is lost."""
         try:
             return await self._setup.tools.table(reads_results=self._life.draft.has_cut)
         except ToolError as error:
@@ -208,7 +208,7 @@ class Turn:
             self._warn(_START_IS_FULL.format(model=self._setup.model.name, parts=parts))
 
     def _check_price(self) -> None:
-        """Raise LimitError if a caller bounds money and nobody knows what the model costs."""
+        """Raise LimitError if a caller bounds money and the price of the model is unknown."""
         owner = self._budget.money_bound
         unpriced = None if owner is None else self._setup.unpriced()
         if unpriced is not None:
@@ -280,7 +280,7 @@ class Turn:
         return ContextError(error.message, hint=f"{_FEWER_TOOLS}: {parts}")
 
     async def _compact(self, why: str, window: int | None = None) -> bool:
-        """Put a summary in the place of what was said first; whether that could be done."""
+        """Replace the oldest messages by a summary; return whether that could be done."""
         from fast_agent.agents.compaction import asking, compact, start_for
 
         start = start_for(self._life.draft, self._life.start)
@@ -356,7 +356,7 @@ class Turn:
         return last
 
     def _read(self, answer: Message, output: OutputShape, tools: ToolTable) -> str | None:
-        """Take the value of a structured answer; else say what the model is told, but only once."""
+        """Read the value of a structured answer; else return the correction, but only once."""
         agent = self._life.origin.agent
         if answer.stop_reason == "refusal":
             msg = f"agent `{agent}` refused to answer: {_begin(answer.text)}"
@@ -461,7 +461,7 @@ async def _hook_in_step(
 
 
 def _begin(text: str) -> str:
-    """Return the beginning of a text in one line."""
+    """Return the start of a string in one line."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}…"
 
@@ -472,7 +472,7 @@ _FILLING: Final = (
     " left out of what it is given, and `read_result` reads them"
 )
 _FULL_START: Final = 0.5
-"""Share of a window that the first answer may take before the user is told what fills it."""
+"""Share of a window the first answer may take before the user sees what fills it."""
 
 _START_IS_FULL: Final = (
     "most of the context window of `{model}` is taken before the conversation starts: {parts};"

@@ -58,7 +58,7 @@ class Notify(Protocol):
 
 
 def _ignore(kind: Callable[[Origin, *Ts], Event], /, *facts: *Ts) -> None:
-    """Notify nobody, without making the event."""
+    """Notify no listener, without making the event."""
 
 
 class NullTurnJournal:
@@ -326,7 +326,7 @@ class TurnLife:
 
     async def _abandon(self, reason: StopReason, error: str | None) -> None:
         """End a turn that has no answer."""
-        # What is remembered changes before the first `await`: nobody sees the turn half kept.
+        # What is remembered changes before the first `await`: no reader sees the turn half kept.
         if not self.is_settled and (self.keeps_failure or reason == "cancelled"):
             self._close(reason)
             self._settle()
@@ -342,7 +342,7 @@ class TurnLife:
         self.notify(TurnFinished, reason, None, *self.usages(), error)
 
     def _close(self, reason: StopReason) -> None:
-        """Have the draft end with an answer, so that a user message may follow."""
+        """Let the draft end with an answer, so that a user message may follow."""
         draft = self.draft
         if len(draft.history) == self.start:
             draft.append(self.message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` resolves it by its name)
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.config.bounds import COMPACTION_SHARE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MAX_WITHOUT_TOOLS: Final = 3
-"""The same where there are no tools.
+"""Maximum number of model requests of a turn without tools.
 
 One request is enough then. The others are for a model that calls a tool it was never given, and for
 a structured answer that is put right.

@@ -6,7 +6,7 @@ Add a field here, and to `AgentConfig`, and it exists everywhere.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` resolves it by its name)
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 

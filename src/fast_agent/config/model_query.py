@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` resolves it by its name)
 from typing import TYPE_CHECKING, Final, Literal
 
 from fast_agent.config.providers import PROVIDERS

@@ -1,1 +1,1 @@
-"""Durable runs: runs whose steps are kept, so that they go on after their process was killed."""
+"""Durable runs: runs whose steps are stored, so that they continue after a crash."""

@@ -31,7 +31,7 @@ SETTLE_SECONDS: Final = 1.0
 
 
 class Ask(Protocol):
-    """Sends the message of a run to its agent, in a conversation of its own."""
+    """Sends the message of a run to its agent, in a fresh conversation."""
 
     async def __call__(self, run: RunRow, steps: Steps, /) -> RunAnswer:
         """Answer the run.
@@ -74,7 +74,7 @@ class Batch:
         requests: Sends their model requests.
         redactor: What must not be written.
         ask: Answers one run.
-        edition: Digest of the cards that new runs begin with.
+        edition: Digest of the cards that new runs start with.
         concurrency: Most runs at a time.
         max_errors: Most failed runs; one more stops the batch. None never does.
         fault: Called at the boundaries of steps; for tests.
@@ -116,7 +116,7 @@ class Batch:
 
         Raises:
             PausedError: A limit or a quota stops the batch for now.
-            StoreError: The runs cannot be written; the batch goes on when they can.
+            StoreError: The runs cannot be written; the batch continues when they can.
             RunError: Too many runs failed.
         """
         async with create_task_group() as group:

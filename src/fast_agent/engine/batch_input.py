@@ -51,10 +51,10 @@ class Selection:
     """Which items of a file are taken.
 
     Args:
-        offset: How many are left out at the beginning.
+        offset: How many are skipped at the start.
         limit: Most that are taken, or None.
         sample: How many are chosen by chance, in their order; None takes all.
-        seed: What chance begins with.
+        seed: Seed of the random choice.
     """
 
     offset: int = 0

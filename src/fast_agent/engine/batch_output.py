@@ -76,7 +76,7 @@ def write_rows(path: Path, found: Iterable[dict[str, JsonValue]]) -> None:
 
 
 def _flat(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return a row for a table: what is inside of objects in columns of its own, or as JSON."""
+    """Return a row for a table: the contents of objects as separate columns, or as JSON."""
     flat: dict[str, JsonValue] = {}
     for name, value in row.items():
         if isinstance(value, Mapping) and name in {"usage", "error"}:

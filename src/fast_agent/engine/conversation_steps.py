@@ -90,7 +90,7 @@ class ConversationSteps(NullSteps):
         return self._run(agent, message, call_id)
 
     async def enter(self, agent: str) -> None:
-        """Begin a turn; see `Steps.enter`."""
+        """Start a turn; see `Steps.enter`."""
         steps = self._current()
         if steps is not None:
             await steps.enter(agent)

@@ -211,7 +211,7 @@ def pack_edition(
 ) -> PackedEdition:
     """Pack a card set, so that other machines can load it.
 
-    Keys and addresses are not in it: each worker has a configuration of its own.
+    Keys and addresses are not in it: each worker has its own configuration.
 
     Args:
         cards: The cards.

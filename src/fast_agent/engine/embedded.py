@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
 
 POLL_SECONDS: Final = 0.2
-"""How often a run that is watched is looked at."""
+"""How often a watched run is polled, in seconds."""
 
 _STATES: Final[tuple[StepState, ...]] = ("begun", "done", "failed", "cancelled")
 _DIGEST: Final = re.compile(r"[0-9a-f]{20}")
@@ -89,7 +89,7 @@ class EmbeddedRuns:
                     yield _facts(batch, row)
 
     async def find(self, run_id: str) -> RunFacts:
-        """Return a run by the beginning of its id; see `Runs.find`."""
+        """Return a run by a prefix of its id; see `Runs.find`."""
         found: list[RunFacts] = []
         async for facts in self.runs(RunFilter(run_id, limit=6)):
             if facts.id == run_id:
@@ -116,7 +116,7 @@ class EmbeddedRuns:
         with self._store_of(run_id) as store:
             while True:
                 row = store.run(run_id)
-                # The state first: a step that is written meanwhile is in the next round.
+                # The state first: a step written in between is in the next round.
                 for step in sorted(store.steps(run_id), key=lambda one: one.at):
                     now = step.state, step.tries
                     if step.at > after and seen.get(step.key) != now:

@@ -24,7 +24,7 @@ StepState: TypeAlias = Literal["begun", "done", "failed", "cancelled"]
 """Where a step stands."""
 
 ENDED: Final[frozenset[RunState]] = frozenset({"done", "failed", "cancelled"})
-"""The states that a run does not leave by itself."""
+"""The final states of a run."""
 
 
 @frozen
@@ -38,7 +38,7 @@ class RunSpec:
         batch: The batch it belongs to, or None.
         key: What it is known by in its batch.
         edition: Digest of the cards it is to run with.
-        output_schema: JSON Schema of its answer, or None for a text.
+        output_schema: JSON Schema of its answer, or None for plain text.
         traceparent: The W3C trace context of the caller, or None.
     """
 
@@ -89,7 +89,7 @@ class RunFilter:
     """Which runs are wanted.
 
     Args:
-        name: The id of a run or of a batch, or the beginning of it; empty for all.
+        name: The id of a run or of a batch, or a prefix of it; empty for all.
         states: The states they are in; empty for all.
         limit: Most runs, or None.
     """
@@ -168,7 +168,7 @@ class RunEvent:
     """Something that happened in a run.
 
     Args:
-        at: When, in seconds since 1970; the offset to go on after.
+        at: When, in seconds since 1970; the offset to continue after.
         state: Where the run stands; None where the event is that of a step.
         step: The step, or None.
     """
@@ -199,7 +199,7 @@ class Runs(Protocol):
         ...
 
     async def find(self, run_id: str) -> RunFacts:
-        """Return a run by its id, or by the beginning of it.
+        """Return a run by its id, or by a prefix of it.
 
         Raises:
             RunError: There is none, or there are several.
@@ -241,7 +241,7 @@ class Runs(Protocol):
 
 
 class Engine(Runs, Protocol):
-    """Carries runs to their end, whichever process begins or ends meanwhile."""
+    """Carries runs to their end, whichever processes start or end while they run."""
 
     async def start(self, run: RunSpec) -> RunHandle:
         """Start a run, or return the one of this id that was started before."""

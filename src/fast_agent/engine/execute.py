@@ -46,7 +46,7 @@ HISTORY_FILES: Final = "history files of "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedStep:
-    """A step as it is sent to whoever executes it.
+    """A step as it is sent to its executor.
 
     Args:
         run: The run it belongs to.
@@ -252,7 +252,7 @@ class StepExecutor:
         return self._agent(name)
 
     async def _read_of_agent(self, agent: LlmAgent, name: str, probe: ReadProbe) -> None:
-        """Have an agent ask all it asks before its first model request."""
+        """Let an agent ask everything it asks before its first model request."""
         await agent.setup.tools.table()
         if not probe.has_answer:
             server, _, uri = name.partition(" ")
@@ -328,7 +328,7 @@ class ReadProbe(NullSteps):
 
 
 class EditionSteps(NullSteps):
-    """The carrier of a runtime whose runs have carriers of their own: it knows the facts.
+    """The carrier of a runtime whose runs have separate carriers: it knows the facts.
 
     Args:
         facts: What was true of the machine that made the edition.

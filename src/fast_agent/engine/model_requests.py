@@ -27,7 +27,7 @@ MAX_TRIES: Final = 8
 """How often a request is sent that fails in a way that may pass."""
 
 MAX_WAIT_SECONDS: Final = 60.0
-"""The longest wait that nobody asked for."""
+"""The longest wait without a `Retry-After`."""
 
 LONGEST_QUOTA_SECONDS: Final = 6 * 3600.0
 """The longest time a batch waits for a quota; it stops where it would take longer."""
@@ -56,7 +56,7 @@ class Lane:
 
     @asynccontextmanager
     async def request(self) -> AsyncGenerator[None]:
-        """Wait until another request may be sent, or none is any more; count it meanwhile."""
+        """Wait until another request may be sent, or none is any more; count it while it runs."""
         while not self._stop.is_set():
             if self._under_way >= max(1, int(self.allowed)):
                 await self._wait_for_room()
@@ -99,7 +99,7 @@ class Lane:
         self.open_at = max(self.open_at, now + seconds)
 
     def wake_all(self) -> None:
-        """Let every request that waits see that none is sent any more."""
+        """Let every waiting request notice that none is sent any more."""
         while self._waiting:
             self._waiting.popleft().set()
 
@@ -229,7 +229,7 @@ class ModelRequests:
                 if reached is None:
                     return
                 raise self.stop(reached)
-            # Before the first answer nobody knows what one costs.
+            # Before the first answer the cost of one is unknown.
             if self._largest != (0, 0) and self._limit_reached(self._under_way + 1) is None:
                 return
             await self._changed.wait()

@@ -73,7 +73,7 @@ class DirectoryParts:
             path = self._path(digest)
             if path.exists():
                 continue
-            # Another worker may write the same value: each has a file of its own until the rename.
+            # Another worker may write the same value: each has a separate file until the rename.
             fresh = path.with_name(f"{path.name}.{token_hex(4)}")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -29,7 +29,7 @@ PATIENCE: Final = 30.0
 """How long a step waits that was cancelled in the run's first life, in seconds."""
 
 _WITH_BEGIN: Final = frozenset({"model", "tool", "write"})
-"""Kinds whose beginning is kept, since asking again costs money or has effects."""
+"""Kinds whose start is stored, since asking again costs money or has effects."""
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _SORTED_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -76,7 +76,7 @@ class DurableSteps(PlacedSteps):
         is_closing: Whether the process stops: what is cancelled from now on was not decided by the
             run.
         scope: Holds everything the run does: `with steps.scope: …`.
-        stopped: Why the run cannot go on in this process, or None.
+        stopped: Why the run cannot continue in this process, or None.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class DurableSteps(PlacedSteps):
         return codec.read(self._redactor.restored(gave))
 
     async def _asked(self, key: Key, asked: str, step: Step, work: Work[T]) -> T:
-        """Ask the outside, once the beginning is kept."""
+        """Ask the outside, once the start is stored."""
 
         async def begin() -> T:
             self._reach("before", key)
@@ -234,7 +234,7 @@ class DurableSteps(PlacedSteps):
 
         if step.kind == "model":
             return await self._requests.send(str(_model_of(step)), begin)
-        # What is asked inside a tool, as by agents it starts, has a place of its own.
+        # What is asked inside a tool, as by agents it starts, has its own place.
         with self.places.inside(key):
             return await begin()
 
@@ -270,7 +270,7 @@ class DurableSteps(PlacedSteps):
             await sleep(PATIENCE)
 
     async def enter(self, agent: str) -> None:
-        """Begin a turn when it is its turn; see `Steps.enter`."""
+        """Start a turn when it is its turn; see `Steps.enter`."""
         if self.places.here().silent:
             return
         key = self.places.key("order", agent)
@@ -352,12 +352,12 @@ class DriftError(StoreError):
 
 
 class PausedError(RunError):
-    """The run stops here for now: nothing of it is lost, and it goes on later.
+    """The run pauses: nothing of it is lost, and it continues later.
 
     Args:
         message: Why.
-        hint: How it goes on.
-        until: When, in seconds since 1970; None where nobody knows.
+        hint: How it continues.
+        until: When, in seconds since 1970; None if unknown.
         signal: The number of the signal that stopped it, or None.
     """
 

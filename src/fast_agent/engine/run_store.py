@@ -326,7 +326,7 @@ class RunStore:
 
         Args:
             owner: The process.
-            edition: The cards that a run begins with; one that began before keeps its own.
+            edition: The cards that a run starts with; one that started before keeps its own.
 
         Returns:
             The run, or None where none is queued.
@@ -460,7 +460,7 @@ class RunStore:
         return None if row is None else RunRow(*row)
 
     def runs_like(self, prefix: str) -> list[RunRow]:
-        """Return the runs whose id begins with a text, in the order of the batch."""
+        """Return the runs whose id starts with a prefix, in the order of the batch."""
         with self._errors():
             rows = self._connection.execute(
                 f"SELECT {_RUN_COLUMNS} FROM run WHERE substr(id, 1, ?)=? AND item>=0"
@@ -610,7 +610,7 @@ class RunStore:
 
     @contextmanager
     def _errors(self) -> Generator[None]:
-        """Say what went wrong with the file in words."""
+        """Translate errors of the file into words."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -646,7 +646,7 @@ def _run_id(batch: str, key: str) -> str:
 
 
 def _last_failures(steps: Iterable[StepRow]) -> list[Key]:
-    """Return the steps that ended a run: failed or cancelled, and no model was told of it."""
+    """Return the steps that ended a run: failed or cancelled, and not reported to a model."""
     rows = list(steps)
     told = [row for row in rows if row.state == DONE and row.key.kind == "model"]
     return [

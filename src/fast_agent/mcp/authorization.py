@@ -203,7 +203,7 @@ class Authorizations:
         return True
 
     def default_place(self) -> Place:
-        """Return where secrets are kept where nobody chose: the keyring, if there is one."""
+        """Return the default place of secrets: the keyring, if there is one."""
         return "file" if self._find_keyring() is None else "keyring"
 
     @contextmanager

@@ -73,7 +73,7 @@ class BearerAuth(httpx2.Auth):
             if held is not None and not has_renewed and self._needs_renewal(held, refused):
                 has_renewed = True
                 async with self._exclusive():
-                    # Another request, or another process, may have renewed it meanwhile.
+                    # Another request, or another process, may have renewed it in between.
                     current = self._held()
                     if current is not None and current.access_token == held.access_token:
                         answer = yield renewal_request(current)

@@ -83,7 +83,7 @@ class ServerRequests:
         return self._offered.authorizations
 
     def options(self) -> dict[str, Any]:
-        """Give the SDK client's keyword arguments; what is left out is not declared."""
+        """Return the SDK client's keyword arguments; an omitted one is not declared."""
         from mcp.types import SamplingCapability, SamplingToolsCapability
 
         options: dict[str, Any] = {}
@@ -131,7 +131,7 @@ class ServerRequests:
             )
 
     async def _grants_answer(self) -> bool:
-        """Say whether the server may have another model answer, and count it if so."""
+        """Return whether the server may have another model answer, and count it if so."""
         limit = self._spec.sampling_limit
         # One at a time: of requests that come together, one asks the person for all.
         async with self._granting:
@@ -295,7 +295,7 @@ def opens_safely(url: str) -> bool:
 
 
 def form_problem(schema: JsonObject) -> str | None:
-    """Say what is wrong with a form's schema, or None."""
+    """Return what is wrong with a form's schema, or None."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -307,7 +307,7 @@ def form_problem(schema: JsonObject) -> str | None:
 
 
 def answer_problem(content: JsonObject, schema: JsonObject) -> str | None:
-    """Say where an answer does not fit the form's schema, or None."""
+    """Return where an answer violates the form's schema, or None."""
     # A form's fields are all it asks for; a person's shell has no business sending others.
     problem = schema_problem(content, {**schema, "additionalProperties": False})
     return None if problem is None else one_line(problem)

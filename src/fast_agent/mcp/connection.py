@@ -40,7 +40,7 @@ LOSS_WINDOW_SECONDS = 60.0
 """A server lost so often in this time is given up until the time has passed."""
 
 SHOWN_AFTER_SECONDS = 2.0
-"""How long a server may hold up everything else before people are told what is waited for."""
+"""How long a server may block everything else before the wait is shown."""
 
 _SETTLE_SECONDS = 0.5
 _CONNECTION_CLOSED = -32000
@@ -56,7 +56,7 @@ class Connection:
     Args:
         spec: The server.
         offered: What this client does for it.
-        begin: Runs a session in a task of its own and returns once it is open.
+        begin: Runs a session in a separate task and returns once it is open.
         clock: Seconds that never go back.
     """
 
@@ -108,7 +108,7 @@ class Connection:
 
     @property
     def tells_changes(self) -> bool:
-        """Whether lists stay as they are until the server tells of a change."""
+        """Whether lists stay valid until the server notifies of a change."""
         session = self._session
         return session is not None and (session.listening or not session.modern)
 
@@ -194,7 +194,7 @@ class Connection:
         self._losses.clear()
 
     async def instructions(self) -> str:
-        """Give the server's instructions: its own text, untrusted, bounded.
+        """Return the server's instructions: its own text, untrusted, bounded.
 
         Raises:
             ToolError: The server cannot be reached.
@@ -260,7 +260,7 @@ class Connection:
         return await self._shown(f"`{method}`", seconds, ask)
 
     async def _shown(self, what: str, seconds: float, act: Callable[[], Awaitable[T]]) -> T:
-        """Do something, and tell people about the wait if it takes a while."""
+        """Run an action, and show the wait if it takes a while."""
         results: list[T] = []
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
@@ -363,7 +363,7 @@ class Connection:
         return await send(session.client, call)
 
     async def tell_roots_changed(self) -> None:
-        """Tell a server of the handshake protocols that its roots changed; others ask each time."""
+        """Notify a server of the handshake protocols of changed roots; others ask each time."""
         session = self._session
         if session is None or session.ended or session.modern or not self.spec.roots:
             return
@@ -420,11 +420,11 @@ class Asked(Protocol):
 
     @property
     def tells_changes(self) -> bool:
-        """Whether lists stay as they are until the server tells of a change."""
+        """Whether lists stay valid until the server notifies of a change."""
         ...
 
     async def open(self) -> LiveSession:
-        """Give the live session; raises ToolError where there is none to be had."""
+        """Return the live session; raises ToolError if there is none."""
         ...
 
     async def list_page(self, method: str, send: Callable[[Client], Awaitable[R]]) -> R:
@@ -452,7 +452,7 @@ class Catalog:
         """Until when a list of skills that could not be had counts as empty, for all agents."""
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        """Give the tools.
+        """Return the tools.
 
         Raises:
             ToolError: The server cannot be reached, or its pages do not end.
@@ -464,7 +464,7 @@ class Catalog:
         return listed
 
     async def _compare(self, listed: Sequence[ListedTool]) -> None:
-        """Tell once when a server of a project offers other tools than when it was last used."""
+        """Report once when a server of a project offers other tools than when it was last used."""
         spec = self._connection.spec
         if spec.grant is None:
             return
@@ -482,19 +482,19 @@ class Catalog:
             )
 
     async def resources(self) -> tuple[ListedResource, ...]:
-        """Give the resources; raises as `tools` does."""
+        """Return the resources; raises as `tools` does."""
         return await self._resources.items() if await self._has("resources") else ()
 
     async def templates(self) -> tuple[ListedTemplate, ...]:
-        """Give the resource templates; raises as `tools` does."""
+        """Return the resource templates; raises as `tools` does."""
         return await self._templates.items() if await self._has("resources") else ()
 
     async def prompts(self) -> tuple[ListedPrompt, ...]:
-        """Give the prompts; raises as `tools` does."""
+        """Return the prompts; raises as `tools` does."""
         return await self._prompts.items() if await self._has("prompts") else ()
 
     def tools_changed(self) -> None:
-        """Fetch the tools anew at the next need."""
+        """Fetch the tools again at the next use."""
         self._tools.changed()
 
     @property
@@ -503,17 +503,17 @@ class Catalog:
         return self._resource_changes
 
     def resources_changed(self) -> None:
-        """Fetch the resources and templates anew at the next need."""
+        """Fetch the resources and templates again at the next use."""
         self._resource_changes += 1
         self._resources.changed()
         self._templates.changed()
 
     def prompts_changed(self) -> None:
-        """Fetch the prompts anew at the next need."""
+        """Fetch the prompts again at the next use."""
         self._prompts.changed()
 
     def all_changed(self) -> None:
-        """Fetch everything anew at the next need, as after a new connection."""
+        """Fetch everything again at the next use, as after a new connection."""
         self.tools_changed()
         self.resources_changed()
         self.prompts_changed()
@@ -564,7 +564,7 @@ class Catalog:
         return await self._connection.list_page(method, send)
 
     def _page(self, items: Sequence[T], cursor: str | None, result: CacheableResult) -> Page[T]:
-        # 2026-07-28 says how long a list stays fresh. Before that, and where changes are told by a
-        # subscription, it stays until a change is told.
+        # 2026-07-28 says how long a list stays fresh. Before that, and with notifications by a
+        # subscription, it stays until a change is notified.
         told = self._connection.tells_changes
         return Page(items, cursor, inf if told else result.ttl_ms / 1000)

@@ -31,12 +31,12 @@ _RESULT_FIELDS = frozenset({"content", "structuredContent", "isError", "resultTy
 
 
 def wire(value: BaseModel) -> dict[str, Any]:
-    """Give what an SDK value was on the wire: camelCase names, nothing that was not sent."""
+    """Return an SDK value as it was on the wire: camelCase names, nothing that was not sent."""
     return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def rest(fields: dict[str, Any], known: frozenset[str]) -> JsonObject:
-    """Give the fields that are not known ones."""
+    """Return the unknown fields."""
     return {name: value for name, value in fields.items() if name not in known}
 
 
@@ -53,7 +53,7 @@ def from_sdk(block: BaseModel) -> Content:
 
 
 def to_wire(block: Content) -> dict[str, Any]:
-    """Give a block its MCP form, for the SDK to validate.
+    """Convert a block to its MCP form, for the SDK to validate.
 
     Raises:
         ToolError: The block cannot be written.
@@ -124,7 +124,7 @@ def bounded(blocks: Iterable[Content], limit: int) -> tuple[Content, ...]:
 
 
 def cut(text: str, limit: int) -> str:
-    """Keep the head and the tail of a text, saying between them how much is missing."""
+    """Keep the head and the tail of a text, with a note between them of how much is missing."""
     if len(text) <= limit:
         return text
     head, tail = limit - limit // 4, limit // 4

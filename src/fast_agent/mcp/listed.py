@@ -50,7 +50,7 @@ class ListedTool:
 
     @property
     def digest(self) -> str:
-        """What tells it from the same tool with other words or arguments."""
+        """Distinguishes it from the same tool with other words or arguments."""
         facts = (self.title, self.description, self.input_schema, self.output_schema, self.extra)
         text = json.dumps(facts, sort_keys=True, default=dict)
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A list a server gives page by page, kept until it changes."""
+"""A list a server returns page by page, kept until it changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Page(Generic[T]):
     Args:
         items: What it lists.
         cursor: Where the next page starts, or None on the last.
-        fresh_seconds: How long it stays fresh; infinite where changes are told.
+        fresh_seconds: How long it stays fresh; infinite if changes are notified.
     """
 
     items: Sequence[T]
@@ -66,12 +66,12 @@ class Listing(Generic[T]):
         self._is_cut = False
 
     def changed(self) -> None:
-        """Fetch it anew at the next need."""
+        """Fetch it again at the next use."""
         self._changes += 1
         self._fresh_until = -inf
 
     async def items(self) -> tuple[T, ...]:
-        """Give the list; the same tuple again while nothing changed.
+        """Return the list; the same tuple while nothing changed.
 
         Raises:
             ToolError: The server cannot be reached, or its pages do not end.
@@ -85,7 +85,7 @@ class Listing(Generic[T]):
             items, fresh_seconds = await self._in_time()
             if items != self._items:
                 self._items = items
-            # A change told while the pages came in makes them old already.
+            # A change notified while the pages came in makes them outdated already.
             if changes == self._changes:
                 self._fresh_until = self._clock() + max(fresh_seconds, LEAST_SECONDS)
             return self._items or ()

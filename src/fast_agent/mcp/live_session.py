@@ -1,7 +1,7 @@
-"""One live session with a server, from its opening to its end, in a task of its own.
+"""One live session with a server, from its opening to its end, in a separate task.
 
 The SDK's context managers hold task groups, so they have to be entered and left in one task. That
-task is `LiveSession.run`; everybody else talks to the session through it.
+task is `LiveSession.run`; all other tasks talk to the session through it.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class LiveSession:
         self.done = anyio.Event()
         """Set when nothing of the session is left."""
         self.listening = False
-        """Whether the server tells of changed lists by a subscription."""
+        """Whether the server notifies of changed lists by a subscription."""
         self.forgotten = False
         """Whether the server has forgotten the session, so that it takes no more requests."""
         self._auth: BearerAuth | None = None
@@ -169,7 +169,7 @@ class LiveSession:
         return True
 
     def end(self) -> None:
-        """Ask the session to end; `done` tells when it has."""
+        """Ask the session to end; `done` is set when it has."""
         self._ending.set()
 
     async def wait_ending(self) -> None:
@@ -318,7 +318,7 @@ class LiveSession:
                     resources_list_changed=bool(has.resources and has.resources.list_changed),
                     prompts_list_changed=bool(has.prompts and has.prompts.list_changed),
                 ) as subscription:
-                    # What changed before the subscription began was not told.
+                    # Changes before the subscription started were not notified.
                     self._changed_all()
                     self.listening = True
                     wait = _LISTEN_AGAIN_SECONDS
@@ -417,7 +417,7 @@ class LiveSession:
         return one_line(str(cause)) or type(cause).__name__
 
     def ending_story(self) -> str:
-        """Say how it ended, for a person."""
+        """Describe how it ended, for a user."""
         if self._process is not None:
             return f"{self._process.ending or 'it closed its output'}{self._last_words()}"
         return self.why_ended or "the connection closed"
@@ -439,7 +439,7 @@ def _first(problem: BaseException) -> BaseException:
 
 
 def _by_hand(spec: ServerSpec) -> str:
-    """Say how to find out why a program stops; a launcher may not start where people expect it."""
+    """Describe how to find out why a program stops; a launcher may not start where users expect."""
     if not spec.is_moved or not isinstance(spec.target, StdioTarget):
         return "run the command by hand to see what it says"
     return (
@@ -542,7 +542,7 @@ class Refusal:
 
 
 def refusal(problem: Exception) -> Refusal | None:
-    """Read an exception of the SDK; None for one that is no answer of a server."""
+    """Read an exception of the SDK; None for one that is not an answer of a server."""
     match problem:
         case MCPError():
             closed = problem.code == CONNECTION_CLOSED

@@ -91,7 +91,7 @@ class LoginOptions:
 async def log_in(
     spec: ServerSpec, authorizations: Authorizations, options: LoginOptions
 ) -> Authorization:
-    """Have the user authorize this program at a server, and keep what was granted.
+    """Let the user authorize this program at a server, and store what was granted.
 
     Args:
         spec: The server; one with an address.
@@ -278,7 +278,7 @@ class _Addresses:
 
         Raises:
             ToolError: It is less public than the server, or not encrypted.
-            TrustError: The server came with a project, and nobody approved the address.
+            TrustError: The server came with a project, and the address is not approved.
         """
         if self._grant is not None:
             try:
@@ -494,7 +494,7 @@ async def open_browser(address: str, environ: Mapping[str, str]) -> bool:
 
 
 async def revoke(authorization: Authorization, spec_name: str) -> bool:
-    """Have the authorization server revoke an authorization.
+    """Let the authorization server revoke an authorization.
 
     Returns:
         Whether it did; False where it offers no such thing, or cannot be reached.

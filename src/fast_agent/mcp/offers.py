@@ -60,7 +60,7 @@ class ServerOffers:
         )
 
     def _closed(self, kind: Kind, name: str) -> ToolError:
-        """Say that the agent's filters do not allow something."""
+        """Return the error that the agent's filters do not allow something."""
         shown = one_line(name)
         return ToolError(
             f"the {kind} `{shown}` of server `{self.server_name}` is not open to this agent",
@@ -72,7 +72,7 @@ class ServerPrompts(ServerOffers):
     """The prompts of one server, filtered for one agent."""
 
     async def prompts(self) -> tuple[ListedPrompt, ...]:
-        """Give the prompts the agent may use.
+        """Return the prompts the agent may use.
 
         Raises:
             ToolError: The server cannot be reached.
@@ -95,7 +95,7 @@ class ServerPrompts(ServerOffers):
             agent_name: The agent it is for.
 
         Raises:
-            ToolError: The filters do not allow it, or the server does not give it.
+            ToolError: The filters do not allow it, or the server does not have it.
         """
         if not self._allows(name):
             raise self._closed("prompt", name)
@@ -118,7 +118,7 @@ class ServerResources(ServerOffers):
     """The resources of one server, filtered for one agent."""
 
     async def resources(self) -> tuple[ListedResource, ...]:
-        """Give the resources the agent may read.
+        """Return the resources the agent may read.
 
         Raises:
             ToolError: The server cannot be reached.
@@ -127,7 +127,7 @@ class ServerResources(ServerOffers):
         return tuple(entry for entry in listed if self._allows(entry.uri))
 
     async def templates(self) -> tuple[ListedTemplate, ...]:
-        """Give the templates; what they make is filtered when it is read.
+        """Return the templates; what they make is filtered when it is read.
 
         Raises:
             ToolError: The server cannot be reached.
@@ -147,7 +147,7 @@ class ServerResources(ServerOffers):
             Its contents, ready to be put into a message.
 
         Raises:
-            ToolError: The filters do not allow it, or the server does not give it.
+            ToolError: The filters do not allow it, or the server does not have it.
         """
         if not self._allows(uri):
             raise self._closed("resource", uri)

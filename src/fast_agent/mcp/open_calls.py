@@ -63,18 +63,18 @@ class OpenCall:
         self.http_status: int | None = None
 
     def renew(self) -> None:
-        """Start the waiting time anew, because the server showed that it works."""
+        """Restart the waiting time, because the server showed that it works."""
         if self.scope.deadline != inf:
             self.scope.deadline = min(anyio.current_time() + self.seconds, self.stops_at)
 
     def pause(self) -> None:
-        """Let the deadlines stand still."""
+        """Stop the deadlines."""
         if self.scope.deadline != inf:
             self.seconds_left = self.stops_at - anyio.current_time()
             self.scope.deadline = self.stops_at = inf
 
     def resume(self) -> None:
-        """Start the waiting time anew, and let the total time run on."""
+        """Restart the waiting time; the total time continues."""
         now = anyio.current_time()
         self.stops_at = now + self.seconds_left
         self.scope.deadline = min(now + self.seconds, self.stops_at)
@@ -88,7 +88,7 @@ class OpenCalls:
     """All of them.
 
     A server may ask a person or a model before it answers; the time that takes is not the server's,
-    so every deadline stands still meanwhile.
+    so every deadline is stopped during that time.
     """
 
     def __init__(self) -> None:
@@ -107,13 +107,13 @@ class OpenCalls:
         return len(self._calls)
 
     def person(self, usual: Human | None) -> Human | None:
-        """Give the way to the person that a question of the server is for.
+        """Return the way to the user that a server's question is for.
 
         Args:
-            usual: The way to the person of conversations that have none of their own.
+            usual: The way to the user of conversations that have none.
 
         Returns:
-            None where calls of several persons are open: nobody can tell then whose the question
+            None if calls of several users are open: it is unknown then whose the question
             is, and it must not reach the wrong one.
         """
         ways = [call.human or usual for call in self._calls if call.agent_name is not None]
@@ -124,7 +124,7 @@ class OpenCalls:
     def charged(self, limit: int) -> OpenCall | None:
         """Return the call that the next model answer for the server is charged to.
 
-        Nobody can tell which of several open calls it is for; each may have its share.
+        It is unknown which of several open calls it is for; each may have its share.
 
         Args:
             limit: Most model answers a call may have without a question to a person.
@@ -184,7 +184,7 @@ class OpenCalls:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Let the deadlines stand still."""
+        """Stop the deadlines."""
         self._pauses += 1
         for call in self._calls:
             call.pause()

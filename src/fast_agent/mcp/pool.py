@@ -174,7 +174,7 @@ class ServerPool:
             self._claims.pop(spec.name, None)
 
     def change(self, agents: Collection[str]) -> Callable[[], None]:
-        """Let some agents bring their servers anew; what they bring again is kept as it is.
+        """Let some agents replace their servers; unchanged ones are kept as they are.
 
         Args:
             agents: The agents; `settle` ends what none of them brings again.
@@ -249,7 +249,7 @@ class ServerPool:
         allowed: ServerFilter,
         has_skills: Callable[[], Awaitable[bool]] | None = None,
     ) -> McpToolset:
-        """Give the tools of a server as an agent may use them; see `McpToolset`.
+        """Return the tools of a server as an agent may use them; see `McpToolset`.
 
         Raises:
             ToolError: There is no such server.
@@ -257,7 +257,7 @@ class ServerPool:
         return McpToolset(self.connection(name), allowed, has_skills)
 
     def resources(self, name: str, allowed: ServerFilter) -> ServerResources:
-        """Give the resources of a server as an agent may use them.
+        """Return the resources of a server as an agent may use them.
 
         Raises:
             ToolError: There is no such server.
@@ -265,7 +265,7 @@ class ServerPool:
         return ServerResources(self.connection(name), allowed)
 
     def prompts(self, name: str, allowed: ServerFilter) -> ServerPrompts:
-        """Give the prompts of a server as an agent may use them.
+        """Return the prompts of a server as an agent may use them.
 
         Raises:
             ToolError: There is no such server.
@@ -287,11 +287,11 @@ class ServerPool:
         return await _opened(self.connections(names))
 
     def reports(self) -> tuple[ServerReport, ...]:
-        """Say how every server stands, in the order they were added."""
+        """Return the state of every server, in the order they were added."""
         return tuple(self._report(name) for name in self._specs)
 
     async def tell_roots_changed(self) -> None:
-        """Tell the open servers that their roots changed."""
+        """Notify the open servers that their roots changed."""
         for connection in tuple(self._connections.values()):
             await connection.tell_roots_changed()
 
@@ -362,7 +362,7 @@ async def need(connections: Sequence[Connection], agent_name: str) -> None:
 
 
 async def instructions(connections: Iterable[Connection]) -> dict[str, str]:
-    """Give the instructions of the servers that have any: their own text, untrusted.
+    """Return the instructions of the servers that have any: their own text, untrusted.
 
     Raises:
         ToolError: A server cannot be reached.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import ModelResponse
 
 SAMPLING_REFUSED = -1
-"""The error code the protocol gives for a sampling request a person turned down."""
+"""The protocol's error code for a sampling request the user declined."""
 
 _INTERNAL_ERROR = -32603
 _INVALID_PARAMS = -32602
@@ -93,7 +93,7 @@ class SamplingPerson(Protocol):
     async def sample(
         self, params: CreateMessageRequestParams
     ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
-        """Have the model answer it."""
+        """Let the model answer it."""
         ...
 
 
@@ -101,7 +101,7 @@ class SamplingApproval(Protocol):
     """Asks whether a server may have a model's answer."""
 
     async def approve(self, request: SamplingRequest) -> bool:
-        """Tell whether the request may be served."""
+        """Return whether the request may be served."""
         ...
 
 

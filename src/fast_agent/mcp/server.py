@@ -102,7 +102,7 @@ Target: TypeAlias = StdioTarget | HttpTarget
 
 @frozen(kw_only=True)
 class Root:
-    """A directory or file a server may be told of: a `file:` URI and a name for people."""
+    """A directory or file that a server may know of: a `file:` URI and a name for people."""
 
     uri: str
     name: str | None = None
@@ -137,8 +137,8 @@ class ServerSpec:
         target: How to reach it.
         include_instructions: Whether its instructions are part of those of agents.
         load_on_start: Whether it is connected to when the program starts.
-        roots: Roots it is told of; without any, it is told there are none to ask for.
-        read_timeout_seconds: Longest wait for an answer. Progress starts it anew, and it stands
+        roots: Roots reported to it; without any, it learns that there are none to ask for.
+        read_timeout_seconds: Longest wait for an answer. Progress restarts it, and it stops
             still while a person or a model is asked on the server's behalf.
         connect_timeout_seconds: Longest wait for a connection.
         list_timeout_seconds: Longest wait for a page of a list.
@@ -213,12 +213,12 @@ class ServerSpec:
             )
 
     def same_server(self, other: ServerSpec) -> bool:
-        """Whether both stand for one server, wherever they were declared."""
+        """Whether both denote one server, wherever they were declared."""
         return replace(self, declared="") == replace(other, declared="")
 
 
 def name_problem(name: str) -> str | None:
-    """Say what is wrong with a server's name, or None."""
+    """Return what is wrong with a server's name, or None."""
     if not name.strip():
         return "it is empty"
     if "__" in name:

@@ -43,7 +43,7 @@ RETRY_SECONDS = 60.0
 """How long a list that could not be had counts as empty."""
 
 UNTOLD_SECONDS = 60.0
-"""How long a list without a lifetime is believed where no change is told."""
+"""How long a list without a lifetime is valid if changes are not notified."""
 
 MANIFEST = "_manifest"
 MAX_MANIFEST = 1 << 20
@@ -116,7 +116,7 @@ class ServerSkills:
         return self._entries
 
     async def has_unlisted(self) -> bool:
-        """Say whether the server may have skills it does not list, as the extension allows."""
+        """Return whether the server may have skills it does not list, as the extension allows."""
         if self._clock() < self._connection.catalog.no_skills_until:
             return False
         try:
@@ -125,18 +125,18 @@ class ServerSkills:
             return False
 
     async def has_any(self) -> bool:
-        """Say whether the server has skills, or declares that it may: also if it lists none now."""
+        """Return whether the server has skills, or declares that it may, even with none listed."""
         try:
             return await self._extended() or bool(await self.skills())
         except ToolError:
             return False
 
     async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:
-        """Give an entry with its inventory."""
+        """Return an entry with its inventory."""
         if await self._extended():
             if not fresh:
                 return listed
-            # What was listed is old; the next look lists anew.
+            # What was listed is outdated; the next check lists again.
             self._list.changed()
             return await self._get(listed.head.sent)
         if fresh:
@@ -180,7 +180,7 @@ class ServerSkills:
             raise ToolError(f"server `{self.label}`: `skills/list` gave a cursor that is no text")
         fresh = answer.get("ttlMs")
         known = isinstance(fresh, int | float) and not isinstance(fresh, bool)
-        # A change of resources tells of changed skills; where it is not told, and the list has no
+        # A change of resources announces changed skills; if it is not notified, and the list has no
         # lifetime, it is asked for again after a while.
         told = self._connection.tells_changes
         seconds = fresh / 1000 if known else inf if told else UNTOLD_SECONDS
@@ -201,7 +201,7 @@ class ServerSkills:
         return entry
 
     async def _ask(self, method: Literal["skills/list", "skills/get"], params: Any) -> Any:
-        """Make a request the SDK has no method for, and give the bare answer."""
+        """Make a request the SDK has no method for, and return the bare answer."""
         from mcp.types import Request
         from pydantic import RootModel
 
@@ -308,7 +308,7 @@ class ServerSkills:
 
 
 def _bytes(text: str | None, blob: str | None, most: int) -> bytes | None:
-    """Give the bytes of a content; None where there are more than may be, before it is decoded."""
+    """Return the bytes of a content; None if there are too many, before it is decoded."""
     if text is not None:
         return text.encode("utf-8", "surrogatepass") if len(text) <= most else None
     if blob is None or len(blob) > (most + 2) // 3 * 4:

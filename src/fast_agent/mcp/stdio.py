@@ -104,7 +104,7 @@ class ServerProcess:
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[TransportStreams]:
-        """Start the process and give the SDK its two streams; leaving ends the process group.
+        """Start the process and pass its two streams to the SDK; leaving ends the process group.
 
         Raises:
             ToolError: The command or its working directory is not there or cannot be used.
@@ -234,7 +234,7 @@ class ServerProcess:
 
 
 def _stream(stream: anyio.abc.ByteReceiveStream | None) -> anyio.abc.ByteReceiveStream:
-    if stream is None:  # open_process gives pipes unless told otherwise
+    if stream is None:  # open_process creates pipes by default
         raise RuntimeError("the process has no pipe")
     return stream
 
@@ -265,7 +265,7 @@ def _parse(line: bytes) -> JSONRPCMessage:
     """Read a message.
 
     Raises:
-        ValueError: It cannot be read; the text says why, with its beginning.
+        ValueError: It cannot be read; the text says why, with its start.
     """
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -276,7 +276,7 @@ def _parse(line: bytes) -> JSONRPCMessage:
 
 
 def _reason(problem: ValueError) -> str:
-    """Say where a line is no JSON; empty where it is."""
+    """Return where a line is not JSON; empty if it is."""
     if isinstance(problem, ValidationError):
         first = problem.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
@@ -293,7 +293,7 @@ def failed_requests(line: bytes, unanswered: tuple[RequestId, ...]) -> tuple[Req
 
     Returns:
         The one the line names; all of them where it is a message that names none; none where it
-        is no answer at all, as with programs that print to their standard output.
+        is not an answer at all, as with programs that print to their standard output.
     """
     if not line.lstrip().startswith(b"{"):
         return ()
@@ -348,7 +348,7 @@ async def _end(process: anyio.abc.Process, heard: anyio.Event) -> None:
 async def _until(condition: Callable[[], bool], seconds: float) -> None:
     # Polled: waiting for the process also waits for pipes its children may hold open.
     with anyio.move_on_after(seconds):
-        while not condition():  # noqa: ASYNC110 - a process group gives no event
+        while not condition():  # noqa: ASYNC110 - a process group has no event
             await anyio.sleep(_POLL_SECONDS)
 
 

@@ -39,7 +39,7 @@ _SKILL_TOOL: Final = re.compile(f"(?:{_VERBS}_)?skills?{_FILES}|skills?_{_VERBS}
 
 
 def is_skill_tool(name: str) -> bool:
-    """Whether a server's tool gives the text of its skills, by its name, such as `load_skill`."""
+    """Whether a server's tool returns the text of its skills, by its name, such as `load_skill`."""
     return _SKILL_TOOL.fullmatch(_WORD_START.sub("_", name).strip("_").lower()) is not None
 
 
@@ -109,7 +109,7 @@ class McpToolset:
         return self._connection.name
 
     async def tools(self) -> tuple[McpTool, ...]:
-        """Give the tools the agent may use; the same tuple while nothing changed.
+        """Return the tools the agent may use; the same tuple while nothing changed.
 
         Raises:
             ToolError: The server cannot be reached, or its list is not usable.
@@ -128,7 +128,7 @@ class McpToolset:
     async def call_tool(
         self, name: str, call: ToolCall, context: ToolContext, *, repeatable: bool = False
     ) -> ToolResult:
-        """Call a tool by the name its server gives it.
+        """Call a tool by its name on the server.
 
         Args:
             name: The tool's name at the server.

@@ -33,7 +33,7 @@ LOCAL_REQUIREMENT: Final = "fast-agent[local]"
 def endpoint_of(
     spec: ModelSpec, settings: Settings, environ: Mapping[str, str], api_key: str | None = None
 ) -> Endpoint:
-    """Say where and with which key the model of a provider is reached.
+    """Return where and with which key the model of a provider is reached.
 
     Args:
         spec: A model of a provider.
@@ -72,7 +72,7 @@ def _endpoint(
 
 
 def endpoint_problems(endpoint: Endpoint) -> list[Diagnostic]:
-    """Say what is missing to reach an endpoint: its key, its address, a package."""
+    """Return what is missing to reach an endpoint: its key, its address, a package."""
     facts = PROVIDERS[endpoint.provider]
     problems: list[Diagnostic] = []
     if facts.key_required and not endpoint.api_key:
@@ -128,7 +128,7 @@ def local_file(
 def local_problems(
     spec: ModelSpec, settings: Settings, environ: Mapping[str, str], directory: Path | None
 ) -> list[Diagnostic]:
-    """Say what is missing to run a local model: the package, the weights."""
+    """Return what is missing to run a local model: the package, the weights."""
     problems: list[Diagnostic] = []
     if not installed(LOCAL_MODULES):
         problems.append(_package("the local model", LOCAL_REQUIREMENT))

@@ -95,7 +95,7 @@ def check_selection(
     agent: str | None = None,
     ready: bool = True,
 ) -> tuple[Diagnostic, ...]:
-    """Check a chosen model; where nobody chose one and the fallback is not there, say what to do.
+    """Check a chosen model; if none was chosen and the fallback is missing, say what to do.
 
     Args:
         selection: What was chosen.
@@ -197,7 +197,7 @@ def model_probe(
         settings: The configuration.
         environ: The environment.
         cwd: The working directory.
-        flag: What `--model` says, or None; it stands for every card's own.
+        flag: The value of `--model`, or None; it overrides every card's own.
         ready: Look for keys, packages and weights too.
 
     Returns:
@@ -215,7 +215,7 @@ def model_probe(
             for spec in parse_models(selection.text, settings.model_aliases, settings.endpoints):
                 check_model_files(spec, selection.directory, card.config.grant)
         except ModelError:
-            pass  # told below
+            pass  # reported below
         except TrustError as error:
             yield Diagnostic(WRONG_MODEL_FILE.code, error.message, card.path, hint=error.hint)
             return

@@ -34,7 +34,7 @@ class Models(Protocol):
         ...
 
     def finish(self) -> None:
-        """See that the scripts in use were used up."""
+        """Check that the scripts in use were used up."""
         ...
 
 
@@ -136,7 +136,7 @@ class ModelFactory:
                 return self._cloud(spec, api_key, others)
 
     def finish(self) -> None:
-        """See that the scripts in use were used up.
+        """Check that the scripts in use were used up.
 
         Raises:
             ModelError: Steps were left over; the message lists those of the first such script.

@@ -139,7 +139,7 @@ class LocalModel:
         )
 
     async def aclose(self) -> None:
-        """Give the weights back; safe to call twice."""
+        """Release the weights; safe to call twice."""
         engine, self._engine = self._engine, None
         if engine is not None:
             self._engines.release(self._key)

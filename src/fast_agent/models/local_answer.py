@@ -86,15 +86,15 @@ _STOP_REASONS: Final = {
 
 
 class Answer:
-    """Collects pieces in one thread and gives deltas to another.
+    """Collects pieces in one thread and passes deltas to another.
 
-    Text from the place where a call may begin is held back until the answer is whole, so that what
-    was streamed is always the beginning of the message's text.
+    Text from the place where a call may start is held back until the answer is whole, so that what
+    was streamed is always the start of the message's text.
 
     Args:
         offered: Tools whose calls may be written as text; empty to take all text as it is.
         new_id: Makes the id of a call that has none.
-        repetition: Ends an answer that repeats itself, at its last good place; None lets it go on.
+        repetition: Ends an answer that repeats itself, at its last good place; None disables it.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class WrittenCall:
 
 @frozen
 class Recovered:
-    """What a text comes to.
+    """What a text was parsed to.
 
     Args:
         prose: The text before the first call; what follows the calls is dropped, since it is the
@@ -283,7 +283,7 @@ class Recovered:
 _NAME_KEYS: Final = ("name", "tool", "tool_name", "function_name", "function", "action")
 _ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "action_input", "params")
 _ATTEMPTS: Final = 40
-"""Most places at which a text is tried; bounds the work on long or hostile texts."""
+"""Maximum number of places to try in a text; bounds the work on long or hostile texts."""
 
 _FUNCTION_TAG: Final = re.compile(r"<function=([\w.-]+)>\s*(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER_TAG: Final = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
@@ -296,7 +296,7 @@ _LEAD_IN: Final = re.compile(
 
 
 def where_a_call_may_begin(text: str, start: int = 0) -> int:
-    """Find the place up to which a text is surely prose.
+    """Find the place up to which a text is certainly prose.
 
     Args:
         text: What has been written so far.
@@ -375,7 +375,7 @@ def _loose(raw: str) -> JsonValue:
 
 
 def _value_at(text: str, begin: int) -> tuple[JsonValue, int]:
-    """Read the JSON value that begins at a place; 0 as its end means there is none.
+    """Read the JSON value that starts at a place; an end of 0 means there is none.
 
     One or two closing brackets missing at the very end of the text are supplied.
     """

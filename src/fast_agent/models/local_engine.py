@@ -31,7 +31,7 @@ _BATCH: Final = 128
 """Tokens of a prompt worked on at once: what a cancelled request may still cost."""
 
 _CACHE_MIB: Final = 256
-"""Memory for prompts of conversations that may go on."""
+"""Memory for prompts of conversations that may continue."""
 
 
 @frozen(kw_only=True)
@@ -182,7 +182,7 @@ def _parameters(runtime: ModuleType, key: EngineKey, secret: str) -> object:
 
 
 def default_threads() -> int:
-    """Say how many threads to compute with: all cores this process may use but one, at most 8.
+    """Return how many threads to compute with: all usable cores but one, at most 8.
 
     The threads wait for each other at every step of a computation. When another process takes one
     of their cores, all of them stand still: two threads on two cores of a busy machine were ten
@@ -212,7 +212,7 @@ class EnginePool:
         self._shared: dict[EngineKey, _Shared] = {}
 
     def acquire(self, key: EngineKey) -> Engine:
-        """Give the engine of a key, loading it if nobody uses it yet. Blocks.
+        """Return the engine of a key, loading it on first use. Blocks.
 
         Raises:
             ModelError: It cannot be loaded.
@@ -230,7 +230,7 @@ class EnginePool:
             raise
 
     def release(self, key: EngineKey) -> None:
-        """Give back what `acquire` gave."""
+        """Release the result of `acquire`."""
         with self._lock:
             shared = self._shared[key]
             shared.users -= 1

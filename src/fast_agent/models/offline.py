@@ -82,7 +82,7 @@ class PassthroughModel:
         return _respond(heard, Message.assistant(text), text)
 
     def _obey(self, text: str, position: int) -> tuple[ToolCall, ...]:
-        """Carry out the commands in a text and return the calls it asks for."""
+        """Run the commands in a text and return the calls it asks for."""
         calls: list[ToolCall] = []
         lines = text.split("\n")
         for number, line in enumerate(lines):
@@ -104,7 +104,7 @@ class PassthroughModel:
 
 
 def heard_text(messages: Sequence[Message]) -> str:
-    """Give what there is to answer, looking only at the end of a conversation.
+    """Return what there is to answer, reading only the end of a conversation.
 
     Args:
         messages: The conversation.

@@ -12,7 +12,7 @@ PlainJson: TypeAlias = "str | int | float | bool | list[PlainJson] | dict[str, P
 
 
 def plain_json(value: JsonValue) -> PlainJson:
-    """Copy a JSON value into dicts and lists of its own."""
+    """Copy a JSON value into new dicts and lists."""
     if isinstance(value, Mapping):
         return plain_object(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -21,5 +21,5 @@ def plain_json(value: JsonValue) -> PlainJson:
 
 
 def plain_object(value: JsonObject) -> dict[str, PlainJson]:
-    """Copy a JSON object into a dict of its own."""
+    """Copy a JSON object into a new dict."""
     return {key: plain_json(item) for key, item in value.items()}

@@ -160,7 +160,7 @@ def _wait(
     waited: float,
     jitter: Callable[[], float],
 ) -> float | None:
-    """Say how long to wait before the next attempt; None for no further one."""
+    """Return how long to wait before the next attempt, in seconds; None for no further one."""
     most = policy.attempts
     if failure.of_connection:
         most = min(most, policy.attempts_to_connect)
@@ -235,7 +235,7 @@ class RetryPolicy:
         return policy
 
     def wait(self, attempt: int, asked: float | None, jitter: float) -> float:
-        """Say how long to wait after a failed attempt.
+        """Return how long to wait after a failed attempt, in seconds.
 
         Args:
             attempt: Its number, from 1.

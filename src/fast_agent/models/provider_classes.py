@@ -35,7 +35,7 @@ class Endpoint:
 
     Args:
         provider: A name of `PROVIDERS`.
-        name: What specs begin with: `provider`, or the name of an endpoint of the configuration.
+        name: Prefix of specs: `provider`, or the name of an endpoint of the configuration.
         model: The model's name at the provider.
         api_key: The key; None where the provider needs none. Never shown.
         base_url: The address; None for the provider's own.
@@ -180,7 +180,7 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
         if adapter.named:
             profile["supports_thinking"] = True  # the library knows no model of these by its name
         if endpoint.provider in THINKING_IN_TEXT:
-            # The library finds a mark only where it is a piece of its own; see `thinking_text`.
+            # The library finds a mark only if it is a separate piece; see `thinking_text`.
             profile["thinking_tags"] = ("\0", "\0")
         return model_class(endpoint.model, provider=provider, profile=profile or None)
     except (RuntimeError, ValueError, TypeError) as error:

@@ -220,7 +220,7 @@ def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
 
 
 def _safe(text: str, endpoint: Endpoint) -> str:
-    """Make a line of a text from outside, without the key."""
+    """Make one line of a foreign text, without the key."""
     for secret in endpoint.secrets:
         text = text.replace(secret, "***")
     line = " ".join(text.split()).rstrip(".")

@@ -52,7 +52,7 @@ class AttemptError(Exception):
 
 
 class ProviderLink:
-    """The library's model of an endpoint, and what it has been told of the conversation.
+    """The library's model of an endpoint, and the conversation sent to it so far.
 
     Args:
         endpoint: Where the model is.
@@ -187,7 +187,7 @@ def _delta(
 
     Args:
         event: One event of the stream.
-        output_tool: The tool whose arguments are the answer; text beside it is not part of it.
+        output_tool: The tool whose arguments are the answer; text next to it is not part of it.
         answering: Indexes of parts that are calls of that tool; added to.
     """
     match event:
@@ -245,7 +245,7 @@ def library_request(
     params: RequestParams,
     effort: Effort | None,
 ) -> LibraryRequest:
-    """Say a request in the library's words.
+    """Convert a request to the library's types.
 
     Raises:
         ModelError: The provider cannot do what a parameter asks, and leaving it out would change

@@ -45,7 +45,7 @@ REASONING: Final = "reasoning"
 """The channel of a message that holds what the model thought."""
 
 _INVALID: Final = "INVALID_JSON"
-"""The one argument of a call whose arguments are not a JSON object, as the library gives it."""
+"""The one argument of a call whose arguments are not a JSON object, as the library passes it."""
 
 _STOP_REASONS: Final = {
     "stop": "endTurn",
@@ -160,7 +160,7 @@ def _tool_return(result: ToolResult, name: str) -> lib.ToolReturnPart:
 def _named(block: Content) -> Iterator[str | lib.BinaryContent]:
     """Yield the content of a block, with a line before a document that names it.
 
-    The wires of the providers carry no name, and without one a model cannot tell two apart.
+    The wires of the providers have no name, and without one a model cannot distinguish two.
     """
     item = _user_content(block)
     if isinstance(block, EmbeddedResource) and isinstance(item, lib.BinaryContent):
@@ -291,7 +291,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _taken_out(content: list[Content]) -> str:
-    """Take the reasoning out of the text an answer begins with, and return it."""
+    """Remove the reasoning from the start of an answer's text, and return it."""
     first = content[0] if content else None
     if not isinstance(first, TextContent):
         return ""
@@ -335,7 +335,7 @@ def _stop_reason(response: lib.ModelResponse, calls: bool) -> str:
         return "stopSequence"
     raw = details.get("finish_reason")
     if response.finish_reason is None and isinstance(raw, str) and raw:
-        return raw  # a reason nobody knows yet is kept as it came
+        return raw  # an unknown reason is kept as it came
     reason = _STOP_REASONS.get(response.finish_reason or "", "endTurn")
     if reason in {"endTurn", "toolUse"}:
         return "toolUse" if calls else "endTurn"

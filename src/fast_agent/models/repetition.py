@@ -1,7 +1,7 @@
-"""The repetition stop: where an answer that is being written begins to repeat itself.
+"""The repetition stop: where a growing answer starts to repeat itself.
 
-A small model that always takes its likeliest word, once it has repeated a passage, goes on to
-repeat it until its tokens are used up. Two signs of it are looked for, word by word:
+A small model that always takes its likeliest word, once it has repeated a passage, continues to
+repeat it until its tokens are used up. Two signs of it are searched for, word by word:
 
 - a *loop*: the last words are those just before them, at least three times in all;
 - a *passage*: many words in a row, or several whole lines, stand earlier in the answer too, word
@@ -124,7 +124,7 @@ class RepetitionStop:
             self._cut = self._words[self._first - 1].end
 
     def _repeated_from(self, text: str) -> int | None:
-        """Bring the runs up to date with the last word.
+        """Update the runs with the last word.
 
         Returns:
             The first word of the run that is a repetition, or None.
@@ -159,7 +159,7 @@ class RepetitionStop:
             return False
         lines = self._text[start:end].split("\n")
         if "\n" not in self._text[self._words[len(self._words) - run - 1].end : start]:
-            del lines[0]  # the run begins within this one
+            del lines[0]  # the run starts within this one
         return sum(any(map(str.isalnum, line)) for line in lines) >= PASSAGE_LINES
 
     def _end_from(self, first: int) -> int | None:

@@ -107,7 +107,7 @@ class Choose(_Step):
 Answer: TypeAlias = "Say | Call | Together | Fail"
 Step: TypeAlias = "Say | Call | Together | Fail | Delay | Choose"
 Stepper: TypeAlias = "Callable[[ModelRequest, int], Step | str]"
-"""A function that gives the step for the request of this index, from 0; a text is said."""
+"""A function that returns the step for the request of this index, from 0; a string is an answer."""
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class Script:
     _whole: Script | None = field(default=None, init=False, repr=False)
 
     def of_run(self) -> Script:
-        """Return this script as the run the code runs in uses it: each run begins at its start.
+        """Return this script as the current run uses it: each run starts at its start.
 
         Outside of runs that are carried it is the script itself.
         """
@@ -146,7 +146,7 @@ class Script:
         return found
 
     def report_to(self, whole: Script) -> None:
-        """Have another script count the steps used here as used: the one all runs share."""
+        """Let another script count the steps used here as used: the one all runs share."""
         self._whole = whole
 
     def reach(self, at: int, used: int) -> None:
@@ -212,7 +212,7 @@ class Script:
         return left
 
     def finish(self) -> None:
-        """See that all steps were used.
+        """Check that all steps were used.
 
         Raises:
             ModelError: Some were not; the message lists them.
@@ -230,7 +230,7 @@ class Script:
 
 
 def describe(step: Step) -> str:
-    """Say in a few words what a step does."""
+    """Describe a step in a few words."""
     match step:
         case Say():
             return f"says `{shortened(step.text)}`"
@@ -247,7 +247,7 @@ def describe(step: Step) -> str:
 
 
 def shortened(text: str, limit: int = 60) -> str:
-    """Cut a text for a message, on one line."""
+    """Cut a string to one line for a message."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
@@ -343,7 +343,7 @@ class ScriptedModel:
             self._script.of_run().skip()
 
     def finish(self) -> None:
-        """See that all steps were used.
+        """Check that all steps were used.
 
         Raises:
             ModelError: Some were not.
@@ -351,7 +351,7 @@ class ScriptedModel:
         self._script.finish()
 
     async def aclose(self) -> None:
-        """See that all steps were used, once, unless the script itself failed before.
+        """Check that all steps were used, once, unless the script itself failed before.
 
         Raises:
             ModelError: Some were not.

@@ -157,7 +157,7 @@ class ScriptBook:
     Args:
         path: The file, as it is shown to people.
         seed: Seed of every choice.
-        common: Steps of agents without steps of their own, and the places of them.
+        common: Steps of agents without their own steps, and their positions.
         own: The same by agent.
     """
 
@@ -168,7 +168,7 @@ class ScriptBook:
     _scripts: dict[str | None, Script] = field(default_factory=dict[str | None, Script], init=False)
 
     def script_of(self, agent: str) -> Script:
-        """Give the script of an agent, the same one every time.
+        """Return the script of an agent, the same one every time.
 
         Raises:
             ModelError: The file has no steps for it.
@@ -183,7 +183,7 @@ class ScriptBook:
         return self._script(key)
 
     def finish(self) -> None:
-        """See that every step was used, of agents that were never asked too.
+        """Check that every step was used, of agents that were never asked too.
 
         Raises:
             ModelError: Some were not; the message lists them.

@@ -21,7 +21,7 @@ FALLBACK_NOTICE: Final = (
     "no model is configured, so a small local model answers; choose another with `--model`, "
     f"`default_model` in `fastagent.config.yaml`, or `{MODEL_VARIABLE}`"
 )
-"""What people are told when the fallback is used."""
+"""What users see when the fallback is used."""
 
 
 @frozen
@@ -33,7 +33,7 @@ class Selection:
             first fails.
         source: Who chose it.
         directory: Where relative files in the spec start; None forbids it to name files.
-        notice: One line people are to be told, or None.
+        notice: One line for the user, or None.
     """
 
     text: str
@@ -63,7 +63,7 @@ def select_model(
         flag: What `--model` says, or None.
 
     Returns:
-        The model; `local` where nobody chose one and no key is set.
+        The model; `local` if none was chosen and no key is set.
     """
     if flag:
         return Selection(flag, "flag", cwd)

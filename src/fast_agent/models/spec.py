@@ -1,4 +1,4 @@
-"""Model specs, `[provider.]name[.effort][?key=value&…]`, and the aliases that stand for them."""
+"""Model specs, `[provider.]name[.effort][?key=value&…]`, and their aliases."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ class ModelNames:
     """What is known of model names.
 
     Args:
-        aliases: Short names and the specs they stand for.
+        aliases: Short names and the specs they denote.
         families: For each provider, patterns of the names that are its own.
         known: Names to suggest for a misspelt one.
     """

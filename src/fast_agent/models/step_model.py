@@ -165,7 +165,7 @@ class StepModel:
         return response
 
     def _pass_over(self, *, ran: bool) -> None:
-        """Have a script go on behind a request that was answered in a former life of the run."""
+        """Let a script continue after a request that was answered in a former life of the run."""
         if not ran and isinstance(self._model, Skipping):
             self._model.skip()
 
@@ -251,7 +251,7 @@ def _tools_to_json(tools: Sequence[ToolSpec]) -> JsonValue:
 
 
 def _params_told(params: RequestParams) -> dict[str, JsonValue]:
-    """Return the parameters a model is told of; those of the loop itself are not."""
+    """Return the parameters sent to a model; those of the loop itself are not."""
     return {
         item.name: value
         for item in fields(params)
@@ -268,7 +268,7 @@ def usage_from_json(value: JsonValue) -> Usage:
     """Read counts.
 
     Raises:
-        ValueError: It is no object of numbers.
+        ValueError: It is not an object of numbers.
     """
     if not isinstance(value, Mapping):
         raise ValueError("the usage of an answer is no object")  # noqa: TRY004

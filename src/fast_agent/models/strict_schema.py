@@ -142,7 +142,7 @@ def _wrapped(source: _Json) -> _Json:
 
 
 def _without_reference(source: _Json) -> _Json:
-    """Return a schema whose root, as providers want it, is no reference."""
+    """Return a schema whose root, as providers want it, is not a reference."""
     if "$ref" not in source:
         return source
     return {**_target(source, source), "$defs": _definitions(source)}

@@ -1,4 +1,4 @@
-"""Reasoning that stands in the text of an answer, as `<think>…</think>` at its beginning.
+"""Reasoning in the text of an answer, as `<think>…</think>` at its start.
 
 Models behind OpenAI-compatible endpoints write it so where the server does not take it apart. The
 marks may come in any pieces.
@@ -55,7 +55,7 @@ class ThinkingSplitter:
             self._give(TextDelta, len(self._held))
 
     def end(self) -> None:
-        """Give what was held back, since it could have been the beginning of a mark."""
+        """Emit what was held back as a possible start of a mark."""
         self._give(ThinkingDelta if self._state == "thinking" else TextDelta, len(self._held))
 
     def _open(self) -> None:
@@ -71,7 +71,7 @@ class ThinkingSplitter:
             self._give(ThinkingDelta, len(thinking))
             self._held, self._state = rest, "after"
             return
-        # The end of it may be the beginning of the mark.
+        # The end of it may be the start of the mark.
         kept = next(
             size for size in range(len(_CLOSE) - 1, -1, -1) if self._held.endswith(_CLOSE[:size])
         )

@@ -85,4 +85,4 @@ class ContextUse:
 
 
 ONE_REQUEST = Usage(requests=1)
-"""A request whose tokens nobody counted."""
+"""A request whose tokens were not counted."""

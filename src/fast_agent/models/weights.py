@@ -93,7 +93,7 @@ def weights_directory(environ: Mapping[str, str]) -> Path:
 
 
 def weights_path(name: str, environ: Mapping[str, str]) -> Path:
-    """Say where weights of a name are kept, whether they are there or not.
+    """Return where weights of a name are kept, whether they exist or not.
 
     Raises:
         ModelError: The name cannot be a file name.
@@ -118,7 +118,7 @@ def list_local(environ: Mapping[str, str]) -> tuple[LocalFile, ...]:
     found: list[LocalFile] = []
     for path in sorted(directory.iterdir()):
         if path.suffix == SUFFIX and not path.name.startswith(".") and path.is_file():
-            with suppress(FileNotFoundError):  # deleted a moment ago, by somebody else
+            with suppress(FileNotFoundError):  # deleted a moment ago, by another process
                 size = path.stat().st_size
                 found.append(LocalFile(path.stem, path, size, WEIGHTS.get(path.stem)))
     return tuple(found)

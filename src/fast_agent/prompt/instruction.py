@@ -45,10 +45,10 @@ class InstructionContext:
     Args:
         workspace: The workspace's root directory, absolute.
         now: The clock, in local time.
-        platform: The operating system, such as `host_platform()` gives it.
-        python: The Python version, such as `python_version()` gives it.
-        servers: The instructions of the agent's MCP servers as they are now.
-        agents: The agent's children as they are now.
+        platform: The operating system, as returned by `host_platform()`.
+        python: The Python version, as returned by `python_version()`.
+        servers: The current instructions of the agent's MCP servers.
+        agents: The agent's current children.
         skills: The block of the agent's skills; None for none.
         resources: The block of the internal resources; None for none.
         internal: Reads one internal document by its id; raises ResourceError. None where there are
@@ -103,13 +103,13 @@ class Instruction:
         self._text = ""
 
     async def render(self) -> str:
-        """Give the text as it is now.
+        """Return the current text.
 
         Returns:
             The system prompt; the very same string while nothing it speaks of has changed.
 
         Raises:
-            CardError: A file it names is missing, leaves its directory, or is no text.
+            CardError: A file it names is missing, leaves its directory, or is not text.
             ResourceError: A page or an internal document cannot be had.
         """
         for page in self._fetched:

@@ -40,7 +40,7 @@ class NamedFile:
         self._text = ""
 
     def read(self) -> str:
-        """Give the file's text as it is now.
+        """Return the file's current text.
 
         Raises:
             CardError: The file is missing, leaves its directory, is too large or no text.
@@ -55,7 +55,7 @@ class NamedFile:
         return self._text
 
     def _state_now(self) -> tuple[int, FileStamp | None] | None:
-        """Look at the file without opening it; None where that does not tell."""
+        """Check the file without opening it; None if that is not conclusive."""
         for index, path in enumerate(self._paths):
             try:
                 return index, FileStamp.of(os.stat(path, follow_symlinks=False))  # noqa: PTH116 (hot)
@@ -84,7 +84,7 @@ class ProjectInstructions:
             self._files.append(NamedFile(placeholder, own, workspace))
 
     def read(self) -> str:
-        """Return the texts as they are now; one that only leads to the other is left out.
+        """Return the current texts; a text that only leads to the other is left out.
 
         Raises:
             CardError: A file leaves the workspace, is too large or is not text.
@@ -98,7 +98,7 @@ class ProjectInstructions:
 
 
 def file_places(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:
-    """Give the directories a `{{file:}}` placeholder looks in, in order.
+    """Return the directories a `{{file:}}` placeholder searches, in order.
 
     Raises:
         CardError: The card came over the network and may not read files.

@@ -39,7 +39,7 @@ class AgentListing:
 
 
 def servers_block(servers: Iterable[ServerInstructions]) -> str:
-    """Write one element a server that gives instructions; empty when none does."""
+    """Write one element for each server with instructions; empty if there is none."""
     return "\n".join(
         [
             f"<mcp-server{attribute('name', server.name)}>\n"

@@ -41,10 +41,10 @@ class UrlTexts:
     """Fetched texts, each kept for `ttl` seconds; several askers of one URL share one fetch.
 
     Args:
-        fetch: Gets a text.
+        fetch: Fetches a text.
         monotonic: A clock that only goes forward, in seconds.
         ttl: How long a text is kept, in seconds.
-        max_bytes: Most bytes a text may hold.
+        max_bytes: Maximum size of a text in bytes.
         timeout: Most seconds a fetch may take.
     """
 
@@ -67,7 +67,7 @@ class UrlTexts:
         self._locks: dict[str, Lock] = {}
 
     def kept(self, url: str) -> str | None:
-        """Give the text of a URL that was fetched lately; None when it must be fetched."""
+        """Return the text of a recently fetched URL; None when it must be fetched."""
         if not here().silent:
             return None  # every turn's reading is a step
         found = self._kept.get(url)
@@ -85,7 +85,7 @@ class UrlTexts:
         return await place.steps.ask(Step("read", url), work, text_by_digest(place.steps))
 
     async def fetch(self, url: str, check: Judge | None = None) -> str:
-        """Give the text of a URL, fetching it when it is not kept.
+        """Return the text of a URL, fetching it if it is not cached.
 
         Args:
             url: An `http` or `https` URL.
@@ -95,7 +95,7 @@ class UrlTexts:
             The text.
 
         Raises:
-            ResourceError: It cannot be had; a text fetched earlier is not used in its place.
+            ResourceError: It cannot be fetched; a text fetched earlier does not replace it.
         """
         from anyio import Lock
 
@@ -103,7 +103,7 @@ class UrlTexts:
         async with self._locks.setdefault(url, Lock()):
             kept = self._kept.get(url)
             if kept is not None and (self._monotonic() < kept[0] or asked < kept[0] - self._ttl):
-                return kept[1]  # fresh, or fetched for somebody else while this one waited
+                return kept[1]  # fresh, or fetched by another caller while this one waited
             failed = self._failed.get(url)
             if failed is not None and asked < failed[0]:
                 raise ResourceError(failed[1].message, hint=failed[1].hint)
@@ -119,7 +119,7 @@ class UrlTexts:
 
 
 def is_web_address(url: str) -> bool:
-    """Tell whether a URL is one that is fetched."""
+    """Return whether a URL is one that can be fetched."""
     return url.lower().startswith(("http://", "https://"))
 
 

@@ -29,7 +29,7 @@ _LACKED: Final[Mapping[int, frozenset[Kind]]] = {
     1: frozenset({"agent", "hook", "human"}),
     2: frozenset(),
 }
-"""By form, the kinds of questions that were no steps of their own when it was written."""
+"""By form, the kinds of questions that were not separate steps when it was written."""
 
 _KINDS: Final = frozenset(get_args(Kind))
 _RECORD: Final = "record it anew with `--record`"
@@ -59,7 +59,7 @@ class Entry:
         asked: The question.
         gave: The answer.
         failure: The error that was the answer, or None.
-        unfinished: Whether it was called off before an answer came.
+        unfinished: Whether it was cancelled before an answer came.
     """
 
     key: Key
@@ -96,7 +96,7 @@ def read_cassette(path: Path, shown: str | None = None) -> Cassette:
         shown: What it is called in messages; None is the path.
 
     Raises:
-        RunError: It cannot be read, or a line before the last is no line of a recording.
+        RunError: It cannot be read, or a line before the last is not a line of a recording.
     """
     shown = str(path) if shown is None else shown
     try:
@@ -162,7 +162,7 @@ class CassetteWriter:
 
     Args:
         path: The file.
-        head: What the first line says besides the version of the form.
+        head: The fields of the first line other than the version of the form.
 
     Raises:
         RunError: It cannot be written.

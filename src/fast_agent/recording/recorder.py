@@ -64,7 +64,7 @@ class Recorder(PlacedSteps):
         return answer
 
     async def enter(self, agent: str) -> None:
-        """Write down that a turn begins; see `Steps.enter`."""
+        """Record that a turn starts; see `Steps.enter`."""
         if not self.places.here().silent:
             self._writer.entry(Entry(self.places.key("order", agent)))
 

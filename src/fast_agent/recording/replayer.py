@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE: Final = 30.0
-"""How long a request waits that was called off when it was recorded, in seconds."""
+"""How long a request waits that was cancelled when it was recorded, in seconds."""
 
 _ERRORS: Final[Mapping[str, type[FastAgentError]]] = {
     error.__name__: error
@@ -115,7 +115,7 @@ class Replayer(PlacedSteps):
             await self._pause()
         if entry.unfinished:
             if step.kind == "agent":
-                return await work()  # what cancelled it cancels a question of its own again
+                return await work()  # what cancelled it cancels its own question again
             await self.stop_if_late()
             await self._wait(key)
         if entry.failure is not None:
@@ -152,7 +152,7 @@ class Replayer(PlacedSteps):
         return entry
 
     async def enter(self, agent: str) -> None:
-        """Begin a turn when it is its turn; see `Steps.enter`."""
+        """Start a turn when it is its turn; see `Steps.enter`."""
         rank = self._ranks.get(self.places.key("order", agent))
         if rank is None:
             return
@@ -170,12 +170,12 @@ class Replayer(PlacedSteps):
             following.set()
 
     def check(self) -> None:
-        """See that the replay has been the recorded run so far; see `Steps.check`."""
+        """Check that the replay matched the recorded run so far; see `Steps.check`."""
         if self.drift is not None:
             raise self.drift
 
     def part(self, digest: str) -> JsonValue:
-        """Give a piece of the recording; see `Steps.part`."""
+        """Return a piece of the recording; see `Steps.part`."""
         parts = self._cassette.parts
         if digest not in parts:
             shown = self._cassette.path
@@ -183,7 +183,7 @@ class Replayer(PlacedSteps):
         return self._redactor.restored(parts[digest])
 
     def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
-        """Give what was noted; where nothing was, the last of its kind, else what there is now."""
+        """Return the recorded note; without one, the last of its kind, else the current value."""
         key = self.places.key(kind, self._redactor.redact(name))
         entries = self._cassette.entries
         entry = entries.get(key)
@@ -218,7 +218,7 @@ class Replayer(PlacedSteps):
         )
 
     async def _wait(self, key: Key) -> None:
-        """Wait as the recorded run did, until this is called off too."""
+        """Wait as the recorded run did, until this is cancelled too."""
         from anyio import sleep
 
         await sleep(PATIENCE)
@@ -228,7 +228,7 @@ class Replayer(PlacedSteps):
         )
 
     def _failed(self, error: RunError) -> RunError:
-        """Keep the first difference, and let nobody wait any more."""
+        """Keep the first difference, and end all waiting."""
         self.drift = error
         for event in self._waiting.values():
             event.set()
@@ -257,7 +257,7 @@ class Replayer(PlacedSteps):
         return RunError(message, hint=hint)
 
     def _other_turn(self, key: Key) -> str | None:
-        """Say how the message of a turn that is not recorded differs from a recorded one's."""
+        """Return how the message of an unrecorded turn differs from a recorded one's."""
         began = {used.turn for used in self._used}
         recorded = dict.fromkeys(
             [
@@ -339,7 +339,7 @@ def _message_of(turn: str, parts: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _told(key: Key) -> str:
-    """Say which question is meant."""
+    """Describe which question is meant."""
     whose = f" of agent `{key.agent}`" if key.turn else ""
     if key.kind == "model":
         return f"model request {key.number} of a turn{whose}"

@@ -36,7 +36,7 @@ class Belongings:
 
     Args:
         settings: The configuration.
-        around: What the program gives.
+        around: The options of the program.
         configs: The agents there are at first.
         charges: Where calls of server tools are entered while they are open.
         sampling_model: Makes the model that answers a server: (agent, spec or None).
@@ -77,7 +77,7 @@ class Belongings:
         self._gate: SkillGate | None = None
 
     def loader(self) -> FunctionLoader:
-        """Give what loads functions, the same until `renew_loader`."""
+        """Return the loader of functions, the same until `renew_loader`."""
         if self._loader is None:
             from fast_agent.tools.function_loader import FunctionLoader
 
@@ -86,7 +86,7 @@ class Belongings:
         return self._loader
 
     def renew_loader(self) -> Callable[[], None]:
-        """Have functions loaded from their files as they are now.
+        """Load functions from the current contents of their files.
 
         Returns:
             A function that takes that back.
@@ -129,7 +129,7 @@ class Belongings:
         return servers if place is None else tuple(map(place, servers))
 
     def shelf(self) -> ResourceShelf:
-        """Give the documents agents may look up, the same at every call."""
+        """Return the documents agents may look up, the same at every call."""
         if self._shelf is None:
             from fast_agent.resources.catalog import Catalog
             from fast_agent.resources.internal.provider import InternalProvider
@@ -140,7 +140,7 @@ class Belongings:
         return self._shelf
 
     def close(self) -> None:
-        """Give back what is not a server; safe to call twice."""
+        """Release everything except servers; safe to call twice."""
         if self._loader is not None:
             self._loader.close()
         for shelf in (*self._former_shelves, self._shelf):
@@ -178,7 +178,7 @@ class Belongings:
         return self._gate
 
     def _guides(self) -> tuple[Provider, ...]:
-        """Give the documents of the configuration's `guide`."""
+        """Return the documents of the configuration's `guide`."""
         from fast_agent.resources.guide.file import configured_guide
         from fast_agent.resources.guide.provider import GuideProvider
 
@@ -189,7 +189,7 @@ class Belongings:
 class AgentSampler:
     """Answers with the model the configuration sets for the server, else with the agent's own.
 
-    The server's text goes into a conversation of its own: it sees nothing of the agent's.
+    The server's text goes into a separate conversation: it sees nothing of the agent's.
 
     Args:
         new_model: Makes a model: (agent's name, spec or None for the agent's own).

@@ -78,7 +78,7 @@ class Blueprint(Protocol):
 
         Args:
             messages: What its history starts with; None is the card's own `messages`.
-            shared: It is the one instance of the card everybody shares. Such a workflow works with
+            shared: It is the shared instance of the card. Such a workflow works with
                 the shared instances of its members, any other with clones of them.
             scope: Where its turns stand unless they are told otherwise; None is the runtime's own
                 conversation.
@@ -96,7 +96,7 @@ class Workshop:
     Args:
         cards: All cards, by name.
         settings: The configuration.
-        surroundings: What the program gives.
+        surroundings: The options of the program.
         pool: All MCP servers.
         models: Makes models.
         loader: Gives what loads functions, the same at every call.
@@ -289,7 +289,7 @@ class LlmBlueprint:
         """Return what the configuration says of the model's window.
 
         Raises:
-            RunError: Money is bounded, and nobody knows the price of the model.
+            RunError: Money is bounded, and the price of the model is unknown.
         """
         settings, limits = self._workshop.settings, self._params.usage_limits
         bounds_money = limits is not None and limits.max_cost is not None
@@ -337,7 +337,7 @@ class LlmBlueprint:
         )
 
     def _crew(self) -> Iterator[Tool]:
-        """Give an instance the tools of its children, with limits of its own."""
+        """Yield the tools of an instance's children, with their own limits."""
         if self._children is None:
             self._children = tuple(self._child_tools())
         from fast_agent.agents.agent_tool import Crew
@@ -380,7 +380,7 @@ class LlmBlueprint:
 
 
 def compaction_plan(config: AgentConfig, workshop: Workshop) -> CompactionPlan:
-    """Say when and by whom the conversation of an agent is summarized.
+    """Return when and by which agent a conversation is summarized.
 
     Raises:
         RunError: The configuration names an agent that is not there.
@@ -440,10 +440,10 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
 
 
 def asking_of(config: AgentConfig, around: Surroundings) -> Asking | None:
-    """Say which calls of an agent need permission; None where none does."""
+    """Return which calls of an agent need permission; None if none does."""
     permission, confirm = around.permission, config.confirm
     if config.type == "smart" and not around.trust_cards:
-        confirm = (*confirm, "create_agent_card")  # it writes what later runs load by themselves
+        confirm = (*confirm, "create_agent_card")  # it writes what later runs load automatically
     if not confirm and permission is None:
         return None
     from fast_agent.tools.permission import Asking, HumanPermission
@@ -454,7 +454,7 @@ def asking_of(config: AgentConfig, around: Surroundings) -> Asking | None:
 
 
 def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> Iterator[Tool]:
-    """Give the tools the runtime itself brings to an agent: a person to ask, and the shell."""
+    """Yield the runtime's own tools of an agent: the user to ask, and the shell."""
     if config.human_input:
         from fast_agent.tools.human_input import HumanInputTool
 
@@ -493,7 +493,7 @@ def _file_tools(
     permission = around.permission or HumanPermission(around.human)
     asks_writes = around.permission is None  # else that one is asked about every write
     guard = FileGuard(permission, asks_writes, around.protected)
-    # Skills name files beside them, wherever they are.
+    # Skills name neighbouring files, wherever they are.
     home = skill_home(around.environ)
     skills, _ = directories_of(config, settings.skills, around.workspace, home)
     yield from file_tools(Workspace(around.workspace, skills), access, guard)
@@ -503,7 +503,7 @@ def _fetch_tool(around: Surroundings) -> Tool:
     from fast_agent.runtime.fetch_tool import FetchTool
     from fast_agent.tools.permission import HumanPermission
 
-    # Somebody who gives permissions is asked about every page: the address was allowed then.
+    # With a permission in place every page is asked about: the address was allowed then.
     asked = around.permission is not None
     return FetchTool(None if asked else HumanPermission(around.human))
 

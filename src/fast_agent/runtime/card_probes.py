@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def card_probes(
     workspace: Path, settings: Settings | None, environ: Mapping[str, str]
 ) -> tuple[Probe, ...]:
-    """Give the checks of histories, functions, skills, instructions and models.
+    """Return the checks of histories, functions, skills, instructions and models.
 
     Args:
         workspace: The directory the program works in, absolute.
@@ -129,7 +129,7 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
 
         is_file = os.path.exists(path)  # noqa: PTH110
         message = f"`{name}` {'is no folder' if is_file else 'does not exist'}"
-        # `skills: DIR` stands for a list of one.
+        # `skills: DIR` means a list of one.
         span = card.span_of("skills", index) or card.span_of("skills")
         yield Diagnostic(
             SKILL_ROOT,
@@ -175,7 +175,7 @@ def _problem(
     workspace: Path,
     internal: Callable[[str], str] | None,
 ) -> tuple[Rule, str, str | None] | None:
-    """Try what a placeholder names; give the rule it breaks, the message and the hint."""
+    """Try what a placeholder names; return the rule it breaks, the message and the hint."""
     try:
         match placeholder.name:
             case "file" | "file_silent" if config.remote is None:  # else the card itself is refused
@@ -243,7 +243,7 @@ def _diagnostic(
 def _place(card: Card, text: str, placeholder: Placeholder) -> Span | None:
     """Find a placeholder in the card's file: the same text, the same time it occurs.
 
-    In YAML the instruction is indented, folded or quoted, so offsets in it do not tell the place.
+    In YAML the instruction is indented, folded or quoted, so offsets in it do not reveal the place.
     """
     raw = text[placeholder.start : placeholder.end]
     before = text.count(raw, 0, placeholder.start)

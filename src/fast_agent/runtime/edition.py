@@ -74,7 +74,7 @@ class Edition:
         self.workshop = replace(workshop, cards=cards, histories=histories, clone=self.clone)
 
     def card(self, name: str) -> Card:
-        """Give a card.
+        """Return a card.
 
         Raises:
             RunError: There is none of that name.
@@ -87,7 +87,7 @@ class Edition:
         return card
 
     def blueprint(self, name: str) -> Blueprint:
-        """Give the blueprint of a card, made now where it was not needed before.
+        """Return the blueprint of a card, made now if it was not needed before.
 
         Raises:
             RunError: There is no such card, or there is no builder for its type.
@@ -120,7 +120,7 @@ class Edition:
 
         Args:
             load_set: The cards there are now.
-            changed: The agents that are other ones now.
+            changed: The agents that differ now.
             workshop: What blueprints are made with from now on; None keeps what they were made
                 with.
 
@@ -146,7 +146,7 @@ class Edition:
 
 
 def _those(names: Collection[str], most: int = 8) -> str | None:
-    """Say which agents there are, the first of them where they are many."""
+    """List the agents there are, the first of them if they are many."""
     shown = ", ".join(f"`{name}`" for name in tuple(names)[:most])
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"there are {shown}{more}" if names else None

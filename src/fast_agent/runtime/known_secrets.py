@@ -43,7 +43,7 @@ def known_secrets(
     Args:
         settings: The configuration.
         environ: The environment, for the values of `${NAME}` too.
-        cards: The cards, which may bring keys, headers and variables of their own.
+        cards: The cards, which may bring their own keys, headers and variables.
         servers: Further MCP servers, of options or of an editor.
     """
     yield from environment_secrets(environ)

@@ -23,7 +23,7 @@ _DIRECTORIES: Final = frozenset({".fast-agent", ".git"})
 
 
 class LoadedProgram(Protocol):
-    """What was loaded, as it is now."""
+    """What was loaded, in its current state."""
 
     @property
     def load_set(self) -> LoadSet:
@@ -42,7 +42,7 @@ class LoadedProgram(Protocol):
 
 
 class ProtectedFiles:
-    """Which files have a question of their own at every write.
+    """Which files are asked about separately at every write.
 
     They are those of the home, of configurations, of cards, their functions and tests, of skills
     and guides, and the files that launchers read, such as `Makefile` and `package.json`: a model

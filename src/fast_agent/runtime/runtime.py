@@ -78,7 +78,7 @@ class Runtime:
     Args:
         load_set: The cards; they were checked.
         settings: The configuration.
-        surroundings: What the program gives; None gives what a plain program has.
+        surroundings: The options of the program; None uses those of a plain program.
         builders: How cards are built, by type.
         scope: Where its turns stand when another agent started them; None at the top.
         grows: Whether cards that come later may bring servers.
@@ -123,7 +123,7 @@ class Runtime:
         outer = replace(
             outer, meters=(self._meter, *outer.meters), charges=self._charges, cast=None
         )
-        # Agents below another agent's turn are not those of the session, only written down in it.
+        # Agents below another agent's turn are not those of the session, only recorded in it.
         self._outer = outer
         self._cast = Cast(
             self._make,
@@ -223,7 +223,7 @@ class Runtime:
         return self._meter.usage
 
     def agent(self, name: str) -> Agent:
-        """Give the one instance of a card everybody shares.
+        """Return the shared instance of a card.
 
         Args:
             name: The card's name.
@@ -244,11 +244,11 @@ class Runtime:
         deps: tuple[object, ...] = (),
         steps: Steps | None = None,
     ) -> Cast:
-        """Begin another conversation with the same agents, none of which remembers this one.
+        """Start another conversation with the same agents, none of which remembers this one.
 
         Args:
             listener: Hears of the events of its turns; None is the runtime's own listener.
-            journal: Keeps it, and gives back what was kept of it before; None keeps nothing.
+            journal: Records it, and returns what was recorded before; None records nothing.
             human: The way to its person; None is the runtime's own way.
             deps: Values for function tools, which go before those of the runtime.
             steps: Who carries its turns; None is who carries those of the runtime.
@@ -367,7 +367,7 @@ class Runtime:
         return self._edition.blueprint(name).instance(shared=True, scope=scope)
 
     def restore(self) -> None:
-        """Let every shared instance remember what the journal holds, as after a rewind.
+        """Restore what the journal contains to every shared instance, as after a rewind.
 
         Raises:
             SessionError: It cannot be read.
@@ -397,7 +397,7 @@ class Runtime:
         warn: Callable[[str], None] = log.warning,
         cast: Cast | None = None,
     ) -> TurnResult:
-        """Let a fresh instance of an agent answer, as if another one had called it as a tool.
+        """Call a fresh instance of an agent as if another one had called it as a tool.
 
         Args:
             parent: The card of the other, whose shared instance takes part with its history.
@@ -427,7 +427,7 @@ class Runtime:
                 caller.adopt(site.adopted)
 
     def model_of(self, name: str) -> Selection:
-        """Say which model a card's agent asks, and who chose it.
+        """Return which model a card's agent asks, and who chose it.
 
         Raises:
             RunError: There is no such card.
@@ -435,7 +435,7 @@ class Runtime:
         return self._selection(self._edition.card(name).config)
 
     def _selection(self, config: AgentConfig) -> Selection:
-        # A blueprint asks for the card it is made from, while the edition of before still holds.
+        # A blueprint asks for its card while the previous edition still holds.
         around = self._surroundings
         selection = select_model(
             config,
@@ -458,11 +458,11 @@ class Runtime:
         return selection if chosen == selection.text else replace(selection, text=chosen)
 
     def wanted_model(self, name: str) -> str | None:
-        """Give the model a person chose for an agent over its card, or None."""
+        """Return the model a user chose for an agent over its card, or None."""
         return self._chosen.get(name, self._surroundings.model)
 
     async def choose_model(self, name: str, spec: str | None) -> None:
-        """Have an agent ask another model from its next turn on; also after a reload.
+        """Let an agent ask another model from its next turn on; also after a reload.
 
         Args:
             name: The card's name.
@@ -527,7 +527,7 @@ class Runtime:
         return await self._pool.open(tuple(servers))
 
     def server_resources(self, name: str) -> tuple[ServerResources, ...]:
-        """Give the resources of a card's servers as its agent may use them.
+        """Return the resources of a card's servers as its agent may use them.
 
         Args:
             name: The card's name.
@@ -542,7 +542,7 @@ class Runtime:
         return tuple([pool.resources(server, allowed) for server in servers])
 
     def server_prompts(self, name: str) -> tuple[ServerPrompts, ...]:
-        """Give the prompts of a card's servers as its agent may use them.
+        """Return the prompts of a card's servers as its agent may use them.
 
         Args:
             name: The card's name.
@@ -584,11 +584,11 @@ class Runtime:
         return self._pool.connection(name)
 
     def server_reports(self) -> tuple[ServerReport, ...]:
-        """Say how every server stands."""
+        """Return the state of every server."""
         return self._pool.reports()
 
     def finish_scripts(self) -> None:
-        """See that the scripts of scripted models were used up.
+        """Check that the scripts of scripted models were used up.
 
         Raises:
             ModelError: Steps were left over.

@@ -35,7 +35,7 @@ _VARIABLE: JsonObject = {
 
 
 def nullable(value: JsonObject) -> JsonObject:
-    """Allow null besides what a schema allows."""
+    """Allow null in addition to what a schema allows."""
     return {"anyOf": [value, {"type": "null"}]}
 
 

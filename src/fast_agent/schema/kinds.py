@@ -1,12 +1,12 @@
 """Kinds of values, as plain data: what a field of a card or of the configuration may hold.
 
-The readers, JSON Schema and the dump all read these; none of them has a list of its own.
+The readers, JSON Schema and the dump all read these; none of them has a separate list.
 A kind is chosen by the JSON type of a value, so the branches of an `AnyOf` never overlap.
 """
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` looks for it by its name)
+from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` resolves it by its name)
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fast_agent.text.frozen import frozen
@@ -18,7 +18,7 @@ EffectKind: TypeAlias = Literal["run", "connect", "send", "read", "write", "use"
 """What a field can make a found file do beyond talking (`fast_agent.trust.effect`)."""
 
 Effects: TypeAlias = tuple[EffectKind, ...]
-"""The effects a field can have by itself; a `${NAME}` in any field is a `send` besides."""
+"""The effects a field can have alone; a `${NAME}` in any field is also a `send`."""
 
 
 @frozen
@@ -73,7 +73,7 @@ class Whole:
     also: tuple[int, ...] = ()
 
     def allows(self, number: float) -> bool:
-        """Return whether a number is within the bounds, or one of those allowed besides."""
+        """Return whether a number is within the bounds, or one of those allowed in addition."""
         return number in self.also or (
             (self.minimum is None or number >= self.minimum)
             and (self.maximum is None or number <= self.maximum)

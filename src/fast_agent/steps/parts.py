@@ -38,7 +38,7 @@ class StepRedactor:
         self._path = re.compile(re.escape(self._workspace) + r"(?![\w-]|\.\w)")
 
     def redact(self, text: str) -> str:
-        """Put marks in the place of secrets and of the workspace."""
+        """Replace secrets and the workspace by marks."""
         text = self._hide_secrets(text)
         if self._workspace and self._workspace in text:
             text = self._path.sub(_WORKSPACE, text)
@@ -116,7 +116,7 @@ class Parts:
 
 
 def spread(asked: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
-    """Put the pieces of a model request back in the place of their digests.
+    """Replace the digests of a model request by their pieces.
 
     Args:
         asked: What `Parts.question` gave; anything else is given back as it is.

@@ -110,7 +110,7 @@ class Step:
         name: Which one, such as the id of a tool call or an address.
         asked: The question as JSON; long parts are named by their digest.
         agent: The agent that asks; empty where it does not matter.
-        repeatable: Whether it may be asked again when nobody knows if it was answered.
+        repeatable: Whether it may be asked again when it is unknown if it was answered.
         is_local: Whether any process of the run can ask it without a server, such as a function.
     """
 
@@ -160,7 +160,7 @@ class Steps(Protocol):
         ...
 
     async def enter(self, agent: str) -> None:
-        """Begin a turn; when answers are recorded ones, after the turns that began before it.
+        """Start a turn; when answers are recorded ones, after the turns that started before it.
 
         An agent that remembers is asked in the order that was recorded, for its requests depend
         on it.
@@ -177,7 +177,7 @@ class Steps(Protocol):
 
         Args:
             agent: The agent's name.
-            message: What the turn begins with.
+            message: The message the turn starts with.
             call_id: The tool call it answers, the turn it is a part of, or None.
         """
         ...
@@ -206,7 +206,7 @@ class Steps(Protocol):
         """Check that the questions so far are the recorded ones.
 
         Raises:
-            RunError: One was not; the first difference, whoever was told of it before.
+            RunError: One was not; the first difference, wherever it was raised before.
         """
         ...
 
@@ -232,7 +232,7 @@ class Steps(Protocol):
         ...
 
     def new_id(self, fresh: Callable[[], str]) -> str:
-        """Return the id of a turn that begins here.
+        """Return the id of a turn that starts here.
 
         Args:
             fresh: Makes an id.
@@ -307,7 +307,7 @@ class Places:
             yield
 
     def outside(self) -> AbstractContextManager[None]:
-        """Leave the turn: what is asked inside is the same whichever turn comes first."""
+        """Leave the turn: questions inside are the same whichever turn comes first."""
         place = self.here()
         return entered(Place(place.steps, "", silent=True) if place.silent else self.top)
 
@@ -317,7 +317,7 @@ class Places:
         return entered(Place(place.steps, place.path, silent=True))
 
     def inside(self, key: Key) -> AbstractContextManager[None]:
-        """Enter a step: what is asked inside has a place of its own."""
+        """Enter a step: questions inside have their own places."""
         place = self.here()
         if key.inside == place.path:
             return _SAME_PLACE
@@ -355,7 +355,7 @@ def start_at(place: Place) -> Place:
 
 
 class NullSteps:
-    """Steps of a run that nobody carries: every question is asked, and nothing is kept."""
+    """Steps of a run without a carrier: every question is asked, and nothing is stored."""
 
     @property
     def replays(self) -> bool:
@@ -364,14 +364,14 @@ class NullSteps:
 
     @property
     def parts(self) -> Parts:
-        """Pieces that nobody keeps."""
+        """Pieces that are not stored."""
         from fast_agent.steps.parts import Parts, StepRedactor
 
         return Parts(StepRedactor(), lambda _digest, _value: None)
 
     @property
     def places(self) -> Places:
-        """Places that nobody records."""
+        """Places that are not recorded."""
         return Places(self, self.parts, silent=True)
 
     @property
@@ -385,7 +385,7 @@ class NullSteps:
         return await work()
 
     async def enter(self, agent: str) -> None:
-        """Let the turn begin."""
+        """Let the turn start."""
 
     def turn(
         self, agent: str, message: Message, call_id: str | None
@@ -478,7 +478,7 @@ class PlacedSteps(ABC):
 
     @abstractmethod
     async def enter(self, agent: str) -> None:
-        """Begin a turn; see `Steps.enter`."""
+        """Start a turn; see `Steps.enter`."""
         ...
 
     @abstractmethod

@@ -79,7 +79,7 @@ def _content(path: Path) -> Content:
 
 
 def file_ways(begun: str, workspace: Path) -> Iterator[str]:
-    """Yield the files and directories a path may go on with, prefixes before other matches."""
+    """Yield the files and directories that continue a path, prefixes before other matches."""
     from fast_agent.text.suggestion import is_subsequence
 
     folder, slash, name = begun.rpartition("/")

@@ -100,8 +100,8 @@ class Console:
         queue: What waits to be sent.
         parked: Whether the queue waits for the user, as after a stop.
         last_answer: The text of the last answer.
-        restarts: Whether the program is to begin again.
-        warm_model: Imports what the model needs, once the user begins to type; None does not.
+        restarts: Whether the program should restart.
+        warm_model: Imports what the model needs, once the user starts to type; None does not.
         importing: Runs an import in a worker thread; may keep the garbage collector away from it.
         file_history: What files held before file tools wrote them.
         draft: Where what is typed is kept in case of a crash; None keeps it nowhere.
@@ -268,18 +268,18 @@ class Console:
             self.scroll.add_lines([shown(problem)])
 
     def note(self, text: str) -> None:
-        """Say something that is not part of the conversation."""
+        """Print a note that is not part of the conversation."""
         lines = [shown(line) for line in text.split("\n")]
         if not self._is_plain:
             lines = [row for line in lines for row in wrap(line, self.scroll.text_width)]
         self.scroll.add_lines([self.theme.dim(line) for line in lines])
 
     def say(self, text: str) -> None:
-        """Say something as Markdown."""
+        """Print a text as Markdown."""
         self.scroll.add_markdown(text)
 
     def reloaded(self, done: Reload) -> None:
-        """Say what a reload of cards came to; the agents change before the next turn."""
+        """Report the result of a reload; the agents change before the next turn."""
         if done.line is not None:
             self.note(done.line)
             self._end_trusting()
@@ -288,7 +288,7 @@ class Console:
         self._start(self._refresh)
 
     def fail(self, error: FastAgentError) -> None:
-        """Say what went wrong, and what to do."""
+        """Report an error, and what to do."""
         if error.diagnostics:
             from fast_agent.diagnostics.render_human import render_human
 
@@ -392,7 +392,7 @@ class Console:
             self._start(self._exit)
 
     def restart(self) -> None:
-        """End the conversation, so that the program begins again."""
+        """End the conversation, so that the program restarts."""
         self.restarts = True
         self.leave()
 
@@ -421,7 +421,7 @@ class Console:
         self.redraw()
 
     def _start(self, work: _Work, *arguments: object) -> None:
-        """Have a task started; keys are handled outside of any task, where none can be started."""
+        """Request a task; keys are handled outside of any task, where none can be started."""
         self._starts.append((work, arguments))
         self._start_due.set()
 
@@ -437,7 +437,7 @@ class Console:
             await work(*arguments)
         except FastAgentError as error:
             self.fail(error)
-        except Exception as error:  # a task boundary: the conversation goes on
+        except Exception as error:  # a task boundary: the conversation continues
             log.exception("a task of the terminal failed")
             self.fail(RunError(f"it failed: {type(error).__name__}: {error}"))
 
@@ -665,7 +665,7 @@ class Console:
             self.screen.draw(rows, cursor, lines)
 
     async def _tick(self) -> None:
-        """Draw what changes by itself: times, the spinner, a question that takes keys now."""
+        """Draw what changes over time: clocks, the spinner, a question that accepts keys now."""
         while True:
             await anyio.sleep(_TICK_SECONDS)
             if self.turn is not None or self.questions.current is not None:
@@ -698,7 +698,7 @@ class Console:
     # Other programs at the terminal.
 
     def run_away(self, work: Callable[[], None]) -> None:
-        """Give the terminal to another program until it ends."""
+        """Hand the terminal to another program until it ends."""
         if not self._away:
             self._start(self._leave_terminal, work)
 
@@ -719,7 +719,7 @@ class Console:
             self.screen.forget()
             self.screen.enter()
             if work == self.suspended:
-                self.screen.send("\r\x1b[K")  # keys typed before `fg` went on were echoed there
+                self.screen.send("\r\x1b[K")  # keys typed before `fg` continued were echoed there
             held, self._held = self._held, []
             self._commit(held)
 

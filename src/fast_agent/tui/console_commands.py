@@ -1,4 +1,4 @@
-"""The commands of the terminal's own, beside those of the table."""
+"""The terminal's own commands, in addition to those of the table."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ConsoleKeys:
         return True
 
     def ways(self, line: str) -> Iterator[tuple[str, int, str]]:
-        """Yield how a line may go on; see `Actions.ways`."""
+        """Yield how a line may continue; see `Actions.ways`."""
         if self._console.opened is None or "\n" in line:
             return
         found = False
@@ -266,7 +266,7 @@ class ConsoleKeys:
         return True
 
     def _offer(self, line: str) -> None:
-        """Put the start of a command into the editor, with what may follow."""
+        """Put the start of a command into the editor, with its completions."""
         if self._console.editor.is_empty:
             self._console.editor.put(line)
             self._console.editor.buffer.start_completion()

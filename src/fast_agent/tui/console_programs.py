@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def external_editor(console: Console) -> None:
-    """Let the user's editor change what is typed."""
+    """Edit the typed text in the user's editor."""
     console.editor.put(edited(console.editor.text))
 
 

@@ -1,4 +1,4 @@
-"""Draft: the text in the editor, kept beside the prompts so that a crash does not lose it."""
+"""Draft: the text in the editor, saved next to the prompts so that a crash does not lose it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Draft:
         self._kept = ""
 
     def is_kept(self, text: str) -> bool:
-        """Whether a text is what was kept last."""
+        """Whether a text is the one saved last."""
         return text == self._kept
 
     def keep(self, text: str) -> None:
-        """Keep a text; an empty one, or one that is very long, removes what was kept."""
+        """Save a text; an empty one, or one that is very long, removes the saved one."""
         self._kept = text
         with suppress(OSError):  # a full disk must not end a conversation
             if not text.strip() or len(text) > _MOST_LENGTH:

@@ -46,7 +46,7 @@ class EarlyPrompt:
     Args:
         source: The terminal's input.
         sink: The terminal's output.
-        diverted: Streams to the same terminal, whose text goes above the prompt meanwhile.
+        diverted: Streams to the same terminal, whose text goes above the prompt while it is shown.
     """
 
     def __init__(self, source: TextIO, sink: TextIO, diverted: Iterable[Diverted] = ()) -> None:
@@ -81,7 +81,7 @@ class EarlyPrompt:
             self._take_typed()
             self._start_reader()
             self._draw()
-        except BaseException:  # an interrupt may come at once, and nobody else would clean up
+        except BaseException:  # an interrupt may come at once, and nothing else would clean up
             self.__exit__(None, None, None)
             raise
         return self
@@ -100,7 +100,7 @@ class EarlyPrompt:
 
     @property
     def has_keys(self) -> bool:
-        """Whether something was typed that nobody took yet."""
+        """Whether typed keys have not been read yet."""
         return bool(self._pieces)
 
     def take(self) -> list[bytes]:
@@ -318,7 +318,7 @@ def _cells(sign: str) -> int:
 
 
 def _end_of(text: str, columns: int) -> str:
-    """Return the end of a text that fits."""
+    """Return the end of a string that fits."""
     used = 0
     for place in range(len(text) - 1, -1, -1):
         used += _cells(text[place])

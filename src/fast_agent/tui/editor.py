@@ -1,6 +1,6 @@
 """Editor: the text being typed, its keys, its menu of completions and its history.
 
-The library gives keys, the buffer, completion and history; what is seen is drawn by `Screen`.
+The library provides keys, the buffer, completion and history; `Screen` draws the result.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Actions(Protocol):
         ...
 
     def ways(self, line: str) -> Iterable[tuple[str, int, str]]:
-        """Yield how a line may go on: text, the place in the line where it begins, what it is."""
+        """Yield how a line may continue: text, the place where it starts, what it is."""
         ...
 
     def redraw(self) -> None:
@@ -149,12 +149,12 @@ class Editor:
         keys.process_keys()
 
     def put(self, text: str) -> None:
-        """Put text into the place of what is typed."""
+        """Replace the typed text."""
         self.buffer.text = text
         self.buffer.cursor_position = len(text)
 
     def take(self) -> str:
-        """Return what is typed, keep it in history, and start anew."""
+        """Return the typed text, add it to the history, and clear the editor."""
         text = self.text
         if self.buffer.text.strip() and not self._pastes:
             self.buffer.append_to_history()
@@ -162,18 +162,18 @@ class Editor:
         return text
 
     def remember(self, text: str) -> None:
-        """Add a text to the history, without changing what is typed."""
+        """Add a text to the history, without changing the typed text."""
         self._history.append_string(text)
 
     def clear(self) -> None:
-        """Start anew."""
+        """Clear the editor."""
         self.buffer.reset()
         self._pastes.clear()
         if self.application.is_running:
             self.buffer.load_history_if_not_yet_loaded()
 
     def paste(self, text: str) -> None:
-        """Insert pasted text; a long one as a chip that stands for it."""
+        """Insert pasted text; a long one as a chip that represents it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1
         if lines <= _CHIP_LINES and len(text) <= _CHIP_LENGTH:
@@ -398,7 +398,7 @@ class _Ways(Completer):
         self._actions = actions
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Way]:
-        """Yield how the line may go on."""
+        """Yield how the line may continue."""
         del complete_event
         line = document.text_before_cursor
         for text, start, about in self._actions.ways(line):

@@ -1,4 +1,4 @@
-"""First run: what a conversation can do where nobody has chosen a model, and what to do next."""
+"""First run: what a conversation can do without a chosen model, and what to do next."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STAND_IN = "passthrough"
 
 
 async def settle_model(desk: Desk) -> str | None:
-    """Have every agent that has no usable model answer by the stand-in.
+    """Let every agent without a usable model use the stand-in.
 
     Args:
         desk: The conversation.
 
     Returns:
-        What the user can do, as Markdown; None where somebody chose the models.
+        What the user can do, as Markdown; None if models were chosen.
     """
     unchosen = [name for name in desk.app.agent_names() if _is_unchosen(desk, name)]
     if not unchosen:
@@ -41,7 +41,7 @@ async def settle_model(desk: Desk) -> str | None:
 
 
 async def take_local(desk: Desk) -> None:
-    """Have the agents that were given the stand-in answer by the model that was fetched."""
+    """Switch the agents with the stand-in to the model that was fetched."""
     for name in desk.app.agent_names():
         if _selection(desk, name) == (STAND_IN, "flag"):
             await desk.app.choose_model(name, None)

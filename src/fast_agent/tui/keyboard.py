@@ -98,7 +98,7 @@ def _posix_input(early: EarlyPrompt | None, focus: Focus) -> Input:
             return data or b""
 
         def flush_keys(self) -> list[KeyPress]:
-            """Return what waits; an escape behind which nothing came is a key of its own.
+            """Return waiting input; an escape that nothing follows is a separate key.
 
             Else the library would wait for a second whether a sequence follows.
             """
@@ -178,7 +178,7 @@ def _kind_of(text: str) -> str:
 
 @contextmanager
 def cooked_terminal() -> Generator[None]:
-    """Give another program the terminal as a shell does, and take it back."""
+    """Hand the terminal to another program as a shell does, and take it back."""
     if os.name != "posix":
         yield
         return

@@ -71,7 +71,7 @@ KEYS: Final = (
     Key((("c-x", "a"),), "Ctrl-X a", "agent", "choose an agent", "", "/agent"),
     Key((("f1",),), "F1, ? when empty", "help", "show keys and commands", "", "/keys"),
 )
-"""Every key of the terminal's own; those of emacs or vi edit the text besides."""
+"""Every key of the terminal itself; those of emacs or vi also edit the text."""
 
 
 _PREFIXES: Final = {"ctrl": "c-", "shift": "s-", "alt": "escape"}
@@ -136,7 +136,7 @@ def _loses_its_key(keys: Sequence[Key], sequence: tuple[str, ...], action: str) 
 
 
 def _covers(sequence: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether a key would never be reached, since another one is the same or its beginning."""
+    """Whether a key could never be reached, since another one is the same or its start."""
     return other[: len(sequence)] == sequence and sequence != ("escape",)
 
 

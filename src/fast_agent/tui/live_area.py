@@ -160,7 +160,7 @@ class LiveArea:
         return ""
 
     def _hints(self) -> tuple[str, ...]:
-        """Say what keys do now, the longest first."""
+        """Return what keys do now, the longest first."""
         turn, theme = self._console.turn, self._console.theme
         if turn is None:
             parked = "Enter sends what is parked"

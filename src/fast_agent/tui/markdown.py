@@ -119,7 +119,7 @@ class MarkdownRenderer:
 
         Args:
             block: The block.
-            first_number: The number of the first item of a list that goes on; None is its own.
+            first_number: The number of the first item of a list that continues; None is its own.
         """
         return list(self._blocks(block.tokens, self.columns, first_number))
 
@@ -128,7 +128,7 @@ class MarkdownRenderer:
 
         Args:
             lines: The lines.
-            language: Its name as the text gives it; may be empty.
+            language: Its name in the text; may be empty.
             before: Lines before them, for the highlighter alone.
         """
         shown = [_code_line(line) for line in lines]

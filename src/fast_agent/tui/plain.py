@@ -23,7 +23,7 @@ class PlainScreen(Screen):
     """Writes finished lines, and nothing else: no escape, no motion of the cursor."""
 
     def enter(self) -> None:
-        """Change nothing: there are no modes."""
+        """Do nothing: there are no modes."""
 
     def leave(self) -> None:
         """Change nothing."""

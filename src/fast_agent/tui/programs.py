@@ -45,7 +45,7 @@ _OSC_BYTES: Final = 74_000
 
 
 def edited(text: str) -> str:
-    """Let the user's editor change a text.
+    """Edit a text in the user's editor.
 
     Raises:
         OSError: The editor cannot be run.

@@ -41,7 +41,7 @@ class Choice:
     """One of the answers of a question.
 
     Args:
-        key: The letter that takes it, besides its number; may be empty.
+        key: The letter that selects it, in addition to its number; may be empty.
         label: What it says.
         value: What it means.
     """
@@ -59,9 +59,9 @@ class Question:
         title: Who asks, and what.
         lines: What it is about, whole.
         choices: The answers; none where it is answered by text.
-        parse: Reads a text; raises ToolError where it does not fit. None where there are choices.
+        parse: Parses a text; raises ToolError if it is invalid. None where there are choices.
         secret: Whether the text is not shown and not kept.
-        default: The text an empty answer stands for, or None.
+        default: The text an empty answer means, or None.
         is_diff: Whether the lines are a unified diff.
 
     Attributes:
@@ -166,7 +166,7 @@ class Questions:
         return f"1 of {len(self._waiting)}, Tab for the next" if len(self._waiting) > 1 else ""
 
     def note_key(self) -> None:
-        """Take note that a key was typed."""
+        """Record that a key was typed."""
         self._last_key = self._clock()
 
     @property
@@ -301,7 +301,7 @@ class TerminalPermission:
         )
 
     def listed(self) -> str:
-        """Say which mode holds, and what is allowed without a question."""
+        """Describe the current mode, and what is allowed without a question."""
         lines = [f"permission mode: `{self.mode}`"]
         lines += [f"- `{shown(key)}`: in this session" for key in sorted(self.allowed)]
         kept = self._remembered.all(str(self._cwd))

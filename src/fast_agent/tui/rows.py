@@ -39,11 +39,11 @@ class Style:
         self.codes = codes
 
     def __call__(self, text: str) -> str:
-        """Draw a text that has no styles."""
+        """Draw a string that has no styles."""
         return f"\x1b[{self.codes}m{text}{RESET}" if self.codes and text else text
 
     def over(self, row: str) -> str:
-        """Draw a row that has styles of its own; this one goes on behind each of them."""
+        """Draw a row that has its own styles; this one continues after each of them."""
         if not self.codes or not row:
             return row
         begin = f"\x1b[{self.codes}m"
@@ -112,9 +112,9 @@ def wrap(row: str, columns: int, indent: str = "") -> list[str]:
     """Wrap a row at blanks; a word wider than the row is broken.
 
     Args:
-        row: The row; a style that goes on over a break is ended and begun again.
+        row: The row; a style that continues over a break is ended and started again.
         columns: The width.
-        indent: What every further row begins with.
+        indent: Prefix of every further row.
 
     Returns:
         At least one row; blanks at a break are dropped.

@@ -64,7 +64,7 @@ class Screen:
         self._open = True
 
     def leave(self) -> None:
-        """Erase the live area and give the modes back; safe to call twice."""
+        """Erase the live area and restore the modes; safe to call twice."""
         if not self._open:
             return
         self._open = False

@@ -148,7 +148,7 @@ class MarkdownStream:
                 return lines, False
 
     def _separator(self) -> list[str]:
-        """Return the blank row before a block; none before the first and where one goes on."""
+        """Return the blank row before a block; none before the first and before a continued one."""
         blank = [""] if self._drew and not self._joins else []
         self._drew, self._joins = True, False
         return blank

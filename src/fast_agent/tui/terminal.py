@@ -113,7 +113,7 @@ class Left:
 
     Args:
         session: The session it is kept in, or None.
-        restarts: Whether the program is to begin again.
+        restarts: Whether the program should restart.
     """
 
     session: str | None
@@ -338,7 +338,7 @@ def _terminal_size() -> tuple[int, int]:
 
 
 def _greet(console: Console, desk: Desk) -> None:
-    """Print the header: what this is, and how to go on."""
+    """Print the header: what this is, and how to continue."""
     theme = console.theme
     count = len(desk.app.load_set.cards)
     dot = f" {theme.sign('dot')} "
@@ -351,7 +351,7 @@ def _greet(console: Console, desk: Desk) -> None:
 
 
 def _report_keys(console: Console, program: Program) -> None:
-    """Say what is wrong with keys of the settings; they are as they would be without them."""
+    """Report invalid keys of the settings; the keys are as they would be without them."""
     problems: list[Diagnostic] = []
     for key, message in console.key_problems.items():
         place = program.settings.place_of("tui", "bind", key, key=True)
@@ -362,7 +362,7 @@ def _report_keys(console: Console, program: Program) -> None:
 
 
 def _show_turns(console: Console, session: Session) -> None:
-    """Print the last turns of a session that goes on."""
+    """Print the last turns of a resumed session."""
     try:
         turns = session.state.turns
     except SessionError as error:
@@ -384,7 +384,7 @@ def _show_turns(console: Console, session: Session) -> None:
 
 
 def _offer_draft(console: Console) -> None:
-    """Put what was in the editor of a conversation that broke off into this one."""
+    """Restore the text that was in the editor of a conversation that was cut off."""
     left = "" if console.draft is None else console.draft.take_left()
     if left and console.has_early_keys:  # what is typed now must not be sent together with it
         console.editor.remember(left)
@@ -395,7 +395,7 @@ def _offer_draft(console: Console) -> None:
 
 
 def _told_in_loop(console: Console) -> Callable[[Reload], None]:
-    """Return what hears of reloads in the watcher's thread and tells the terminal of them."""
+    """Return a listener that passes reloads from the watcher's thread to the terminal."""
     loop, context = asyncio.get_running_loop(), copy_context()
 
     def told(done: Reload) -> None:

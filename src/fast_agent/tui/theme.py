@@ -42,7 +42,7 @@ PALETTES: Final[Mapping[str, Mapping[str, str]]] = {
         "2": "57606a", "31": "b3161b", "32": "116329", "33": "7d4e00", "34": "0550ae",
         "35": "7a3fc8", "36": "0a6270", "92": "1a6f30", "95": "a0217c", "96": "1b5f82",
     },
-    # The colours of Okabe and Ito, lighter: no pair of red and green tells anything apart.
+    # The colours of Okabe and Ito, lighter: no pair of red and green distinguishes anything.
     "colour-blind": {
         "2": "a6adb5", "31": "ff9e4a", "32": "6cc0ee", "33": "f0e442", "34": "7fc8f8",
         "35": "e39ac3", "36": "5fd9bd", "92": "9ad4f5", "95": "efb6d5", "96": "8ee3d0",
@@ -163,7 +163,7 @@ def color_depth(environ: Mapping[str, str]) -> int:
 
 
 def _recolored(codes: str, palette: Mapping[str, str], depth: int) -> str:
-    """Put the colours of a palette into the places of those of the terminal."""
+    """Replace the colours of the terminal by those of a palette."""
     if not palette or not codes:
         return codes
     return ";".join(

@@ -1,4 +1,4 @@
-"""Turn lines: what a turn puts into the scrollback beside its text."""
+"""Turn lines: what a turn adds to the scrollback in addition to its text."""
 
 from __future__ import annotations
 

@@ -63,12 +63,12 @@ class TemporalOptions:
     api_key: str | None = field(default=None, repr=False)
 
     def model_queue(self, model: str) -> str:
-        """Return the queue of the steps that ask a model with workers of its own."""
+        """Return the queue of the steps that ask a model with its own workers."""
         return model_queue(self.queue, model)
 
 
 def model_queue(queue: str, model: str) -> str:
-    """Return the queue of the steps that ask a model with workers of its own."""
+    """Return the queue of the steps that ask a model with its own workers."""
     return f"{queue}:{model}"
 
 

@@ -45,7 +45,7 @@ RETRY_SECONDS: Final = 1.0
 """How often a client tries again whose server does not answer."""
 
 _LOOK_SECONDS: Final = 15.0
-"""How long a model is held to have workers of its own that had some."""
+"""How long a model that had its own workers is assumed to have them."""
 
 _PASSING: Final = frozenset(
     {
@@ -97,7 +97,7 @@ class Pinned:
 
 @dataclass(slots=True)
 class TemporalRuns:
-    """Starts runs, and waits for them; what it starts goes on without it.
+    """Starts runs, and waits for them; what it starts continues without it.
 
     Args:
         client: The connection to the server.
@@ -235,11 +235,11 @@ class TemporalRuns:
         return cast("dict[str, JsonObject]", await run.query("questions"))
 
     async def cancel(self, run_id: str) -> None:
-        """Cancel a run: its steps are told, and its turn ends as a cancelled one."""
+        """Cancel a run: its steps are notified, and its turn ends as a cancelled one."""
         await self.client.get_workflow_handle(run_id).cancel()
 
     async def is_served(self, model: str) -> bool:
-        """Whether a model has workers of its own now."""
+        """Whether a model has its own workers now."""
         now = asyncio.get_running_loop().time()
         known = self._served.get(model)
         if known is None or known[0] < now:

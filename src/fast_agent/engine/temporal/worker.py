@@ -72,7 +72,7 @@ MAX_QUOTA_SECONDS: Final = 6 * 3600.0
 """The longest time a step waits for the quota of a provider."""
 
 DRAIN_SECONDS: Final = 30.0
-"""How long steps may take that run when a worker is told to end, in seconds."""
+"""How long running steps may take when a worker is stopped, in seconds."""
 
 _MAX_LOOKS: Final = 200
 _LOOK_SECONDS: Final = 0.1
@@ -160,7 +160,7 @@ class EditionHost:
         future = self._loaded.get(digest)
         if future is None:
             future = self._loaded[digest] = self._event_loop.create_future()
-            # A task of its own: what is open for the agents is closed by whoever opened it.
+            # A separate task: what is open for the agents is closed by the task that opened it.
             self._loading[digest] = asyncio.create_task(self._hold(digest, future))
         return await asyncio.shield(future)
 
@@ -434,9 +434,9 @@ class WorkerOptions:
         slots: Most steps at a time.
         requests_per_second: Most requests to each of its models in a second, over all workers of
             the model; None for no bound.
-        max_cached_runs: Most runs it keeps in memory; others are replayed when they go on.
+        max_cached_runs: Maximum number of runs in memory; others are replayed when they continue.
         build_id: The version of the loop, a number; runs end in the version they began in.
-        drain_seconds: How long steps may take that run when the worker is told to end.
+        drain_seconds: How long running steps may take when the worker is stopped.
     """
 
     models: tuple[str, ...] = ()
@@ -457,7 +457,7 @@ async def run_worker(
     *,
     on_start: Callable[[], None] | None = None,
 ) -> None:
-    """Run a worker until it is told to end; steps that run by then may finish.
+    """Run a worker until it is stopped; running steps may finish.
 
     Args:
         client: The connection to the server.
@@ -503,7 +503,7 @@ async def run_worker(
 
 
 async def _make_current(client: Client, deployment: str, build_id: str) -> None:
-    """Have new runs begin in this version of the loop; those that began in another stay there.
+    """Start new runs in this version of the loop; those that started in another stay there.
 
     Raises:
         ConfigError: The server does not know versions of workers.
@@ -536,7 +536,7 @@ async def _make_current(client: Client, deployment: str, build_id: str) -> None:
                     f"the server does not take version {build_id} of workers: {error.message}",
                     hint="Temporal 1.29 or newer is needed, with worker deployments enabled",
                 ) from error
-            await asyncio.sleep(_LOOK_SECONDS)  # the server has not heard of this worker yet
+            await asyncio.sleep(_LOOK_SECONDS)  # the server does not know this worker yet
         else:
             return
     raise ConfigError("the server does not take this worker: it does not list its version")

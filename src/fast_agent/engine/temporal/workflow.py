@@ -232,7 +232,7 @@ class WorkflowSteps(PlacedSteps):
         return True
 
     async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
-        """Have an activity answer a question; see `Steps.ask`."""
+        """Let an activity answer a question; see `Steps.ask`."""
         key = self.places.key(step.kind, self._redactor.redact(step.name))
         asked = self._redactor.redacted(step.asked)
         if step.kind == "agent":
@@ -338,7 +338,7 @@ class WorkflowSteps(PlacedSteps):
         return RunError(f"a step of agent `{key.agent}` failed: {cause or error}")
 
     async def enter(self, agent: str) -> None:
-        """Begin a turn: workflow code runs in the same order every time."""
+        """Start a turn: workflow code runs in the same order every time."""
 
     async def wait_for(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         """Wait for a user's answer: a signal of the workflow brings it."""
@@ -414,7 +414,7 @@ def application_error(error: FastAgentError, **options: Any) -> ApplicationError
 
 
 def fast_agent_error(error: ApplicationError, redactor: StepRedactor) -> FastAgentError:
-    """Return an error that Temporal carried, of its own type."""
+    """Return an error that Temporal carried, as its own type."""
     hint = error.details[0] if error.details else None
     failure = Failure(error.type or "RunError", error.message, None if hint is None else str(hint))
     return raised(failure, redactor)

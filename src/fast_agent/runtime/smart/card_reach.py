@@ -48,7 +48,7 @@ class CardReach:
 
     Args:
         settings: The configuration.
-        around: What the program gives.
+        around: The options of the program.
         inner: Makes a runtime of the cards that are reached.
     """
 
@@ -74,7 +74,7 @@ class CardReach:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment as cards that are only looked at see it: names, each for itself."""
+        """The environment as cards see it that are only checked: names, each as its own value."""
         return {name: f"${{{name}}}" for name in self._around.environ}
 
     def locate(self, text: str) -> Path:
@@ -88,7 +88,7 @@ class CardReach:
             The path, absolute, without links.
 
         Raises:
-            ToolError: It is an address, or leads elsewhere; whether there is something is not told.
+            ToolError: It is an address, or leads elsewhere; whether it exists is not revealed.
         """
         if "://" in text:
             raise ToolError("cards are reached by a path here, not by an address")
@@ -279,7 +279,7 @@ def _named_files(config: AgentConfig, aliases: Mapping[str, str]) -> Iterator[tu
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Give the texts of a field, whatever its form."""
+    """Yield the strings of a field, whatever its form."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -84,7 +84,7 @@ def smart_blueprint(card: Card, workshop: Workshop) -> Blueprint:
 
 
 def smart_instruction(own: str) -> str:
-    """Put a card's own instruction below the packaged one.
+    """Append a card's own instruction to the packaged one.
 
     Args:
         own: The card's. What it places itself, the packaged one leaves out.
@@ -200,7 +200,7 @@ class CardWriter(RuntimeTool):
         return card
 
     def _check(self, card: Card, file: Path) -> None:
-        """See that the card agrees with those beside it, and may be run by an agent like this."""
+        """Check that the card fits its neighbours, and may be run by an agent like this."""
         found = self._reach.problems([*self._siblings(card, file), card])
         own = [one for one in found if one.path == card.path and one.severity == "error"]
         if problems := [*self._reach.refusals([card]), *own]:
@@ -216,7 +216,7 @@ class CardWriter(RuntimeTool):
         return [one for one in cards if one.config.source != file and one.path != card.path]
 
     def _look(self, file: Path) -> bool:
-        """Say whether the card is there; see that nothing leads out of its directory."""
+        """Return whether the card exists; check that nothing leads out of its directory."""
         if self._directory.is_symlink() or file.is_symlink():
             raise ToolError(
                 f"`{self._reach.shown(self._directory)}` or the card is a link, which is not "
@@ -234,7 +234,7 @@ class CardWriter(RuntimeTool):
 
                 write_atomic(file, text.encode())
             else:
-                # Fails where something came to be there meanwhile, a link too.
+                # Fails if a file appeared there in between, a link too.
                 with file.open("x", encoding="utf-8") as stream:
                     stream.write(text)
         except OSError as error:

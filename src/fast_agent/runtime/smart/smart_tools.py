@@ -1,4 +1,4 @@
-"""Tools of a smart agent that reach other cards: run them, check them, look at their servers."""
+"""Tools of a smart agent that reach other cards: run them, check them, inspect their servers."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class SmartTools:
     async def _opened(
         self, args: ToolArguments, context: TurnCallContext
     ) -> AsyncGenerator[tuple[InnerRuntime, str]]:
-        """Open the cards a call names; give them and the name of the agent it is about."""
+        """Open the cards a call names; yield them and the name of the agent it is about."""
         if context.scope.depth >= self._crew.max_depth:
             deepest = self._crew.max_depth
             raise ToolError(f"agents may call each other {deepest} deep at most")
@@ -291,7 +291,7 @@ async def _server_of(
 
 
 def _pieces(block: EmbeddedResource, offset: int) -> Iterable[Content]:
-    """Give what may be shown of a content: a piece of a text, or the block itself."""
+    """Return what may be shown of a content: a piece of a text, or the block itself."""
     if block.text is None:
         return (block,)
     text = block.text[offset : offset + MOST_CHARACTERS]
@@ -301,7 +301,7 @@ def _pieces(block: EmbeddedResource, offset: int) -> Iterable[Content]:
 
 
 def told(error: FastAgentError) -> str:
-    """Say an error with all its problems."""
+    """Describe an error with all its problems."""
     if not error.diagnostics:
         return said(error)
     problems: list[Diagnostic] = [one for one in error.diagnostics if one.severity != "info"]
