@@ -54,6 +54,7 @@ class ConversationSteps(NullSteps):
         self._shared = _LastParts(redactor, self._keep)
         self._taken_up: RunRow | None = None
         self._parts: dict[str, JsonValue] = {}
+        self._scripts: dict[str, object] = {}
 
     @property
     def interrupted(self) -> Interrupted | None:
@@ -112,6 +113,7 @@ class ConversationSteps(NullSteps):
         steps = DurableSteps(
             kept, run, self._redactor, _EVERY_REQUEST, parts=self._shared, is_shielded=False
         )
+        steps.places.scripts = self._scripts
         try:
             with entered(steps.top), steps.scope, steps.turn(agent, message, call_id):
                 yield

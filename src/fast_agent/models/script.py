@@ -133,15 +133,16 @@ class Script:
     def of_run(self) -> Script:
         """Return this script as the current run uses it: each run starts at its start.
 
-        Outside of runs that are carried it is the script itself.
+        The turns of a conversation use one. Outside of runs that are carried it is the script
+        itself.
         """
         place = here()
         if place.silent:
             return self
-        told, key = place.steps.places.told, f"script {id(self)}"
-        found = told.get(key)
+        scripts, key = place.steps.places.scripts, f"script {id(self)}"
+        found = scripts.get(key)
         if not isinstance(found, Script):
-            found = told[key] = Script(self.steps, self.label, self.seed, self.places)
+            found = scripts[key] = Script(self.steps, self.label, self.seed, self.places)
             found.report_to(self)
         return found
 
