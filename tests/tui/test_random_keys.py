@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +20,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 _CARD = "---\nmodel: passthrough\nfunction_tools: [f.py:hold]\n---\nHold.\n"
 _SEED = 1511
 _KEYS = (
-    *"abc xyz@#!?/\\\"'0123456789éß漢🙂",
+    *"abc xyz@#?/\\\"'0123456789éß漢🙂",
     *("\t", "\x7f", "\x01", "\x05", "\x0b", "\x15", "\x17", "\x19", "\x1f", "\x0a", "\x0c"),
     *("\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[H", "\x1b[F", "\x1b[3~", "\x1b[5~", "\x1b[Z"),
     *("\x1bb", "\x1bf", "\x1bd", "\x1b[I", "\x1b[O", "\x1b[27;2;13~", "\x1b[13;5u"),
@@ -42,9 +43,15 @@ def test_ten_thousand_random_keys(project: Path) -> None:
             assert terminal.process.poll() is None
         terminal.send("\x03")
         terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
+        # None of these keys sends: no turn was started, and no command but `/keys` (`?`, F1) ran.
+        assert not any(row.startswith(("you ", "agent ")) for row in terminal.everything)
+        commands = {row for row in terminal.everything if re.match("> [/!@#]", row)}
+        assert commands <= {"> /keys"}
         terminal.line("still here")
-        terminal.wait_for(" out")
-        assert any(row == "still here" for row in terminal.everything)
+        # What was typed and the answer; the keys that were listed meanwhile hold many words.
+        terminal.wait_until(
+            lambda: sum(row == "still here" for row in terminal.everything) == 2, "the answer"
+        )
         assert not any("Traceback" in row or "it failed" in row for row in terminal.everything)
 
 
@@ -151,3 +158,19 @@ def test_a_report_has_no_messages_and_no_keys(project: Path) -> None:
     assert "- size: 80 x 24\n" in text
     for word in ("private", "sk-not", "secret-desk", "hidden"):
         assert word not in text
+
+
+@pytest.mark.spec("T-K0.10")
+@pytest.mark.parametrize("key", ["\x1b\r", "\x1b[27;2;13~"])
+def test_enter_with_a_modifier_in_a_search_sends_nothing(project: Path, key: str) -> None:
+    with Terminal(*PASS, "--no-session") as terminal:
+        terminal.wait_for(READY)
+        terminal.send("not to be sent")
+        terminal.wait_for_screen("> not to be sent")
+        terminal.send("\x12")
+        terminal.wait_for_screen("search here:")
+        terminal.send(key)
+        terminal.wait_for_screen("> not to be sent")
+        terminal.send("!")
+        terminal.wait_for_screen("> not to be sent!")
+        assert not any(row.startswith("you ") for row in terminal.everything)

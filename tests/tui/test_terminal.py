@@ -364,7 +364,8 @@ def test_hostile_text_is_shown_and_not_obeyed(project: Path, write_card: WriteCa
         terminal.line("go")
         terminal.wait_for(" in ", " out")
         raw = terminal.raw.decode()
-        own = re.sub(r"\x1b\[[0-9;]*[mABCDHJK]|\x1b\[\?(2004|2026|25)[hl]", "", raw)
+        modes = r"\x1b\[\?(1004|2004|2026|25)[hl]|\x1b\[>4;[01]m"
+        own = re.sub(rf"\x1b\[[0-9;]*[mABCDHJK]|{modes}", "", raw)
         assert "\x1b" not in own
         assert not re.search("[\x07\x80-\x9f\u202e\u200b]", own)
         assert not FORBIDDEN.search(terminal.raw)

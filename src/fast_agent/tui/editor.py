@@ -304,8 +304,15 @@ class Editor:
             if event.data.isprintable() or event.data == "\t":
                 self.buffer.insert_text(event.data * event.arg)
 
+        @bindings.add("escape", "enter", filter=searching, eager=True)
+        def _(event: KeyPressEvent) -> None:
+            # As two keys, Escape would leave the search, and Enter send what was typed before it.
+            del event
+            self._search = None
+
         for key in (*_SEARCH_KEYS, ""):
-            bindings.add(key or Keys.Any, filter=searching, eager=True)(self._search_handler(key))
+            eager = key != "escape"  # else Alt-Enter would never be seen as one key
+            bindings.add(key or Keys.Any, filter=searching, eager=eager)(self._search_handler(key))
         return bindings
 
     def _search_handler(self, key: str) -> Callable[[KeyPressEvent], None]:
