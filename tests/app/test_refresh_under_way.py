@@ -126,7 +126,7 @@ async def test_a_set_that_stops_validating_under_100_requests_is_kept_from_all(
                 elif number == 60:
                     (world.directory / "right.md").unlink()
                 if number % 10 == 0:
-                    assert world.program.reload().refused == (number in {30, 60})
+                    assert world.program.reload().refused == (number >= 30)
         assert answers == ["1 1"] * 100
         stamped(world, 2)
         assert await world.reload(app)

@@ -277,7 +277,7 @@ async def test_a_card_that_comes_to_bring_code_waits_for_approval(world: World) 
     async with world.live() as app:
         world.write("bob.md", "---\nmodel: passthrough\nshell: true\n---\nHi.\n")
         assert world.program.reload().refused
-        assert not world.program.reload().refused
+        assert world.program.reload().refused, "each time until it is approved"
         assert "bob" not in app
         world.approve()
         assert world.program.reload().added == ("bob",)

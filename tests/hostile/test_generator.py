@@ -79,7 +79,7 @@ def test_every_field_that_declares_an_effect_has_a_maker() -> None:
     assert MAKERS.keys() - wanted == set(), "these declare no such effect"
 
 
-WITHOUT = {("config", name) for name in ("skills", "guide", "sessions")}
+WITHOUT = {("config", name) for name in ("skills", "guide", "sessions", "temporal")}
 """Settings that are left out of agents that continue without them."""
 
 FIRST = int(os.environ.get("HOSTILE_SEED", "1"))
@@ -168,6 +168,8 @@ def goes_on(field: str, trap: Trap) -> bool:
     # Of a weaker bound the stricter value holds; a server or a test file is not used at all.
     return (
         trap.at[:2] in WITHOUT
+        # The offline model searches nothing, so the setting alone is left out.
+        or (trap.at[0] == "config" and trap.at[-1] in {"web_fetch", "web_search"})
         or field.startswith("guide.")
         or (kind == "ease" and trap.at[0] != "test" and trap.at[1] != "mcp")
     )

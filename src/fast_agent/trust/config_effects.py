@@ -41,6 +41,8 @@ _SERVER_BOUNDS: Final[Mapping[str, float]] = {
     "call_timeout_seconds": bounds.CALL_TIMEOUT_SECONDS,
 }
 _OF_PROVIDER: Final = frozenset({"base_url", "api_key", "headers"})
+_TEMPORAL_FILES: Final = frozenset({"server_ca", "client_certificate", "client_key", "key_file"})
+_TEMPORAL_SAFETY: Final = frozenset({"tls", "server_ca", "key_file", "heartbeat_seconds"})
 _PROGRAM_KEYS: Final = ("command", "args", "env", "cwd")
 
 
@@ -252,6 +254,25 @@ class _Layer:
             site, keys = self.site(f"{section}.url"), (section, "url")
             yield from site.connection(url, keys)
             yield site.effect("send", f"every conversation to {address_of(url)}", keys)
+
+    def temporal(self, section: str, value: JsonValue) -> Iterator[Effect]:
+        """Yield where runs would be sent, the files read, and what protects them less."""
+        site = self.site(section)
+        own = getattr(self._context.given.settings, section, None)
+        for name, one in as_object(value).items():
+            keys = (section, name)
+            text = one if isinstance(one, str) else ""
+            if name in {"address", "parts"} and text:
+                url = f"https://{text}" if name == "address" else text
+                if "://" in url:
+                    yield from site.connection(url, keys)
+                    yield site.effect("send", f"every run to {address_of(url)}", keys)
+                else:
+                    yield site.effect("send", f"every run to the directory {text}", keys)
+            if name in _TEMPORAL_FILES and text:
+                yield from site.reads(text, keys)
+            if name in _TEMPORAL_SAFETY and one is not None:
+                yield site.eases(f"{section}.{name}", getattr(own, name, None), one, keys)
 
     def skills(self, section: str, value: JsonValue) -> Iterator[Effect]:
         """Yield the directories of skills that lie elsewhere."""
@@ -476,6 +497,7 @@ _SECTIONS: Final[Mapping[str, Callable[[_Layer, str, JsonValue], Iterator[Effect
     "request_params": _Layer.request_params,
     "shell": _Layer.shell,
     "sessions": _Layer.sessions,
+    "temporal": _Layer.temporal,
     "skills": _Layer.skills,
     "guide": _Layer.guide,
 }
