@@ -54,7 +54,6 @@ class ConversationSteps(NullSteps):
         self._shared = _LastParts(redactor, self._keep)
         self._taken_up: RunRow | None = None
         self._parts: dict[str, JsonValue] = {}
-        self._scripts: dict[str, object] = {}
 
     @property
     def interrupted(self) -> Interrupted | None:
@@ -113,7 +112,7 @@ class ConversationSteps(NullSteps):
         steps = DurableSteps(
             kept, run, self._redactor, _EVERY_REQUEST, parts=self._shared, is_shielded=False
         )
-        steps.places.scripts = self._scripts
+        steps.places.scripts = None  # a script continues from turn to turn
         try:
             with entered(steps.top), steps.scope, steps.turn(agent, message, call_id):
                 yield

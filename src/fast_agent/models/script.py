@@ -133,13 +133,15 @@ class Script:
     def of_run(self) -> Script:
         """Return this script as the current run uses it: each run starts at its start.
 
-        The turns of a conversation use one. Outside of runs that are carried it is the script
+        Outside of runs that are carried, and in the turns of a conversation, it is the script
         itself.
         """
         place = here()
         if place.silent:
             return self
         scripts, key = place.steps.places.scripts, f"script {id(self)}"
+        if scripts is None:
+            return self
         found = scripts.get(key)
         if not isinstance(found, Script):
             found = scripts[key] = Script(self.steps, self.label, self.seed, self.places)

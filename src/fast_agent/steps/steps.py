@@ -275,7 +275,7 @@ class Places:
         top: The place outside of all turns.
         turn_ids: Ids of turns, by which a workflow's members name what started them.
         told: Answers that are asked for once a run, whichever turn comes first.
-        scripts: Scripts of models as the run uses them; turns of one conversation share them.
+        scripts: Scripts of models as the run uses them; None where runs continue one another's.
     """
 
     def __init__(self, steps: Steps, parts: Parts, *, silent: bool = False) -> None:
@@ -283,7 +283,7 @@ class Places:
         self.top = Place(steps, "", silent)
         self.turn_ids: set[str] = set()
         self.told: dict[str, object] = {}
-        self.scripts: dict[str, object] = {}
+        self.scripts: dict[str, object] | None = {}
 
     def key(self, kind: Kind, name: str) -> Key:
         """Return the key of a question asked now."""
