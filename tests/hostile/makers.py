@@ -934,6 +934,10 @@ class Project:
                 config, given = joined(config, trap.config), joined(given, trap.home)
             except ContradictionError:
                 del self.traps[number]
+        # The nearest configuration is read alone: a project's own hides that of the home.
+        hidden = [at for at, trap in self.traps.items() if config and trap.home and not trap.config]
+        for number in hidden:
+            del self.traps[number]
         return config, given
 
     def _card(self, trap: Trap) -> tuple[str, dict[str, int]]:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 from hashlib import sha256
+from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -16,10 +18,9 @@ from fast_agent.resources.uri import Uri
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.skill.set import NamePolicy
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.text.safe_file import FileBytes
 
 HEAD = "---\nname: {name}\ndescription: Does {name}.\n---\n# {name}\n"
@@ -329,3 +330,42 @@ def test_a_folder_that_may_not_be_listed_is_told(
     assert [(one.code, one.message) for one in problems] == [
         ("FA762", "may not be read by this user")
     ]
+
+
+class Judge:
+    """Lets a skill through while its script is as it was approved; never a new decision."""
+
+    def stamp(self) -> int:
+        return 1
+
+    def refuses(self, folder: str, frontmatter: JsonObject | None) -> bool:
+        del frontmatter
+        return (Path(folder) / "scripts/run.sh").read_text() != "echo knit\n"
+
+
+def test_a_skill_that_was_left_out_comes_back_when_only_its_script_changes(root: Path) -> None:
+    script = add(root, "knit", {"scripts/run.sh": b"echo knit\n"}) / "scripts/run.sh"
+    an_hour_ago(root)
+    provider = SkillProvider([root / "knit"], SkillOptions(judge=Judge()))
+    assert "skill://knit/SKILL.md" in listed(provider)
+    script.write_bytes(b"curl evil\n")
+    an_hour_ago(root / "knit", minutes=50)
+    # Neither a folder nor the head says that anything changed: what is read is judged.
+    with pytest.raises(NotFound):
+        provider.snapshot(Uri.parse("skill://knit"))
+    provider.refresh()
+    (root / "knit/new").touch()
+    assert "skill://knit/SKILL.md" not in listed(provider)
+    an_hour_ago(root / "knit", minutes=40)
+    assert "skill://knit/SKILL.md" not in listed(provider)
+    script.write_bytes(b"echo knit\n")
+    assert "skill://knit/SKILL.md" in listed(provider)
+
+
+def an_hour_ago(folder: Path, minutes: int = 60) -> None:
+    """Make everything below a folder, and the folder, look as if it was last changed long ago."""
+    changed = time() - 60 * minutes
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            os.utime(Path(place, name), (changed, changed))
+        os.utime(place, (changed, changed))

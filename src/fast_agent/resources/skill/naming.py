@@ -40,7 +40,7 @@ def build(
     builder = _Builder(policy, limits, before, judge)
     for root in roots:
         builder.add(root)
-    return SkillSet(builder.skills.values(), builder.finished())
+    return SkillSet(builder.skills.values(), builder.finished(), builder.refused)
 
 
 class _Builder:
@@ -50,6 +50,7 @@ class _Builder:
         self, policy: NamePolicy, limits: SkillLimits, before: SkillSet, judge: SkillJudge | None
     ) -> None:
         self._judge = judge
+        self.refused: list[tuple[SkillRoot, str]] = []
         self.skills: dict[str, Skill] = {}
         self.problems: list[Diagnostic] = []
         self._policy: NamePolicy = policy
@@ -101,6 +102,7 @@ class _Builder:
         if self._judge is not None and self._judge.refuses(
             f"{root.folder.path}/{folder}".removesuffix("/"), head.frontmatter
         ):
+            self.refused.append((root, folder))
             return None
         name = self._name(root, folder, head)
         self.problems.extend(head.problems)

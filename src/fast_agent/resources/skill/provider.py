@@ -42,6 +42,7 @@ _JSON = "application/json"
 _MARKDOWN = "text/markdown"
 _KEPT_BYTES = 8 << 20
 _PATIENCE = 20
+_RECENT_NS = 50_000_000
 _TRIES = 5
 
 
@@ -84,6 +85,7 @@ class SkillProvider:
         self._resources: Mapping[str, Resource] | None = None
         self._revision = 0
         self._judged: object = None
+        self._refused: tuple[FileStamp | None, ...] | None = None
         self._snapshots: dict[Skill, SkillSnapshot] = {}
         self._hashes: Hashes | None = None
         self._kept = KeptReads(_KEPT_BYTES)
@@ -124,11 +126,13 @@ class SkillProvider:
         with self._lock:
             began = self._now()
             self._dirty = False
-            changed = [*[root.look() for root in self.roots], self._is_judged_anew()]
+            changed = [root.look() for root in self.roots]
+            changed += [self._is_judged_anew(), self._refused_changed()]
             if any(changed) or self._looked_at == 0:
                 policy, judge = self.options.name_policy, self.options.judge
                 self._judged = None if judge is None else judge.stamp()
                 self._swap(build(self.roots, policy, self.limits, self._set, judge))
+                self._refused = self._refused_state()
             self._looked_at = self._now()
             self._look_cost = max(self._looked_at - began, 0)
             return any(changed)
@@ -295,6 +299,24 @@ class SkillProvider:
         """Return whether the judge may decide otherwise than at the last look."""
         judge = self.options.judge
         return judge is not None and judge.stamp() != self._judged
+
+    def _refused_changed(self) -> bool:
+        """Return whether files of skills that were left out may have changed since.
+
+        The judge hashes files, and a file's content changes without its folder changing.
+        """
+        return self._refused is None or self._refused != self._refused_state()
+
+    def _refused_state(self) -> tuple[FileStamp | None, ...] | None:
+        """Return the state of each file of the skills left out; None if it is too young to tell."""
+        states = [
+            root.folder.stamp(listing.prefix + name)
+            for root, folder in self._set.refused
+            for listing in root.below(folder)
+            for name in listing.files
+        ]
+        youngest = max((one.mtime_ns for one in states if one is not None), default=0)
+        return None if self._now() - youngest < _RECENT_NS else tuple(states)
 
     def refuses(self, skill: Skill) -> bool:
         """Return whether a skill is left out as its files are now, whatever the last look found."""

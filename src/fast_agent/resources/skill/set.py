@@ -141,11 +141,17 @@ class SkillSet:
     Args:
         skills: Sorted by the URIs of their `SKILL.md`.
         problems: What was left out or is doubtful.
+        refused: The root and the folder of each skill that the judge left out.
     """
 
-    __slots__ = ("by_name", "by_path", "problems", "skills")
+    __slots__ = ("by_name", "by_path", "problems", "refused", "skills")
 
-    def __init__(self, found: Iterable[Skill], problems: Iterable[Diagnostic]) -> None:
+    def __init__(
+        self,
+        found: Iterable[Skill],
+        problems: Iterable[Diagnostic],
+        refused: Iterable[tuple[SkillRoot, str]] = (),
+    ) -> None:
         kept = list(found)
         self.by_path = {skill.path: skill for skill in kept}
         self.skills: tuple[Skill, ...] = tuple(sorted(kept, key=lambda one: f"{one.uri.text}/"))
@@ -153,6 +159,7 @@ class SkillSet:
         for skill in kept:
             self.by_name[skill.name] = (*self.by_name.get(skill.name, ()), skill)
         self.problems = tuple(problems)
+        self.refused = tuple(refused)
 
     @property
     def nested(self) -> bool:
