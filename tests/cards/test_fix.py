@@ -89,6 +89,34 @@ def test_what_does_not_match_is_left(tmp_path: Path, stale: Diagnostic) -> None:
     assert (tmp_path / "a.yaml").read_text() == "abc\n"
 
 
+@pytest.mark.parametrize("name", ["a.yaml", "a.md"])
+def test_a_fix_that_breaks_the_file_is_not_written(tmp_path: Path, name: str) -> None:
+    head = "naem: x\nmodel: y\n"
+    text, line = (f"---\n{head}---\nBe brief.\n", 2) if name == "a.md" else (head, 1)
+    (tmp_path / name).write_text(text)
+    good, bad = problem(line, 1, 4, "name", name), problem(line + 1, 8, 1, "[y", name)
+    report = apply_fixes([good, bad], root=tmp_path)
+    assert report.mended == (good,)
+    assert report.left == (bad,)
+    assert (tmp_path / name).read_text() == text.replace("naem", "name")
+    again = apply_fixes([bad], root=tmp_path)
+    assert (again.changed, again.left) == ((), (bad,))
+
+
+def test_fixes_that_break_the_file_only_together_are_not_written(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: 1\nb: 2\n")
+    first, second = problem(1, 1, 1, "c"), problem(2, 1, 1, "c")  # a key given twice
+    report = apply_fixes([first, second], root=tmp_path)
+    assert (report.changed, report.left) == ((), (first, second))
+    assert (tmp_path / "a.yaml").read_text() == "a: 1\nb: 2\n"
+
+
+def test_a_fix_of_an_unreadable_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("naem: x\nmodel: [y\n")
+    done = problem(1, 1, 4, "name")
+    assert apply_fixes([done], root=tmp_path).mended == (done,)
+
+
 def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.yaml").write_text("abc\n")
 

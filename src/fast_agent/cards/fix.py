@@ -38,6 +38,7 @@ def apply_fixes(diagnostics: Iterable[Diagnostic], *, root: Path | None = None) 
     """Write the fixes of some problems into their files.
 
     Line ends, a byte order mark and permissions stay as they are; each file is replaced at once.
+    A fix that would make a readable file unreadable is not written.
 
     Args:
         diagnostics: Problems of one check; those without a fix are passed through.
@@ -110,7 +111,7 @@ def _mend_file(file: Path, problems: Sequence[Diagnostic]) -> list[Diagnostic]:
         text = data.removeprefix(_BOM).decode()
     except (OSError, ValueError):
         return []
-    mended, done = fix_text(text, problems)
+    mended, done = _checked(file, text, problems)
     if not done or mended == text:
         return []
     mark = _BOM if data.startswith(_BOM) else b""
@@ -120,6 +121,30 @@ def _mend_file(file: Path, problems: Sequence[Diagnostic]) -> list[Diagnostic]:
         reason = os_reason(error)
         raise CardError(f"cannot write `{file}`: {reason}") from error
     return done
+
+
+def _checked(file: Path, text: str, problems: Sequence[Diagnostic]) -> tuple[str, list[Diagnostic]]:
+    """Apply the fixes that leave a readable file readable."""
+    fixed, done = fix_text(text, problems)
+    if _reads(file, fixed) or not _reads(file, text):
+        return fixed, done
+    safe = [one for one in problems if _reads(file, fix_text(text, [one])[0])]
+    fixed, done = fix_text(text, safe)
+    # Two fixes that are fine alone can still break a file together.
+    return (fixed, done) if _reads(file, fixed) else (text, [])
+
+
+def _reads(file: Path, text: str) -> bool:
+    """Return whether the YAML of a file, or of its frontmatter, can be parsed."""
+    from fast_agent.cards.document import read_markdown, read_yaml
+    from fast_agent.text.source import Source
+
+    suffix = file.suffix.lower()
+    if suffix not in (".md", ".yaml", ".yml"):
+        return True
+    read = read_markdown if suffix == ".md" else read_yaml
+    found = read(Source(file.name, text.replace("\r\n", "\n")), multi_card=True).diagnostics
+    return not any(one.severity == "error" for one in found)
 
 
 def _with_line_ends(fix: Fix, lines: _Lines) -> str:

@@ -45,7 +45,7 @@ def list_models(output: str = "human") -> None:
 @click.option("--name", metavar="NAME", help="The name of the model, as in `local.NAME`.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing unless the command fails.")
 def pull(source: str, sha256: str | None, name: str | None, quiet: bool) -> None:
-    """Install model weights: by name (smollm2), or a GGUF file by path or URL."""
+    """Download and install model weights: by name (smollm2), or a GGUF file by path or URL."""
     from fast_agent.models.pull import no_progress
     from fast_agent.models.pull import pull as pull_weights
 

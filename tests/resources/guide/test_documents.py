@@ -95,6 +95,7 @@ def test_the_text_of_a_uri_is_the_uri(category: str, names: list[str]) -> None:
 def test_help_is_a_resource_and_the_other_forms_are_templates(root: Path) -> None:
     guide = provider(root)
     assert listed(guide)["guide://help"]["mimeType"] == "text/markdown"
+    assert {one.mime_type for one in guide.templates()} == {"text/markdown"}
     assert sorted(one.template for one in guide.templates()) == [
         "guide://category/{name}",
         "guide://category/{name}/{+docId}",

@@ -18,7 +18,11 @@ HELP_ENTRY = Resource(
 )
 TEMPLATES = (
     ResourceTemplate(
-        CATEGORY, "category", "Category", "All documents of a category; see `guide://help`."
+        CATEGORY,
+        "category",
+        "Category",
+        "All documents of a category; see `guide://help`.",
+        MARKDOWN,
     ),
     ResourceTemplate(
         CATEGORY_DOCUMENT,
@@ -26,14 +30,20 @@ TEMPLATES = (
         "Documents of a category",
         "A document of a category by name, with or without its extension, or all that a pattern"
         " (`*`, `**`, `%3F`, `[abc]`) fits.",
+        MARKDOWN,
     ),
     ResourceTemplate(
-        COLLECTION, "collection", "Collection", "All documents of a collection; see `guide://help`."
+        COLLECTION,
+        "collection",
+        "Collection",
+        "All documents of a collection; see `guide://help`.",
+        MARKDOWN,
     ),
     ResourceTemplate(
         DOCUMENT,
         "document",
         "Document",
         "One document by the name of its category or collection and its own.",
+        MARKDOWN,
     ),
 )
