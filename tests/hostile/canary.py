@@ -52,7 +52,9 @@ def canary_server() -> Generator[Canary]:
                 self.send_header("set-cookie", "strange=1; Path=/")
                 data = b""
             else:
-                self.send_response(200)
+                # A model's provider that refuses is not asked again; one that babbles is.
+                refuses = self.command == "POST" and self.path not in canary.answers
+                self.send_response(400 if refuses else 200)
                 data = answer.encode()
             self.send_header("content-length", str(len(data)))
             self.end_headers()
