@@ -14,12 +14,14 @@ import sys
 import tempfile
 import traceback
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import IO, NoReturn, TypeAlias
 
 from tests.golden.forked_commands import import_shared
 
 from fast_agent.cli.main import main
+from fast_agent.models.provider_classes import ADAPTERS
 
 Command: TypeAlias = "tuple[str, list[str], dict[str, str], str]"
 """Directory, arguments, environment, standard input."""
@@ -72,6 +74,16 @@ def serve() -> None:
         print(json.dumps([os.waitstatus_to_exitcode(ended), *texts]), flush=True)
 
 
+def import_providers() -> None:
+    """Import what a command imports when it first asks a model of each provider."""
+    import_module("fast_agent.models.provider_link")
+    for adapter in ADAPTERS.values():
+        for name in (adapter.model, adapter.provider):
+            with suppress(ImportError):  # not every SDK is installed
+                import_module(f"pydantic_ai.{name.partition(':')[0]}")
+
+
 if __name__ == "__main__":
     import_shared()
+    import_providers()
     serve()
