@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import repeat
 from os import F_OK, access
+from os.path import realpath
 from typing import TYPE_CHECKING
 
 from fast_agent.config.home import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill_client.local import LocalSkills
     from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
     from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.skill_tools import SkillTools
     from fast_agent.tools.tool import Tool
 
@@ -79,12 +81,25 @@ class AgentSkills:
         self._chosen = _chosen(config, settings, around, self._directories)
         home = skill_home(around.environ)
         self._within = (str(around.workspace), *(() if home is None else (str(home),)))
+        # File tools write in the workspace: an agent could permit itself there what it likes.
+        base = f"{realpath(around.workspace)}/"
+        self._permitting = [one for one in self._chosen if not f"{realpath(one)}/".startswith(base)]
         self._local: LocalSkills | None = None
         self._servers = servers
         self._in_prompt = template.uses("agentSkills")
         self._gate = gate
         self._catalog: SkillCatalog | None = None
         self._tools: SkillTools | None = None
+        self._permits: SkillPermits | None = None
+
+    @property
+    def permits(self) -> SkillPermits | None:
+        """What loaded skills allow without a question; None if none can allow anything."""
+        if self._permits is None and self._permitting:
+            from fast_agent.tools.skill_permits import SkillPermits
+
+            self._permits = SkillPermits()
+        return self._permits
 
     async def tools(self) -> Sequence[Tool]:
         """Return the current tools: none if there is no skill."""
@@ -158,6 +173,7 @@ class AgentSkills:
                 judge=self._judge,
                 chosen=self._chosen,
                 within=self._within,
+                permitting=self._permitting,
             )
         return self._local
 
@@ -190,7 +206,7 @@ class AgentSkills:
         sources += self._servers.skills()
         self._catalog = SkillCatalog(sources)
         gate = self._gate() if self._gate else None
-        return SkillTools(self._catalog, gate, describe=not self._in_prompt)
+        return SkillTools(self._catalog, gate, describe=not self._in_prompt, permits=self.permits)
 
 
 def _chosen(

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.permission import Asking
     from fast_agent.tools.resource_tools import ResourceShelf
     from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.skill_tools import OfferedSkills
     from fast_agent.tools.tool import Tool
 
@@ -333,7 +334,7 @@ class LlmBlueprint:
             self._servers,
             self._tool_hooks,
             self._skills,
-            asking_of(self._config, self._workshop.surroundings),
+            asking_of(self._config, self._workshop.surroundings, self.skills.permits),
         )
 
     def _crew(self) -> Iterator[Tool]:
@@ -439,8 +440,16 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
     return functions
 
 
-def asking_of(config: AgentConfig, around: Surroundings) -> Asking | None:
-    """Return which calls of an agent need permission; None if none does."""
+def asking_of(
+    config: AgentConfig, around: Surroundings, permits: SkillPermits | None = None
+) -> Asking | None:
+    """Return which calls of an agent need permission; None if none does.
+
+    Args:
+        config: The card.
+        around: The options of the program.
+        permits: What loaded skills allow without a question.
+    """
     permission, confirm = around.permission, config.confirm
     if config.type == "smart" and not around.trust_cards:
         confirm = (*confirm, "create_agent_card")  # it writes what later runs load automatically
@@ -450,7 +459,7 @@ def asking_of(config: AgentConfig, around: Surroundings) -> Asking | None:
 
     if permission is None:
         return Asking(HumanPermission(around.human), confirm)
-    return Asking(permission, config.confirm, always=True)
+    return Asking(permission, config.confirm, always=True, permits=permits)
 
 
 def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> Iterator[Tool]:

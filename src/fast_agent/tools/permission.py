@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.human import Human
+    from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 WRITES_FILES: Final = frozenset({"write_text_file", "write_file", "edit_file"})
@@ -109,13 +110,17 @@ class AskedTool(WrappedTool):
     Args:
         tool: The tool.
         permission: Who is asked before each call.
+        permits: What loaded skills allow without a question; None if they allow nothing.
     """
 
-    __slots__ = ("_permission",)
+    __slots__ = ("_permission", "_permits")
 
-    def __init__(self, tool: Tool, permission: Permission) -> None:
+    def __init__(
+        self, tool: Tool, permission: Permission, permits: SkillPermits | None = None
+    ) -> None:
         super().__init__(tool)
         self._permission = permission
+        self._permits = permits
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call it where that is permitted; an error result where it is not."""
@@ -133,22 +138,26 @@ class AskedTool(WrappedTool):
             server_name=tool.server_name,
             change=change,
         )
-        refused = await _asked(self._permission, request)
+        refused = await _asked(self._permission, request, self._permits)
         if refused is not None:
             return error_result(call.id, f"`{call.name}` was not run: {refused}")
         return await tool.call(call, context)
 
 
-async def _asked(permission: Permission, request: PermissionRequest) -> str | None:
+async def _asked(
+    permission: Permission, request: PermissionRequest, permits: SkillPermits | None
+) -> str | None:
     """Ask as a step of the run: a run that goes on in another process asks once."""
-    place = here()
-    if place.silent:
-        return await permission.ask(request)
     call = request.call
 
     async def work() -> str | None:
+        if permits is not None and permits.allows(call, request.context):
+            return None
         return await permission.ask(request)
 
+    place = here()
+    if place.silent:
+        return await work()
     asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
     step = Step("human", call.id, asked, request.context.agent_name)
     return await place.steps.wait_for(step, work, _REFUSAL)
@@ -167,20 +176,22 @@ class Asking:
         permission: Who is asked.
         patterns: Patterns of the names of tools a card marks, with `*` and `?`.
         always: Whether `ALWAYS_ASKED` tools are asked about too.
+        permits: What loaded skills allow of those; they allow nothing that a card marks.
     """
 
     permission: Permission
     patterns: tuple[str, ...] = ()
     always: bool = False
+    permits: SkillPermits | None = None
 
     def over(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
         """Return the tools, wrapping those that need permission."""
-        return tuple(
-            [AskedTool(tool, self.permission) if self._needs(tool) else tool for tool in tools]
-        )
+        return tuple(map(self._over, tools))
 
-    def _needs(self, tool: Tool) -> bool:
+    def _over(self, tool: Tool) -> Tool:
         name = tool.spec.name
+        if any(fnmatchcase(name, pattern) for pattern in self.patterns):
+            return AskedTool(tool, self.permission)
         if self.always and tool.source == "runtime" and name in ALWAYS_ASKED:
-            return True
-        return any(fnmatchcase(name, pattern) for pattern in self.patterns)
+            return AskedTool(tool, self.permission, self.permits)
+        return tool

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.tool import Tool, ToolContext
 
 LOAD = "load_skill"
@@ -62,14 +63,21 @@ class SkillTools:
         catalog: The agent's skills.
         gate: Asks before a skill of a server is used; None where all are of this machine.
         describe: Whether the tool says what each skill is for, as nothing else does.
+        permits: Records what loaded skills allow; None if they allow nothing.
     """
 
     def __init__(
-        self, catalog: SkillCatalog, gate: SkillGate | None = None, *, describe: bool
+        self,
+        catalog: SkillCatalog,
+        gate: SkillGate | None = None,
+        *,
+        describe: bool,
+        permits: SkillPermits | None = None,
     ) -> None:
         self._catalog = catalog
         self._gate = gate
         self._describe = describe
+        self._permits = permits
         self._made_of: object = None
         self._tools: tuple[Tool, ...] = ()
         self._given: OrderedDict[tuple[object, ...], None] = OrderedDict()
@@ -101,6 +109,8 @@ class SkillTools:
             note = f"the skill `{skill.name}` was loaded above in this turn and has not changed"
             return ToolResult(call.id, (TextContent(note),))
         entry = skill.entry
+        if self._permits is not None and skill.local and entry.permits:
+            self._permits.add(context, (entry.frontmatter or {}).get("allowed-tools"))
         others = None
         if entry.files is not None:
             others = [path for path in entry.files if path != "SKILL.md"]

@@ -58,6 +58,7 @@ class SkillEntry:
         files: Its files by their path in the skill; None where the server makes them as they are
             asked for.
         directory: Where it is on this machine; None for a skill of a server.
+        permits: Whether its `allowed-tools` has an effect; never for a skill of a server.
     """
 
     head: SkillResource
@@ -66,6 +67,7 @@ class SkillEntry:
     frontmatter: JsonObject | None
     files: Mapping[str, SkillResource] | None
     directory: str | None = None
+    permits: bool = False
 
     @property
     def uri(self) -> str:

@@ -33,6 +33,7 @@ class LocalSkills:
         chosen: Those of the directories that a person chose: links in them to directories of skills
             are followed once.
         within: Where such links may end.
+        permitting: Those of the directories whose skills' `allowed-tools` have an effect.
     """
 
     label = "local"
@@ -46,12 +47,14 @@ class LocalSkills:
         judge: SkillJudge | None = None,
         chosen: Iterable[str] = (),
         within: Iterable[str] = (),
+        permitting: Iterable[str] = (),
     ) -> None:
         self._directories = tuple(directories)
         self._optional = optional
         self._judge = judge
         self._provider: SkillProvider | None = None
         self._chosen = frozenset(chosen)
+        self._permitting = frozenset(map(os.path.realpath, permitting))
         self._within = tuple(map(os.path.realpath, within))
         self._linked: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._roots: tuple[str, ...] = ()
@@ -94,7 +97,9 @@ class LocalSkills:
         }
         head = files.get("SKILL.md") or listed.head
         fields = skill.head.frontmatter
-        return SkillEntry(head, skill.name, skill.description, fields, files, _directory(skill))
+        where = _directory(skill)
+        permits = self._permits(skill)
+        return SkillEntry(head, skill.name, skill.description, fields, files, where, permits)
 
     async def has_unlisted(self) -> bool:
         """Always False."""
@@ -110,6 +115,9 @@ class LocalSkills:
             return b"".join(one.bytes for one in self._need().read(file.uri))
         except ResourceError as error:
             raise SkillError(error.message) from None
+
+    def _permits(self, skill: Skill) -> bool:
+        return os.path.realpath(skill.root.folder.path) in self._permitting
 
     def _with_links(self, roots: Sequence[str]) -> tuple[str, ...]:
         """Add the directories of skills that links in chosen directories lead to, each once."""
