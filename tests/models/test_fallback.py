@@ -14,7 +14,8 @@ from fast_agent.errors import ContextError, ModelError
 from fast_agent.models.check import check_model
 from fast_agent.models.create import create_model
 from fast_agent.models.fallback import FallbackModel
-from fast_agent.models.model import TextDelta, ThinkingDelta
+from fast_agent.models.model import Skipping, TextDelta, ThinkingDelta
+from fast_agent.models.script import Fail, Say, Script, ScriptedModel, as_steps
 from fast_agent.models.selection import select_model
 from fast_agent.models.spec import parse_models
 
@@ -115,6 +116,28 @@ async def test_a_model_that_failed_is_first_again_after_a_minute() -> None:
         notes.append(len((await model.request(HELLO)).notes))
     await model.aclose()
     assert notes == [1, 0, 1]
+
+
+@pytest.mark.parametrize("asked_before", [1, 2, 3])
+async def test_a_resumed_run_continues_the_scripts_of_its_fallback_models(
+    asked_before: int,
+) -> None:
+    def two_scripts() -> FallbackModel:
+        first = ScriptedModel(Script([Fail("overloaded"), Say("third")]), "first")
+        second = ScriptedModel(Script(as_steps(["one", "two"])), "second")
+        return FallbackModel((first, second), now=lambda: 0.0)
+
+    async def answers(model: FallbackModel, count: int) -> list[str]:
+        return [(await model.request(HELLO)).message.text for _ in range(count)]
+
+    assert await answers(two_scripts(), 3) == ["one", "two", "third"]
+    resumed = two_scripts()
+    for _ in range(asked_before):
+        # The step asks a model only for what the run has not recorded, and skips the rest.
+        assert isinstance(resumed, Skipping)
+        assert resumed.skip()
+    assert await answers(resumed, 3 - asked_before) == ["one", "two", "third"][asked_before:]
+    assert not resumed.skip()  # both scripts are used up
 
 
 @pytest.mark.spec("MODEL-20")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ContextError, ModelError
-from fast_agent.models.model import AnswerWatch
+from fast_agent.models.model import AnswerWatch, Skipping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,6 +75,27 @@ class FallbackModel:
                 return replace(response, notes=(note, *response.notes))
         first = failed[0][1]
         raise ModelError(f"no model answered: {_reasons(failed)}", hint=first.hint) from first
+
+    def skip(self) -> bool:
+        """Pass over a request of an earlier life of the run, in every model it reached.
+
+        The models that come before the one that answered failed then, and are asked last again. A
+        model that keeps no count of its requests is taken to have answered.
+
+        Returns:
+            Whether one of them answered.
+        """
+        for index in self._order():
+            model = self._models[index]
+            try:
+                has_answered = not isinstance(model, Skipping) or model.skip()
+            except ModelError:  # its script was used up, so the next model was asked
+                has_answered = False
+            if has_answered:
+                self._failed_at.pop(index, None)
+                return True
+            self._failed_at[index] = self._now()
+        return False
 
     async def aclose(self) -> None:
         """Release what the models hold; safe to call twice."""

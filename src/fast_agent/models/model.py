@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.models.usage import ONE_REQUEST, Usage
@@ -145,4 +145,17 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Release what the model holds; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class Skipping(Protocol):
+    """A model whose answers depend on how often it was asked, such as a script."""
+
+    def skip(self) -> bool:
+        """Pass over a request of an earlier life of the run.
+
+        Returns:
+            Whether the model answered it; False where it failed.
+        """
         ...

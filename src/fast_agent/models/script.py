@@ -186,13 +186,19 @@ class Script:
             self._whole.reach(self._at, self._used)
         return self.name_of(index), step
 
-    def skip(self) -> None:
-        """Pass over the step of a request that was answered in a former life of the run."""
+    def skip(self) -> bool:
+        """Pass over the step of a request of an earlier life of the run.
+
+        Returns:
+            Whether the step answers; False where it fails.
+
+        Raises:
+            ModelError: No step is left.
+        """
         step = self.next()[1]
         while isinstance(step, Delay):
             step = self.next()[1]
-        if isinstance(step, Choose):
-            self.draw(step)
+        return not isinstance(self.draw(step) if isinstance(step, Choose) else step, Fail)
 
     def draw(self, choice: Choose) -> Answer:
         """Draw one of the options of a choice."""
@@ -335,15 +341,17 @@ class ScriptedModel:
         answer = self._script.of_run().draw(step) if isinstance(step, Choose) else step
         return _answer(answer, heard, len(request.messages), on_delta)
 
-    def skip(self) -> None:
-        """Pass over a request that was answered in a former life of the run.
+    def skip(self) -> bool:
+        """Pass over a request of an earlier life of the run.
+
+        Returns:
+            Whether its step answers; True for a function, which is not called.
 
         Raises:
             ModelError: No step is left.
         """
         self._requests += 1
-        if self._stepper is None:
-            self._script.of_run().skip()
+        return self._stepper is not None or self._script.of_run().skip()
 
     def finish(self) -> None:
         """Check that all steps were used.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError
@@ -13,6 +13,7 @@ from fast_agent.models.model import (
     ModelRequest,
     ModelResponse,
     OutputSchema,
+    Skipping,
     TextDelta,
     ThinkingDelta,
     ToolSpec,
@@ -96,15 +97,6 @@ class UnaskedModel:
 
     async def aclose(self) -> None:
         """Do nothing: it holds nothing."""
-
-
-@runtime_checkable
-class Skipping(Protocol):
-    """A model whose answers depend on how often it was asked, such as a script."""
-
-    def skip(self) -> None:
-        """Pass over a request that was answered in a former life of the run."""
-        ...
 
 
 class StepModel:
