@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,10 +44,17 @@ class Seen:
 
 
 class Wire(ThreadingHTTPServer):
+    """A server of its own path, which answers nothing else.
+
+    The system gives the port of a stopped server to another one soon. A client of the former that
+    tries again would use up the script of the latter; the path tells them apart.
+    """
+
     daemon_threads = True
 
     def __init__(self, script: Sequence[Reply]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.path = f"/wire-{secrets.token_hex(8)}"
         self.script = list(script)
         self.seen: list[Seen] = []
         self.holding = threading.Event()
@@ -55,7 +63,7 @@ class Wire(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        return f"http://127.0.0.1:{self.server_port}{self.path}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is part of the tests."""
@@ -76,7 +84,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["content-length"]))
         headers = {key.lower(): value for key, value in self.headers.items()}
-        self.wire.seen.append(Seen(self.path, headers, cast("Json", json.loads(raw))))
+        path = self.path.removeprefix(self.wire.path)
+        if path == self.path or self.wire.closing.is_set():
+            self.send_error(421, "the request is for a server that was stopped")
+            return
+        self.wire.seen.append(Seen(path, headers, cast("Json", json.loads(raw))))
         if not self.wire.script:
             self.send_error(599, "the script is used up")
             return

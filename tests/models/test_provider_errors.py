@@ -18,7 +18,7 @@ from fast_agent.models.model import (
     ModelRequest,
     TextDelta,
 )
-from fast_agent.models.provider import Endpoint, ProviderModel
+from fast_agent.models.provider import NO_RETRIES, Endpoint, ProviderModel
 
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire
@@ -172,9 +172,26 @@ async def test_a_server_that_is_not_there(start_wire: StartWire) -> None:
 async def test_a_secret_in_the_address_is_not_shown(start_wire: StartWire) -> None:
     wire = start_wire(Wired.error(404, "gone"))
     address = wire.url.replace("//", f"//user:{KEY}@") + f"/v1?token={KEY}"
-    model = ProviderModel(Endpoint(provider="generic", model="m", base_url=address))
+    model = ProviderModel(
+        Endpoint(provider="generic", model="m", base_url=address), retry=NO_RETRIES
+    )
     error = await failure_of_request(Asked(wire, model))
-    assert wire.url in error.message
+    assert f"the endpoint `{wire.url}/v1` has no model `m`" in error.message
+    assert len(wire.seen) == 1
+
+
+async def test_a_client_of_a_stopped_server_reaches_no_other_one(start_wire: StartWire) -> None:
+    """Test the scripted server itself: ports are used again while clients still retry."""
+    wire = start_wire(Wired.answer(content="for its own client"))
+    former = wire.url.rpartition("/")[0] + "/wire-of-a-stopped-server/v1"
+    stray = ProviderModel(
+        Endpoint(provider="generic", model="m", base_url=former), retry=NO_RETRIES
+    )
+    assert "HTTP 421" in (await failure_of_request(Asked(wire, stray))).message
+    assert wire.seen == []
+    model = ProviderModel(Endpoint(provider="generic", model="m", base_url=f"{wire.url}/v1"))
+    assert (await model.request(HELLO)).message.text == "for its own client"
+    await model.aclose()
 
 
 @pytest.mark.spec("MODEL-15")
