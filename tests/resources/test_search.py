@@ -234,6 +234,17 @@ def test_the_first_hit_answers_questions_about_the_packaged_documents(
     assert len(questions(name)) - len(wrong) >= least, wrong
 
 
+def test_words_that_say_nothing_make_no_heading_longer() -> None:
+    texts = Texts(
+        {
+            "a.md": "# A\n\n## What the limits are for\n\nBounds.\n",
+            "b.md": "# B\n\n## Limits overview\n\nBounds.\n",
+        }
+    )
+    first, second = index_of(texts).search("limits")
+    assert (first.heading, second.heading) == ("A > What the limits are for", "B > Limits overview")
+
+
 @pytest.mark.spec("SEARCH-2")
 def test_a_word_of_the_heading_outweighs_words_of_the_text() -> None:
     texts = Texts(

@@ -161,7 +161,7 @@ class SearchIndex:
         for number, rank, snippet in rows:
             uri, title, heading, own, size = database.execute(_CHUNK, (number,)).fetchone()
             weights = matches.in_heading.get(number, ())
-            share = len(weights) / max(1, len(_NAMES.findall(own)))
+            share = len(weights) / max(1, _telling(own))
             score = _HEADING * sum(weights) * share - rank
             score += _COVERAGE * matches.covered.get(number, 0) / max(matches.total, 1e-9)
             score -= _SECTION * log(self._counts.get(uri, 1))
@@ -285,6 +285,12 @@ def _words(query: str) -> list[str]:
     ]
     telling = [word for word in words if word.strip("?!.,:;").lower() not in _COMMON] or words
     return [_phrase(word) for word in telling[:_MOST_WORDS]]
+
+
+def _telling(heading: str) -> int:
+    """Count the words of a heading that a query can have: `The shell` is about one thing."""
+    names = _NAMES.findall(heading)
+    return sum(name.lower() not in _COMMON for name in names) or len(names)
 
 
 def _phrase(word: str) -> str:
