@@ -70,6 +70,8 @@ class Program:
         environ: The environment; None is the process's own.
         ignore_config: Use no configuration file at all.
         trust: How what no person named is treated; None asks at the terminal, where there is one.
+        deps: A value, or a list of values, that function tools get by `Deps[Type]` in every run;
+            the values of a run come first.
     """
 
     def __init__(
@@ -81,8 +83,10 @@ class Program:
         environ: Mapping[str, str] | None = None,
         ignore_config: bool = False,
         trust: TrustOptions | None = None,
+        deps: object = None,
     ) -> None:
         self.name = name
+        self._deps = deps
         self._config_path = None if config_path is None else Path(config_path)
         self._cwd = working_directory() if cwd is None else Path(cwd).resolve()
         self._environ = dict(os.environ) if environ is None else dict(environ)
@@ -501,7 +505,8 @@ class Program:
             adjust: Changes what the agents are given around them, for programs with edges of
                 their own; None changes nothing.
             partial_set: Whether it may run without the default agent, where that may not act.
-            deps: A value, or a list of values, that function tools get by `Deps[Type]`.
+            deps: A value, or a list of values, that function tools get by `Deps[Type]`; they come
+                before those of the program.
 
         Raises:
             TrustError: The default agent came with a project, and may not act.
@@ -543,7 +548,7 @@ class Program:
             authorizations=self.authorizations,
             skills=self.admission.skills,
             reads_project=partial(self._reads_project, any_tools=bool(shared)),
-            deps=as_dependencies(deps),
+            deps=(*as_dependencies(deps), *as_dependencies(self._deps)),
         )
         if params is not None:
             surroundings = replace(surroundings, params=params)

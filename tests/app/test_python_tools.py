@@ -47,6 +47,19 @@ async def test_a_function_is_given_what_its_parameters_ask_for(new_program: NewP
 
 
 @pytest.mark.spec("PYAPI-1")
+def test_the_values_of_a_run_come_before_those_of_the_program(tmp_path: Path) -> None:
+    def both(store: Deps[Store], number: Deps[int]) -> str:
+        """Read both."""
+        return f"{store.name}/{number}"
+
+    environ = {"FAST_AGENT_HOME": str(tmp_path / "home")}
+    program = FastAgent(cwd=tmp_path, environ=environ, deps=[Store("program"), 7])
+    program.agent("ann", model="passthrough", function_tools=[both], default=True)
+    assert program.run_sync("***CALL_TOOL both {}") == "program/7"
+    assert program.run_sync("***CALL_TOOL both {}", deps=Store("run")) == "run/7"
+
+
+@pytest.mark.spec("PYAPI-1")
 def test_a_missing_value_ends_the_turn(new_program: NewProgram) -> None:
     program = new_program()
     program.agent("ann", model="passthrough", function_tools=[read], default=True)
