@@ -24,7 +24,7 @@ SERVER = Path(__file__).parents[1] / "mcp/servers/everything.py"
 # A second process in the background of the shell, which nothing but its group leads to.
 COMMAND = "sleep 1000 & echo $$ $! > pids.new; mv pids.new pids; sleep 1000"
 CALL = f"***CALL_TOOL execute {json.dumps({'command': COMMAND})}"
-STATUS = {signal.SIGINT: 1, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: -9}
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGKILL: -9}
 
 
 @pytest.fixture(name="place")
@@ -88,6 +88,32 @@ def test_go(place: Path, number: signal.Signals) -> None:
     with running(place, f"go --message {shlex.quote(CALL)}") as process:
         ends(process, number, all_begun(place, process))
         assert process.returncode == STATUS[number]
+
+
+@pytest.mark.spec("T-J1.3")
+def test_an_interrupted_run_has_written_its_events_whole(place: Path) -> None:
+    command = f"go --format events --message {shlex.quote(CALL)}"
+    with running(place, command) as process:
+        begun = all_begun(place, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+        wait_until(lambda: not any(lives(pid) for pid in begun))
+    assert process.returncode == 130, err
+    assert out.endswith(b"\n")
+    events = [json.loads(line)["event"] for line in out.splitlines()]
+    assert "tool.started" in events
+
+
+@pytest.mark.spec("T-J1.3")
+@pytest.mark.parametrize(
+    ("options", "status"), [("-m hi", 0), ("-m hi --agent nobody", 1), ("-m hi --nonsense", 2)]
+)
+def test_the_exit_status_of_a_run(tmp_path: Path, options: str, status: int) -> None:
+    command = [PROGRAM, "go", "--model", "passthrough", *options.split()]
+    environ = {**os.environ, "FAST_AGENT_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert done.stdout == (b"hi\n" if status == 0 else b"")
 
 
 @pytest.mark.spec("SIGNAL-1")

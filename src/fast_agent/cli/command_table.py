@@ -40,6 +40,10 @@ _MODULES = {"import": "importing", "export": "exporting"}
 """Modules of commands whose names are words of Python."""
 
 
+_INTERRUPTED = 130
+"""The exit status after Ctrl-C: 128 and the number of SIGINT."""
+
+
 class CommandTable(click.Group):
     """A group whose commands live in modules of their names."""
 
@@ -66,6 +70,19 @@ class CommandTable(click.Group):
             hint = f"did you mean `{near}`?" if near else "`fast-agent --help` lists the commands"
             ctx.fail(f"there is no command `{args[0]}`; {hint}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; an interrupt ends it with status 130, as shells expect.
+
+        Click itself would exit with 1, which scripts cannot tell from a failure.
+        """
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            from fast_agent.cli.output import standard_error
+
+            standard_error().write("\nAborted!\n")
+            ctx.exit(_INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the table without importing a command."""

@@ -31,7 +31,7 @@ def __getattr__(name: str) -> _Group:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit status 0, 1 (it failed), 2 (wrong usage) or 3 (not approved).
 
-    SIGTERM and SIGHUP end it as an interrupt does, with status 143 and 129.
+    An interrupt ends it with status 130; SIGTERM and SIGHUP end it alike, with 143 and 129.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     with ended_by_signals():
