@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from tests.engine.batch_world import (
     BatchWorld,
@@ -21,14 +22,19 @@ from tests.engine.fault_world import FaultWorld
 from tests.engine.faults import every_boundary
 from tests.patience import wait_until
 
+from fast_agent.engine.batch import Batch
 from fast_agent.engine.model_requests import ModelRequests
 from fast_agent.engine.run_steps import DurableSteps
-from fast_agent.engine.run_store import DONE, NewRun, RunStore, StoreError
+from fast_agent.engine.run_store import DONE, FullDiskError, NewRun, RunStore, StoreError
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import Codec, Key, Step, entered
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fast_agent.engine.engine import RunAnswer
+    from fast_agent.engine.run_store import RunRow, RunState
+    from fast_agent.steps.steps import Steps
 
 
 @pytest.mark.spec("RUN-1", "RUN-2", "RUN-3", "RUN-4", "RUN-5")
@@ -187,4 +193,39 @@ def test_whether_a_time_out_expired_is_decided_once(tmp_path: Path, late: bool) 
     # The other way round now, and decided as before: nothing is asked.
     again = anyio.run(live, 0 if late else 60, 60 if late else 0.0)
     assert again == (late, None if late else "answer", 0)
+    store.close()
+
+
+class FullStore(RunStore):
+    """A store whose disk is full once runs end."""
+
+    def end(self, run: RunRow, state: RunState, **facts: Any) -> None:
+        raise FullDiskError(f"no room to write that `{run.id}` is {state}: {facts}")
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("RUN-9")
+async def test_a_disk_that_stays_full_while_runs_stop_ends_the_batch_with_that(
+    tmp_path: Path,
+) -> None:
+    store = FullStore(tmp_path / "runs.sqlite", "b")
+    store.queue([NewRun(0, "k", "a", '"one"'), NewRun(1, "l", "a", '"two"')])
+    began: list[str] = []
+
+    async def ask(run: RunRow, steps: Steps) -> RunAnswer:
+        began.append(run.id)
+        while len(began) == 1 and run.id == began[0]:
+            await anyio.lowlevel.checkpoint()
+        if run.id == began[0]:
+            raise FullDiskError("no room for a step")
+        await anyio.sleep_forever()
+        raise AssertionError(steps)
+
+    requests = ModelRequests(2, notify=print)
+    batch = Batch(store, requests, StepRedactor(), ask, edition="", concurrency=2)
+    with pytest.raises(FullDiskError, match="no room for a step"):
+        await batch.run()
+    assert batch.counts.running == 0
+    store.recover()
+    assert store.counts() == {"queued": 2}
     store.close()

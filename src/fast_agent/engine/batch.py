@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import contextmanager
 from dataclasses import dataclass
 from logging import getLogger
 from typing import TYPE_CHECKING, Final, Protocol
@@ -15,7 +16,7 @@ from fast_agent.engine.run_store import StoreError
 from fast_agent.errors import FastAgentError, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from fast_agent.engine.engine import RunAnswer
     from fast_agent.engine.model_requests import ModelRequests
@@ -136,10 +137,11 @@ class Batch:
             with scope:
                 while True:
                     await sleep(SETTLE_SECONDS)
-                    self._store.settle()
-                    for run_id in self._store.to_be_cancelled():
-                        if run_id in self._open:
-                            self._open[run_id].cancel()
+                    with self._stops_if_not_written():
+                        self._store.settle()
+                        for run_id in self._store.to_be_cancelled():
+                            if run_id in self._open:
+                                self._open[run_id].cancel()
         finally:
             self._close_open()
 
@@ -153,9 +155,22 @@ class Batch:
         self._stopped = self._stopped or error
         self._close_open()
 
+    @contextmanager
+    def _stops_if_not_written(self) -> Generator[None]:
+        """Stop the batch where the store cannot be written, such as on a full disk.
+
+        Raised in a worker, the error would come out of the task group wrapped.
+        """
+        try:
+            yield
+        except StoreError as error:
+            self._stop(error)
+
     async def _work(self) -> None:
         while self._stopped is None:
-            run = self._store.take(self._owner, self._edition)
+            run = None
+            with self._stops_if_not_written():
+                run = self._store.take(self._owner, self._edition)
             if run is None:
                 return
             steps = DurableSteps(self._store, run, self._redactor, self._requests, self._fault)
@@ -184,9 +199,10 @@ class Batch:
             self._store.end(run, "done", output=output, used=answer.used, cost=answer.cost)
             self.counts.done += 1
         except PausedError as error:
-            self._store.end(run, "queued")
             # The others stop at their next request: what is under way is paid for.
             self._stopped = self._stopped or error
+            with self._stops_if_not_written():  # `recover` queues a run that stays as it is
+                self._store.end(run, "queued")
         except DriftError as error:
             self._fail(run, error)
         except StoreError as error:
@@ -205,12 +221,9 @@ class Batch:
         }
         if error.hint is not None:
             facts["hint"] = redact(error.hint)
-        try:
+        with self._stops_if_not_written():
             self._store.end(run, "failed", error=facts)
-        except StoreError as problem:
-            self._stop(problem)
-            return
-        self.counts.failed += 1
+            self.counts.failed += 1
         if self._max_errors is not None and self.counts.failed > self._max_errors:
             error = TooManyErrors(
                 f"{self.counts.failed} runs failed, and `--max-errors` allows {self._max_errors}",
