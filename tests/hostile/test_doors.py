@@ -44,6 +44,7 @@ DOORS: dict[str, set[str]] = {
     "mcp/live_session.py": {"connect"},
     "mcp/login.py": {"connect"},
     "mcp/stdio.py": {"start"},
+    "mcp/tool_sizes.py": {"write"},
     "messages/file.py": {"write"},
     "models/pull.py": {"connect", "start"},
     "prompt/url_text.py": {"connect"},
@@ -59,6 +60,7 @@ DOORS: dict[str, set[str]] = {
     "tools/function_loader.py": {"import"},
     "tools/group_guard.py": {"start"},
     "tools/shell.py": {"start"},
+    "tools/skill_copies.py": {"write"},  # of a skill that was approved, to temporary files
     "trust/address.py": {"interpolate"},
     "trust/approvals.py": {"write"},
     "trust/server_tools.py": {"write"},
@@ -67,6 +69,8 @@ DOORS: dict[str, set[str]] = {
     "tui/console_keys.py": {"interpolate"},  # of the line that is typed, no variable
     "tui/programs.py": {"start", "write"},  # the person's editor and pager, and what they typed
     "tui/setting_commands.py": {"write"},  # the configuration of the home, at `/config`
+    "tui/user_shell.py": {"start"},  # what the person typed behind `!`
+    "tui/status_command.py": {"start"},  # the command of the person's own configuration
     "trust/grant.py": {"interpolate"},  # of paths that were approved
 }
 

@@ -9,9 +9,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.hostile import traps_of_cards, traps_of_config, traps_of_tests
 from tests.hostile.commands import DESK, EVERY_COMMAND, PROMPT
-from tests.hostile.makers import CARDS, KEY, MAKERS, Project, Spot, Trap
+from tests.hostile.project import Project
 from tests.hostile.scene import Done, Scene, nothing_happened
+from tests.hostile.trap import CARDS, KEY, MAKERS, Spot, Trap
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS, FIELDS_OF
 from fast_agent.config.case_fields import CASE_FILE
@@ -75,7 +77,7 @@ def _inner(above: str, kind: Kind) -> Iterator[str]:
 @pytest.mark.spec("TR-E2.1")
 def test_every_field_that_declares_an_effect_has_a_maker() -> None:
     wanted = set(declared())
-    assert wanted - MAKERS.keys() == set(), "write a maker in `makers.py`"
+    assert wanted - MAKERS.keys() == set(), "write a maker in `traps_of_….py`"
     assert MAKERS.keys() - wanted == set(), "these declare no such effect"
 
 
@@ -90,6 +92,9 @@ COMMANDS = {
     "caller": (["go", "--agent", "caller", "-m", "hi"], ""),
     "prompt": (["acp", "--no-session"], PROMPT),
 }
+
+TABLES = (traps_of_cards, traps_of_config, traps_of_tests)
+"""Each adds its makers to `MAKERS` when it is imported."""
 
 ALONE = {maker: field for field, maker in MAKERS.items()}
 """Each maker once, with a field it stands for."""
