@@ -14,7 +14,9 @@ from bench.figure import Figure, Goal
 from bench.process import BenchError
 from bench.samples import Samples, interleave
 from fast_agent.tools.files.lookup import search_files
+from fast_agent.tools.files.tree import walk
 from fast_agent.tools.files.workspace import Workspace
+from fast_agent.tui.workspace_files import FileIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,7 @@ FOLDERS = 1000
 FILES_OF_FOLDER = 100
 ROUNDS = 5
 PATTERNS = {"a word": "needle", "an expression": r"needle_\w+ \d+"}
+LETTERS = ("a1b", "b7f9py", "33")
 _WORDS = ("alpha", "beta", "gamma", "import", "return", "value", "class")
 
 
@@ -48,6 +51,21 @@ def figures(setup: Setup) -> Iterator[Figure]:
         ours = Samples.of(values["ours"])
         title = f"`grep` of {count:,} files for {name}; least: ripgrep"
         yield Figure(name=title, unit="ms", ours=ours, goal=goal, limit=limit)
+    index = FileIndex(f"{one.path}/{name}" for one in walk(str(root), "", everything=False)
+                      for name in one.files)  # fmt: skip
+    values = interleave({one: partial(_ways, index, one) for one in LETTERS}, rounds=ROUNDS)
+    slowest = max((Samples.of(values[one]) for one in LETTERS), key=lambda one: one.median)
+    title = f"files that `@` offers by letters, among {count:,}"
+    yield Figure(name=title, unit="ms", ours=slowest, goal=Goal(100.0))
+
+
+def _ways(index: FileIndex, letters: str) -> float:
+    start = time.perf_counter()
+    ways = index.ways(letters)
+    took = (time.perf_counter() - start) * 1000
+    if not ways:
+        raise BenchError(f"no file has the letters {letters!r}")
+    return took
 
 
 def _tree(root: Path, folders: int) -> Path:

@@ -28,7 +28,7 @@ def figures(setup: Setup) -> Iterator[Figure]:
 
     def ours() -> Values:
         asked = setup.run(setup.program, "--help", expect="explain", cwd=empty)
-        checked = setup.run(setup.program, "check", cards, expect="agent-0009")
+        checked = setup.run(setup.program, "check", cards, expect="agent-0009", cwd=cards.parent)
         went = setup.run(setup.program, *_GO, expect="hi", cwd=empty)
         return {
             "help": asked.seconds * 1e3,

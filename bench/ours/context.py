@@ -14,7 +14,7 @@ from fast_agent.agents.compaction import compact, size_of_view
 from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
-from fast_agent.agents.surroundings import numbered
+from fast_agent.agents.runtime_options import numbered
 from fast_agent.agents.turn_setup import TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.cast import Cast
     from fast_agent.agents.events import Listener
-    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
@@ -48,7 +48,7 @@ class AgentApp:
         runtime: The agents.
         snapshot: Gives the cards there are now; the runtime was made from them.
         settings: Gives the configuration there is now; the runtime was made from it.
-        surroundings: What the program gave.
+        options: What the program gave.
         notify: Told what a person should know; one line each.
         talk: Lets a user talk with the agents at the terminal, from an agent on or the default one.
     """
@@ -58,7 +58,7 @@ class AgentApp:
         runtime: Runtime,
         snapshot: Callable[[], Snapshot],
         settings: Callable[[], Settings],
-        surroundings: Surroundings,
+        options: RuntimeOptions,
         notify: Callable[[str], None],
         talk: Callable[[AgentApp, str | None], Awaitable[None]],
     ) -> None:
@@ -69,7 +69,7 @@ class AgentApp:
         self._refused = 0, 0
         self._lock = Lock(fast_acquire=True)
         self._settings: Settings = settings()
-        self._surroundings = surroundings
+        self._options = options
         self._notify = notify
         self._talk = talk
         self._ready: set[str] = set()
@@ -363,16 +363,16 @@ class AgentApp:
             raise RunError(f"agent `{owner}` has no tool `{name}`", hint=hint)
         if tool.source == "agent":
             raise RunError(f"`{name}` is an agent", hint="call it with `app.call`")
-        around = self._surroundings
-        turn = around.new_turn_id()
+        options = self._options
+        turn = options.new_turn_id()
         context = ToolContext(
             agent_name=owner,
             turn_id=turn,
             call_id=f"{turn}-call",
             correlation_id=turn,
-            human=human or around.human,
+            human=human or options.human,
             conversation=self._runtime.conversation,
-            deps=around.deps,
+            deps=options.deps,
         )
         call, place = ToolCall(context.call_id, name, arguments or {}), here()
         if place.silent:
@@ -448,13 +448,13 @@ class AgentApp:
         if card is None or "model" not in FIELDS_OF[card.config.type]:
             raise RunError(f"no agent with a model is named `{name}`")
         if spec is not None:
-            around = self._surroundings
+            options = self._options
             problems = check_model(
                 spec,
                 self._settings,
-                around.environ,
+                options.environ,
                 api_key=card.config.api_key,
-                directory=around.workspace,
+                directory=options.workspace,
                 agent=name,
             )
             if problems:
@@ -534,7 +534,7 @@ class AgentApp:
         """See, before its first turn, that an agent and all it uses have a usable model."""
         if name in self._ready or name not in self.load_set.cards:
             return
-        if self._surroundings.steps.replays:
+        if self._options.steps.replays:
             return
         problems: list[Diagnostic] = []
         reached = [name]
@@ -548,14 +548,14 @@ class AgentApp:
             selection = select_model(
                 card.config,
                 self._settings,
-                self._surroundings.environ,
-                cwd=self._surroundings.workspace,
+                self._options.environ,
+                cwd=self._options.workspace,
                 flag=self._runtime.wanted_model(one),
             )
             found = check_selection(
                 selection,
                 self._settings,
-                self._surroundings.environ,
+                self._options.environ,
                 api_key=card.config.api_key,
                 agent=one,
             )

@@ -13,6 +13,7 @@ FastAgentError
 │   └── LimitError  a usage limit of the agent, or of one above it, was reached
 ├── SessionError    a session cannot be opened, resumed or written
 └── TrustError      what a found project would do is not approved
+    └── UnapprovedError  the same, with all that it would do, for a user to approve
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = [
     "ToolError",
     "ToolRetry",
     "TrustError",
+    "UnapprovedError",
 ]
 
 
@@ -169,6 +171,18 @@ class TrustError(FastAgentError):
     """What a found project would do is not approved, and no user can be asked."""
 
     status: ClassVar[int] = 3
+
+
+class UnapprovedError(TrustError):
+    """What a found project would do, in whole: a user approves what they read here.
+
+    Nothing in it was interpolated, and secrets in files of the project are masked where effects are
+    made. Hiding more would let a project hide a command behind what looks like a secret.
+    """
+
+    def hide(self, redact: Callable[[str], str]) -> None:
+        """Hide nothing."""
+        del redact
 
 
 def os_reason(error: OSError) -> str:

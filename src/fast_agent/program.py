@@ -29,7 +29,7 @@ from fast_agent.runtime.card_probes import card_probes
 from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.telemetry import is_wanted
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
-from fast_agent.trust.origin import own_place, remote_root, root_of
+from fast_agent.trust.origin import end_of, own_place, remote_root, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.events import Listener
-    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import Fetched
@@ -239,7 +239,8 @@ class Program:
             multi_card: Whether a file may hold several cards.
             found: Those of the paths that were found, not named by a person. What cards from there
                 bring runs only once a person approved it: `fast-agent trust`.
-            root: The root of the set they belong to; None for the project each is in.
+            root: The root of the set they belong to; None for the project each is in, as for
+                those outside of it.
             optional: Those of the paths that may be directories without a card.
 
         Returns:
@@ -328,7 +329,10 @@ class Program:
             from fast_agent.trust.grant import Grant
 
             place = own_place(self._cwd / path, self._environ)
-            strange[key(path)] = Grant(root or root_of(self._cwd / path), place=place)
+            own = root_of(self._cwd / path)
+            # What a set names outside of its root is a set of its own.
+            inside = root is not None and end_of(self._cwd / path).is_relative_to(root)
+            strange[key(path)] = Grant(root if root is not None and inside else own, place=place)
         strange = {one: grant for one, grant in strange.items() if not self.gate.owns(grant.root)}
         for address in filter(_is_address, map(key, (*cards, *tools))):
             from fast_agent.trust.grant import Grant
@@ -479,7 +483,7 @@ class Program:
         tape: Steps | None = None,
         journal: Journal | None = None,
         grows: bool = False,
-        adjust: Callable[[Surroundings], Surroundings] | None = None,
+        adjust: Callable[[RuntimeOptions], RuntimeOptions] | None = None,
         partial_set: bool = False,
         deps: object = None,
     ) -> AsyncGenerator[AgentApp]:
@@ -521,14 +525,14 @@ class Program:
             warnings.warn("`tape=` is `steps=` now", DeprecationWarning, stacklevel=3)
             steps = tape
         from fast_agent.agent_app import AgentApp
-        from fast_agent.agents.surroundings import Surroundings as Around
+        from fast_agent.agents.runtime_options import RuntimeOptions as Options
         from fast_agent.runtime.runtime import BUILDERS, Runtime
         from fast_agent.tools.dependencies import as_dependencies
         from fast_agent.workflows.builders import WORKFLOWS
 
         shared = shared_options(shell=shell, files=files, fetch=fetch)
         self._begin(notify, shared, partial_set=partial_set)
-        surroundings = Around(
+        options = Options(
             workspace=self._cwd,
             environ=self._environ,
             model=model,
@@ -551,11 +555,11 @@ class Program:
             deps=(*as_dependencies(deps), *as_dependencies(self._deps)),
         )
         if params is not None:
-            surroundings = replace(surroundings, params=params)
+            options = replace(options, params=params)
         if child_history is not None:
-            surroundings = replace(surroundings, child_history=child_history)
+            options = replace(options, child_history=child_history)
         if adjust is not None:
-            surroundings = adjust(surroundings)
+            options = adjust(options)
         builders = {**BUILDERS, **WORKFLOWS}
         try:
             async with (
@@ -563,7 +567,7 @@ class Program:
                 Runtime(
                     self.load_set,
                     self.settings,
-                    surroundings if tracing is None else replace(surroundings, tracing=tracing),
+                    options if tracing is None else replace(options, tracing=tracing),
                     builders=builders,
                     grows=grows,
                 ) as runtime,
@@ -574,7 +578,7 @@ class Program:
                         runtime,
                         lambda: self.snapshot,
                         lambda: self.settings,
-                        surroundings,
+                        options,
                         notify,
                         self._talk,
                     )

@@ -10,6 +10,7 @@ import pytest
 from acp import PROTOCOL_VERSION
 from acp.schema import InitializeResponse
 from tests.acp.raw_client import RawClient
+from tests.engine.batch_world import CARD, TOOLS, ModelServer, Reply, note_and_answer
 
 from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.store import SessionStore
@@ -201,6 +202,50 @@ def test_an_agent_killed_while_its_model_thinks_keeps_the_prompt(tmp_path: Path)
     with store.open(session) as kept:
         said = [message.text for message in kept.history("agent")]
         assert said == ["hello", "[interrupted before an answer]"]
+
+
+@pytest.mark.spec("RUN-14")
+def test_an_editor_that_loads_a_session_is_told_of_a_killed_turn_and_continues_it(
+    tmp_path: Path,
+) -> None:
+    killing: list[RawClient] = []
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if body["messages"][-1]["role"] == "tool" and killing:
+            killing.pop().process.kill()
+        return note_and_answer(body)
+
+    def said(client: RawClient, number: int, text: str) -> str:
+        client.begin_prompt(number, session, text)
+        texts: list[str] = []
+        while "id" not in (message := client.read()):
+            update = message["params"]["update"]
+            if update["sessionUpdate"].endswith("_chunk"):
+                texts.append(update["content"]["text"])
+        return "".join(texts)
+
+    with ModelServer(reply) as models:
+        (tmp_path / "noter.md").write_text(CARD)
+        (tmp_path / "tools.py").write_text(TOOLS)
+        config = tmp_path / "config.yaml"
+        config.write_text(f"generic: {{base_url: '{models.url}', api_key: sk-of-the-editor}}\n")
+        options = ("--card", str(tmp_path / "noter.md"), "-c", str(config))
+        with RawClient(tmp_path, *options) as client:
+            client.initialize()
+            session = client.open()
+            killing.append(client)
+            client.begin_prompt(1, session, "work")
+            assert client.process.wait(60) == -signal.SIGKILL
+        asked = sum(models.asked.values())
+        with RawClient(tmp_path, *options) as client:
+            client.initialize()
+            cwd = str(client.cwd)
+            client.ask(1, "session/load", sessionId=session, cwd=cwd, mcpServers=[])
+            told = said(client, 2, "/session continue")
+            assert "the turn `work` was interrupted, and 2 answers are kept" in told
+            assert "done: noted work" in told
+            assert sum(models.asked.values()) == asked + 1
+            assert (client.cwd / "effects").read_text() == "work\n"
 
 
 @pytest.mark.spec("ACP-23")

@@ -10,8 +10,8 @@ import pytest
 
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
+from fast_agent.agents.runtime_options import numbered
 from fast_agent.agents.scope import TOP, Scope
-from fast_agent.agents.surroundings import numbered
 from fast_agent.agents.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams
@@ -94,6 +94,7 @@ def make_agent(
     scope: Scope = TOP,
     hooks: TurnHooks | None = None,
     window: int | None = None,
+    known_window: int | None = None,
     compaction: CompactionPlan = DEFAULT_PLAN,
     trims: bool = False,
 ) -> LlmAgent:
@@ -110,6 +111,7 @@ def make_agent(
         hooks=hooks,
         results=result_limits(params or RequestParams()),
         window=window,
+        known_window=lambda: known_window,
         compaction=compaction,
         trims=trims,
     )

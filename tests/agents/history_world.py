@@ -30,7 +30,7 @@ from tests.agents.history_values import (
 )
 from tests.patience import pass_seconds
 
-from fast_agent.agents.surroundings import Surroundings
+from fast_agent.agents.runtime_options import RuntimeOptions
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.models.model import DeltaSink, ModelRequest
-    from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
+    from fast_agent.runtime.blueprint import Blueprint, Builder
+    from fast_agent.runtime.context import RuntimeContext
 
 
 @dataclass(slots=True)
@@ -127,12 +128,12 @@ class Episode:
         self._timeout = parent.child_timeout_sec
         cards = [Card(config, f"{config.name}.md") for config in (parent, *children)]
         builders = {name: self._with_models(make) for name, make in BUILDERS.items()}
-        around = Surroundings(workspace=self.directory, environ={})
-        return Runtime(LoadSet.of(cards), Settings(), around, builders=builders)
+        options = RuntimeOptions(workspace=self.directory, environ={})
+        return Runtime(LoadSet.of(cards), Settings(), options, builders=builders)
 
     def _with_models(self, make: Builder) -> Builder:
-        def build(card: Card, workshop: Workshop) -> Blueprint:
-            return make(card, replace(workshop, models=self))
+        def build(card: Card, context: RuntimeContext) -> Blueprint:
+            return make(card, replace(context, models=self))
 
         return build
 

@@ -11,14 +11,16 @@ import pytest
 
 from fast_agent.agents.agent_skills import directories_of
 from fast_agent.agents.llm_agent import LlmAgent
-from fast_agent.agents.surroundings import Surroundings
+from fast_agent.agents.runtime_options import RuntimeOptions
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.home import SKILL_FOLDERS
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings, SkillsSettings
+from fast_agent.resources.skill_client.entry import SkillError
 from fast_agent.runtime.runtime import Runtime
 from fast_agent.tools.human import HumanAnswer, HumanRequest
+from fast_agent.tools.skill_copies import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,10 +61,10 @@ def _run(tmp_path: Path) -> Callable[..., Runtime]:
     ) -> Runtime:
         config = AgentConfig(name="alice", instruction=INSTRUCTION, model="passthrough")
         config = replace(config, source=tmp_path / "alice.md", **fields)
-        around = Surroundings(
+        options = RuntimeOptions(
             workspace=tmp_path, environ={"FAST_AGENT_HOME": str(tmp_path / "home")}, human=person
         )
-        return Runtime(LoadSet.of([Card(config, "alice.md")]), settings or Settings(), around)
+        return Runtime(LoadSet.of([Card(config, "alice.md")]), settings or Settings(), options)
 
     return make
 
@@ -244,6 +246,68 @@ async def test_the_shell_asks_once_a_skill_of_a_server_was_loaded(
         assert "no person allowed" in await clone.send(f"***CALL_TOOL execute {execute}")
 
 
+def copy_in(text: str) -> Path:
+    """Return the directory that `load_skill` names."""
+    found = re.search("in the directory `([^`]+)`", text)
+    assert found is not None, text
+    return Path(found[1])
+
+
+@pytest.mark.spec("H19")
+async def test_an_approved_skill_of_a_server_is_on_disk_as_long_as_the_run(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    settings = with_server("--home", str(tmp_path))
+    load = '{"name": "refunds"}'
+    person = Person("yes")
+    async with run(settings=settings, person=person, servers=("web",), shell=True) as runtime:
+        copy = copy_in(await call(runtime, "load_skill", load))
+        assert copy.name == "refunds"
+        assert copy.parent.parent.stat().st_mode & 0o777 == 0o700
+        assert (copy / "data.bin").read_bytes() == b"\xff\xfe\x00"
+        assert all(one.stat().st_mode & 0o333 == 0 for one in copy.rglob("*") if one.is_file())
+        asked = len(person.asked)
+        ran = await call(runtime, "execute", json.dumps({"command": f"cat {copy}/terms.md"}))
+        assert "thirty days" in ran
+        assert len(person.asked) == asked + 1, "each command is asked about"
+        read = '{"skill": "refunds", "path": "data.bin"}'
+        assert f"it is at `{copy}/data.bin`" in await call(runtime, "read_skill_file", read)
+        # What a command did to the copy does not last.
+        (copy / "terms.md").chmod(0o600)
+        (copy / "terms.md").write_text("forged")
+        assert copy_in(await call(runtime, "load_skill", load)) == copy
+        assert (copy / "terms.md").read_text() == "thirty days"
+    assert not copy.parent.parent.exists()
+
+
+@pytest.mark.spec("H19")
+@pytest.mark.parametrize("shell", [True, False])
+async def test_a_skill_is_copied_only_where_it_was_approved_and_can_be_run(
+    run: Callable[..., Runtime], tmp_path: Path, *, shell: bool
+) -> None:
+    settings = with_server("--home", str(tmp_path))
+    person = None if shell else Person("yes")
+    async with run(settings=settings, person=person, servers=("web",), shell=shell) as runtime:
+        assert "in the directory" not in await call(runtime, "load_skill", '{"name": "refunds"}')
+
+
+@pytest.mark.spec("H19")
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("../x",), ("/etc/x",), ("a\nb",), ("aux.txt",), ("a/NUL",), ("a:b",), ("a\\b",), ("a./b",),
+        ("x" * 256,), ("a/b", "A/c"), ("caf\u00e9", "cafe\u0301"), ("Terms.md", "terms.md"),
+    ],
+)  # fmt: skip
+def test_names_that_are_not_copied(names: tuple[str, ...]) -> None:
+    with pytest.raises(SkillError):
+        check_names(names)
+
+
+def test_names_that_are_copied() -> None:
+    check_names(("SKILL.md", "scripts/run.sh", "scripts/console.py", ".hidden", "a b/\u00fc.md"))
+
+
 @pytest.mark.spec("T-18")
 async def test_a_server_without_an_end_to_its_skills_stops_no_turn(
     run: Callable[..., Runtime], tmp_path: Path
@@ -348,8 +412,8 @@ def of_person(tmp_path: Path, **fields: Any) -> Runtime:
     fields = {"source": work / "alice.md", **fields}
     config = AgentConfig(name="alice", instruction=INSTRUCTION, model="passthrough", **fields)
     home = str(tmp_path / "home")
-    around = Surroundings(workspace=work, environ={"FAST_AGENT_HOME": home, "HOME": home})
-    return Runtime(LoadSet.of([Card(config, "alice.md")]), Settings(), around)
+    options = RuntimeOptions(workspace=work, environ={"FAST_AGENT_HOME": home, "HOME": home})
+    return Runtime(LoadSet.of([Card(config, "alice.md")]), Settings(), options)
 
 
 @pytest.mark.spec("SKILLS-1")
@@ -432,8 +496,9 @@ async def test_people_call_skills_that_models_may_not(tmp_path: Path) -> None:
         assert [one.name for one in runtime.callable_skills("alice")] == ["note", "ship"]
         called = await runtime.call_skill("alice", "ship", "it to prod")
         assert called is not None
-        assert f"in the directory `{folder}`" in called
-        assert "Ship it to prod." in called
+        assert f"in the directory `{folder}`" in called.text
+        assert "Ship it to prod." in called.text
         noted = await runtime.call_skill("alice", "note", "about tea")
-        assert (noted or "").endswith("about tea")
+        assert noted is not None
+        assert noted.text.endswith("about tea")
         assert await runtime.call_skill("alice", "inner", "") is None

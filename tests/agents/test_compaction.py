@@ -11,7 +11,6 @@ from fast_agent.agents.events import Warned
 from fast_agent.errors import ContextError, LimitError, ModelError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from tests.agents.conftest import Doing, Script
 
     from fast_agent.agents.llm_agent import LlmAgent
-    from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse
+    from fast_agent.models.model import ModelRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -233,30 +232,31 @@ def wordy(doing: type[Doing], *names: str) -> tuple[Doing, ...]:
     return tools
 
 
-async def test_tools_that_fill_the_window_are_named_after_the_first_answer(
+@pytest.mark.spec("CONTEXT-5")
+async def test_tools_that_fill_the_window_are_named_before_the_first_request(
     make_agent: Callable[..., LlmAgent], script: type[Script], doing: type[Doing]
 ) -> None:
-    model = script([Message.assistant("hi")])
-    ask = model.request
-
-    async def counted(request: ModelRequest, on_delta: DeltaSink | None = None) -> ModelResponse:
-        return replace(await ask(request, on_delta), usage=Usage(12_000, 5, requests=1))
-
-    model.request = counted
+    model = script([ModelError("down"), Message.assistant("hi"), Message.assistant("hi")])
     tools = wordy(doing, "docs__a", "docs__b", "mail__send")
-    agent = make_agent(model, tools=tools, window=20_000)
+    agent = make_agent(model, tools=tools, known_window=20_000)
     warned: list[str] = []
 
     def hear(event: object) -> None:
         if isinstance(event, Warned):
             warned.append(event.message)
 
-    for _ in range(2):
+    with pytest.raises(ModelError, match="down"):
         await agent.generate("go", listener=hear)
     [first] = warned
-    assert first.startswith("most of the context window of `script` is taken before")
+    start = "most of the 20,000 tokens that `script` has room for is taken before the conversation"
+    assert first.startswith(start)
     assert "tools of server `docs` about 8,0" in first
     assert first.index("`docs`") < first.index("`mail`")
+    warned.clear()
+    roomy = make_agent(model, tools=tools, known_window=30_000)
+    await roomy.generate("go", listener=hear)
+    await make_agent(model, tools=tools).generate("go", listener=hear)
+    assert warned == []
 
 
 async def test_an_error_of_a_start_that_is_too_long_says_what_fills_it(

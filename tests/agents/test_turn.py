@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -67,7 +68,7 @@ async def test_tool_results_go_back_to_the_model_and_into_history(
 ) -> None:
     async def work(call: ToolCall, context: ToolContext) -> str:
         assert (context.agent_name, context.call_id) == ("alice", "c1")
-        assert context.idempotency_key == f"{context.turn_id}:c1"
+        assert context.idempotency_key == sha256(f"{context.turn_id}:c1".encode()).hexdigest()
         return "4 degrees"
 
     model = script([asking(("c1", "weather")), Message.assistant("cold")])

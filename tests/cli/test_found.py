@@ -50,6 +50,95 @@ def test_skills_above_the_working_directory_wait_for_approval(
     assert "THE PLAN" in run("go", "--trust", "--card", "works.md", "-m", load).out
 
 
+def _skill(root: Path, folder: str, name: str, text: str) -> None:
+    place = root / folder
+    place.mkdir(parents=True)
+    (place / "SKILL.md").write_text(f"---\nname: {name}\ndescription: D.\n---\n{text}\n")
+
+
+def _tested(project: Path, folder: str) -> Path:
+    """A test file of the project runs a card with a shell; what the shell touches is returned."""
+    cards = project / folder
+    cards.mkdir()
+    (cards / "ann.md").write_text(f"---\nname: ann\n{PLAIN}\nshell: true\n---\nHi.\n")
+    acted = project.parent / "acted"
+    call = json.dumps({"command": f"touch {acted}"})
+    case = {"name": "one", "live": True, "message": f"***CALL_TOOL execute {call}"}
+    (project / "one.test.yaml").write_text(json.dumps({"cards": [folder], "cases": [case]}))
+    return acted
+
+
+@pytest.mark.spec("TR-E.test", "TR-Q3.2")
+def test_cards_that_a_test_file_names_outside_of_the_root(run: Run, project: Path) -> None:
+    """Reading them is one approval, and what they do another: they are a set of their own."""
+    acted = _tested(project, "../outside")
+    outside = project.parent / "outside"
+    unread = run("test")
+    assert (unread.code, acted.exists()) == (3, False)
+    assert f"read     {outside} " in unread.out
+    assert "shell" not in unread.out + unread.err
+    assert "any command" not in unread.out + unread.err, "what may not be read is not read"
+    assert run("trust", "--yes").code == 0
+    unrun = run("test")
+    assert (unrun.code, acted.exists()) == (3, False)
+    assert f"`{outside}` may not act yet" in unrun.out
+    assert f"fast-agent trust {outside}`" in unrun.out
+    assert run("trust", "--yes", str(outside)).code == 0
+    done = run("test")
+    assert (done.code, acted.exists()) == (0, True), done
+    acted.unlink()
+    with (outside / "ann.md").open("a") as card:
+        card.write("Do what comes.\n")
+    assert (run("test").code, acted.exists()) == (3, False)
+
+
+@pytest.mark.spec("TR-E.test", "TR-Q3.2")
+def test_the_hint_about_cards_of_a_test_file_helps(run: Run, project: Path) -> None:
+    acted = _tested(project, "cards")
+    refused = run("test")
+    assert (refused.code, acted.exists()) == (3, False)
+    assert f"fast-agent trust {project}`" in refused.out
+    approved = run("trust", "--yes", str(project))
+    assert "any command the model chooses" in approved.err
+    assert (run("test").code, acted.exists()) == (0, True)
+
+
+@pytest.mark.spec("TR-F6.3")
+@pytest.mark.parametrize("theirs", ["plan", "PLAN"])
+def test_a_skill_of_a_project_never_takes_the_name_of_yours(
+    run: Run, project: Path, theirs: str
+) -> None:
+    _skill(Path(os.environ["HOME"]), ".claude/skills/work/plan", "plan", "MY PLAN")
+    _skill(project, ".fast-agent/skills/other", theirs, "THEIR PLAN")
+    card = project / "ann.md"
+    card.write_text(f"---\nname: ann\n{PLAIN}\n---\nHi. {{{{agentSkills}}}}\n")
+    for name, shown in (("plan", "MY PLAN"), (theirs, "PLAN"), ("skill://other", "no skill")):
+        load = f"***CALL_TOOL load_skill {json.dumps({'name': name})}"
+        loaded = run("go", "--trust", "--card", str(card), "-m", load)
+        assert "THEIR PLAN" not in loaded.out
+        assert shown in loaded.out or name == "PLAN"
+        assert loaded.err.count(f"skill `{theirs}` is left out: your skill `plan` (") == 1
+        assert ".claude/skills/work/plan/SKILL.md) has this name" in loaded.err
+        assert ".fast-agent/skills/other/SKILL.md" in loaded.err
+
+
+@pytest.mark.spec("TR-F6.3", "TR-F6.4")
+def test_skills_of_an_own_directory_come_before_found_ones(
+    run: Run, spawn: Run, project: Path
+) -> None:
+    """`.fast-agent/skills` is searched first, and came with the project."""
+    _skill(project, ".agents/skills/plan", "plan", "MY PLAN")
+    _skill(project, ".fast-agent/skills/plan", "plan", "THEIR PLAN")
+    assert "THEIR PLAN" in run("resources", "read", "skill://plan/SKILL.md").out
+    assert spawn("trust", "--own", ".agents/skills").code == 0
+    listed = run("resources", "list")
+    assert listed.out.count("skill://plan/SKILL.md") == 1
+    assert "skill `plan` is left out: your skill `plan` (./.agents/skills/plan" in listed.err
+    read = run("resources", "read", "skill://plan/SKILL.md")
+    assert "MY PLAN" in read.out
+    assert "error: ./.fast-agent/skills/plan/SKILL.md: skill `plan` is left out" in read.err
+
+
 OPENING = (
     {
         "jsonrpc": "2.0",

@@ -634,3 +634,36 @@ def test_a_closed_pipe_ends_the_turn(project: Path) -> None:
     assert b"turn.started" in process.stdout.readline()
     process.stdout.close()
     assert process.wait(PATIENCE) == 1
+
+
+@pytest.mark.spec("T-J1.2")
+def test_calls_are_allowed_where_nobody_can_be_asked(run: Run, write_card: WriteCard) -> None:
+    write_card("ann.md", "shell: true", "files: write", "confirm: [execute, write_file]")
+    go = ("go", "--card", "ann.md", "--quiet", *PASS)
+    call = '***CALL_TOOL execute {"command": "printf %s made"}'
+    assert "requires approval" in run(*go, "-m", call).out
+    assert "requires approval" in run(*go, "--allow", "execute(git *)", "-m", call).out
+    assert "made\n[exit code 0]" in run(*go, "--allow", "execute(printf *)", "-m", call).out
+    write = '***CALL_TOOL write_file {"path": "%s", "content": "x"}'
+    allowed = (*go, "--allow", "write_file")
+    assert "requires approval" not in run(*allowed, "-m", write % "notes.txt").out
+    assert Path("notes.txt").read_text() == "x"
+    for path in ("ann.md", ".env"):  # a card decides what runs later, a secret is one
+        assert "requires approval" in run(*allowed, "-m", write % path).out
+    bad = run(*go, "--allow", "execute(git*)", "-m", "hello")
+    assert (bad.code, bad.out) == (1, "")
+    assert "hint: write the name of a tool" in bad.err
+
+
+@pytest.mark.spec("T-J1.2")
+def test_a_batch_allows_calls_in_advance(run: Run, write_card: WriteCard) -> None:
+    write_card("ann.md", "shell: true", "confirm: execute", "model: passthrough")
+    call = '***CALL_TOOL execute {"command": "printf %s made"}'
+    Path("items.jsonl").write_text(json.dumps({"message": call}))
+    batch = ("batch", "ann.md", "--input", "items.jsonl", "--output", "out.jsonl")
+    assert run(*batch, "--allow", "execute(printf *)").code == 0
+    assert "made" in Path("out.jsonl").read_text()
+    bad = run(*batch, "--allow", "execute(", "--engine", "temporal")
+    assert (bad.code, "not a pattern" in bad.err) == (1, True)
+    bad = run(*batch, "--allow", "execute", "--engine", "temporal")
+    assert (bad.code, "hint: leave it out" in bad.err) == (1, True)

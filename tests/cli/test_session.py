@@ -184,3 +184,38 @@ def test_only_old_sessions_are_pruned(run: Run) -> None:
     assert "write a number and s, m, h, d or w" in refused.err
     assert run("session", "prune", "--older-than", "0s").out == "2 sessions deleted\n"
     assert ids(run) == []
+
+
+@pytest.mark.spec("T-U3.1")
+def test_usage_by_agent_model_and_turn_is_that_of_the_log(run: Run, write_card: WriteCard) -> None:
+    call = {"name": "agent__helper", "arguments": {"message": "three words here"}}
+    script = {"steps": [{"calls": [call]}, {"text": "done"}]}
+    Path("boss.yaml").write_text(json.dumps(script))
+    write_card("boss.md", "default: true\nagents: [helper]\nmodel: scripted?file=boss.yaml")
+    write_card("helper.md", "model: passthrough")
+    go = ("go", "--card", "boss.md", "--card", "helper.md", "--quiet")
+    assert run(*go, "-m", "one", "--session").code == 0
+    (kept,) = ids(run)
+    assert run(*go, "--resume", kept, "-m", "two").code == 0
+    logged = run("session", "show", kept, "--format", "json").json["usage"]
+    facts = run("usage", kept, "--format", "json").json
+    assert facts["total"] == logged
+    for part in ("agents", "models"):
+        for count in ("input_tokens", "output_tokens", "requests", "tool_calls"):
+            assert sum(one[count] for one in facts[part].values()) == logged[count]
+    assert {name: one["requests"] for name, one in facts["agents"].items()} == {
+        "boss": 4, "helper": 2,
+    }  # fmt: skip
+    assert set(facts["models"]) == {"scripted", "passthrough"}
+    assert [one["requests"] for one in facts["turns"]] == [3, 3]
+    text = run("usage", kept).out
+    assert "by model:" in text
+    assert "  2 boss" in text
+    run(*GO, "-m", "another", "--session")
+    both = run("usage", "--format", "json").json
+    assert {one["id"] for one in both["sessions"]} == set(ids(run))
+    assert both["total"]["requests"] == logged["requests"] + 1
+
+
+def test_usage_without_sessions_says_so(run: Run) -> None:
+    assert run("usage").out == "no session changed in the last 30 days\n"

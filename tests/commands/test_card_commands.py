@@ -312,3 +312,23 @@ async def test_a_skill_that_waits_comes_with_the_yes_and_goes_with_a_change(
         assert await shell("/skills") == "- `knit`: Knits socks."
         world.program.gate.approvals.revoke([str(world.directory)])
         assert await shell("/skills") == "`ann` has no skills"
+
+
+@pytest.mark.spec("TR-G3.7")
+async def test_fields_of_a_found_skill_hold_once_they_are_approved(world: DeskWorld) -> None:
+    skill = world.directory / ".claude/skills/knit"
+    skill.mkdir(parents=True)
+    head = "name: knit\ndescription: Knits.\nallowed-tools: Bash(knit:*)\ncontext: fork"
+    file = skill / "SKILL.md"
+    file.write_text(f"---\n{head}\n---\nKnit.\n")
+    world.write("ann", default="true")
+    load = '***CALL_TOOL load_skill {"name": "knit"}'
+    async with world.sat() as shell:
+        assert (await shell(load)).startswith("<skill_content"), "text is free, its fields are not"
+        asked = await shell("/trust")
+        assert "skill `knit`: `allowed-tools` → Bash(knit:*)" in asked
+        assert "skill `knit`: `context` → fork" in asked
+        await shell("/trust yes")
+        assert (await shell(load)).startswith("the skill `knit` ran in a conversation of its own")
+        file.write_text(f"---\n{head}\n---\nKnit more.\n")
+        assert (await shell(load)).startswith("<skill_content"), "what changed is not approved"

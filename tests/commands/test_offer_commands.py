@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.commands.desk_world import DeskWorld
+from tests.patience import PATIENCE
 
+from fast_agent.commands.server_completion import complete_from_server
 from fast_agent.mcp.server import from_command_line
 from fast_agent.trust.gate import TrustOptions
 
@@ -116,3 +118,40 @@ async def test_a_prompt_is_filled_and_sent_and_a_resource_goes_with_a_message(
         assert len(result.ask.message.content) == 2
         assert "not open to this agent" in await shell.refused(f"/resources {name} note://hidden")
         assert "the URI of a resource is missing" in await shell.refused(f"/resources {name}")
+
+
+@pytest.mark.spec("T-C2.4")
+async def test_a_server_completes_the_arguments_of_its_prompts_and_templates(
+    world: DeskWorld,
+) -> None:
+    line = f"{sys.executable} {SERVER} stdio"
+    server = from_command_line(line, directory=world.directory, taken=[])
+    name = server.name
+    world.write("ann", default="true", servers=f"[{name}]", prompts=f"{{{name}: [review]}}")
+    async with world.sat(servers=(server,)) as shell:
+
+        async def ways(line: str, seconds: float = PATIENCE) -> list[str]:
+            found = await complete_from_server(line, shell.desk, seconds=seconds)
+            return [line[: one.start] + one.text for one in found]
+
+        prompts, resources = f"/prompts {name} ", f"/resources {name} "
+        assert await ways(prompts) == []  # completion connects to no server
+        await shell(f"/mcp connect {name}")
+        assert await ways(prompts) == [f"{prompts}review"]
+        assert await ways(f"{prompts}review ") == [
+            f"{prompts}review code=", f"{prompts}review style=",
+        ]  # fmt: skip
+        assert await ways(f"{prompts}review code=x style=st") == [
+            f"{prompts}review code=x style=strict",
+            f"{prompts}review code=x style='style of x'",
+        ]
+        assert await ways(f"{prompts}hidden_prompt code=") == []
+        assert await ways(f"{prompts}review code=x style=st", seconds=0) == []
+        assert await ways(f"{resources}fi") == [f"{resources}file:///"]
+        assert await ways(f"{resources}file:///re") == [
+            f"{resources}file:///report.bin", f"{resources}file:///result.bin",
+        ]  # fmt: skip
+        assert await ways(f"{resources}file:///b") == []
+        assert f"{resources}note://a" in await ways(f"{resources}no")
+        for other in ("/prompts", "/prompts x y", "/help prompts", "hello", "/resources nobody x"):
+            assert await ways(other) == []

@@ -9,6 +9,7 @@ import yaml
 
 from fast_agent.config import compatibility
 from fast_agent.config.fields import SETTINGS
+from fast_agent.errors import ConfigError, ModelError
 from fast_agent.models.spec import parse_model_spec
 
 if TYPE_CHECKING:
@@ -113,6 +114,28 @@ def test_references_to_models_are_aliases(place: Place) -> None:
     spec = parse_model_spec(settings.default_model or "", settings.model_aliases)
     assert spec.text == parse_model_spec("haiku").text
     assert settings.warnings == ()
+    with_effort = parse_model_spec("$system.fast.high", settings.model_aliases)
+    assert (with_effort.name, with_effort.effort) == (spec.name, "high")
+    place.write("model_references: {system: haiku}\n")
+    with pytest.raises(ConfigError, match=r"`model_references\.system` is not a table"):
+        place.load()
+
+
+@pytest.mark.parametrize(
+    "name", ["$system.fsat", "$system.fsat.high", "$system.fsat?temperature=0"]
+)
+def test_an_unknown_reference_is_refused_with_the_known_ones(place: Place, name: str) -> None:
+    place.write("model_references: {system: {fast: haiku, default: sonnet}}\n")
+    with pytest.raises(ModelError, match=r"unknown model reference `\$system\.fsat") as caught:
+        parse_model_spec(name, place.load().model_aliases)
+    hint = caught.value.hint or ""
+    assert "did you mean `$system.fast`? " in hint
+    assert "the references are `$system.default`, `$system.fast`" in hint
+    with pytest.raises(ModelError) as caught:
+        parse_model_spec("$system.low")
+    assert caught.value.hint == (
+        "add `model_references: {system: {low: sonnet}}` to the configuration"
+    )
 
 
 def test_a_section_both_programs_have(place: Place) -> None:

@@ -1,9 +1,10 @@
-"""A process that forks batches which kill themselves at a boundary of their steps.
+"""A process that forks batches which kill or cancel themselves at a boundary of their steps.
 
 What a batch imports is imported once, after the first one. Each line of standard input is a batch:
 a JSON object with `at`, the number of the boundary to be killed at, or null, `words`, the command
-line, and `cwd`. Each line of standard output is how it ended: its status, and the boundaries it
-reached.
+line, `cwd`, `cancels`, whether its runs are cancelled there instead, as by a user, and `skew`, by
+how many seconds its clock is wrong. Each line of standard output is how it ended: its status, and
+the boundaries it reached.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -32,22 +34,33 @@ class Fault:
     Args:
         at: The number of the boundary, from 1; None for none.
         pipe: Where the boundaries are written.
+        cancels: Whether the runs are cancelled, and the process lives.
+
+    Attributes:
+        batch: The batch.
     """
 
-    def __init__(self, at: int | None, pipe: int) -> None:
+    def __init__(self, at: int | None, pipe: int, *, cancels: bool) -> None:
         self._at = at
         self._pipe = pipe
+        self._cancels = cancels
         self._count = 0
+        self.batch: Any = None
 
     def __call__(self, boundary: str, key: Key) -> None:
         """Reach a boundary."""
         self._count += 1
         os.write(self._pipe, f"{boundary} {key.kind} {key.agent}\n".encode())
-        if self._count == self._at:
+        if self._count == self._at and self._cancels:
+            for steps in self.batch._open.values():
+                steps.cancel()
+        elif self._count == self._at:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(at: int | None, words: list[str], cwd: str) -> dict[str, Any]:
+def run(
+    at: int | None, words: list[str], cwd: str, *, cancels: bool, skew: float
+) -> dict[str, Any]:
     """Run a batch in a fork."""
     receiver, sender = os.pipe()
     child = os.fork()
@@ -56,10 +69,13 @@ def run(at: int | None, words: list[str], cwd: str) -> dict[str, Any]:
         os.chdir(cwd)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
-        batch, fault = fast_agent.engine.batch.Batch, Fault(at, sender)
+        batch, fault = fast_agent.engine.batch.Batch, Fault(at, sender, cancels=cancels)
+        right = time.time
+        time.time = lambda: right() + skew
 
         def faulty(*arguments: Any, **options: Any) -> fast_agent.engine.batch.Batch:
-            return batch(*arguments, **options, fault=fault)
+            fault.batch = batch(*arguments, **options, fault=fault)
+            return fault.batch
 
         fast_agent.engine.batch.Batch = faulty
         status = 0

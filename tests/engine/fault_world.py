@@ -189,11 +189,20 @@ class FaultWorld:
         self.server.answered.clear()
         return Life(self, world)
 
-    def fork(self, at: int | None, words: list[str], cwd: Path) -> dict[str, Any]:
+    def fork(
+        self,
+        at: int | None,
+        words: list[str],
+        cwd: Path,
+        *,
+        cancels: bool = False,
+        skew: float = 0.0,
+    ) -> dict[str, Any]:
         """Run a command in a fork."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        self._child.stdin.write(json.dumps({"at": at, "words": words, "cwd": str(cwd)}) + "\n")
+        asked = {"at": at, "words": words, "cwd": str(cwd), "cancels": cancels, "skew": skew}
+        self._child.stdin.write(f"{json.dumps(asked)}\n")
         self._child.stdin.flush()
         line = self._child.stdout.readline()
         assert line, (self._directory / "log").read_text()
@@ -252,18 +261,42 @@ class Life:
         self._begun: Counter[str] = Counter()
         self.kills = 0
 
-    def live(self, at: int | None = None) -> list[str]:
-        """Run the batch until it is killed at a boundary, or ends; return the boundaries."""
-        words = [
-            *("batch", "kid.md", "pal.md", "top.md", "-c", "fastagent.config.yaml", "--trust"),
-            *("--input", "in.jsonl", "--output", "out.jsonl", "--quiet", "--concurrency", "4"),
-        ]
-        done = self._faults.fork(at, words, self._world.directory)
+    def live(self, at: int | None = None, skew: float = 0.0) -> list[str]:
+        """Run the batch until it is killed at a boundary, or ends; return the boundaries.
+
+        Args:
+            at: The boundary; None for none.
+            skew: By how many seconds the clock is wrong.
+        """
+        done = self._faults.fork(at, self._words, self._world.directory, skew=skew)
         assert done["status"] in {0, -9}, self._faults.log()
         if done["status"] == -9:
             self.kills += 1
             self._begun.update(self._rows("kind, count(*)", "state=0 GROUP BY kind"))
         return done["reached"]
+
+    def cancel(self, at: int) -> None:
+        """Run the batch until its runs are cancelled at a boundary, and resume them."""
+        done = self._faults.fork(at, self._words, self._world.directory, cancels=True)
+        assert done["status"] == 0, self._faults.log()
+        rows = self._world.rows()
+        if all(row["ok"] for row in rows):
+            return  # it was cancelled after its last step
+        assert [row["error"]["kind"] for row in rows] == ["Cancelled"], rows
+        self.kills += 1
+        # A step that is cancelled has no answer, and may have had its effect.
+        self._begun.update(self._rows("kind, count(*)", "state IN (0, 3) GROUP BY kind"))
+        batch = self._faults.store_of(self._world).stem
+        words = ["runs", "resume", batch, "--trust", "--quiet"]
+        done = self._faults.fork(None, words, self._world.directory)
+        assert done["status"] == 0, self._faults.log()
+
+    @property
+    def _words(self) -> list[str]:
+        return [
+            *("batch", "kid.md", "pal.md", "top.md", "-c", "fastagent.config.yaml", "--trust"),
+            *("--input", "in.jsonl", "--output", "out.jsonl", "--quiet", "--concurrency", "4"),
+        ]
 
     def outputs(self) -> list[object]:
         """Return the answers."""

@@ -27,6 +27,19 @@ def every_boundary(world: FaultWorld) -> Counts:
     return counts
 
 
+def cancelled(world: FaultWorld, stride: int = 1) -> Counts:
+    """Cancel a batch of one item at each boundary of its steps, or at some, and resume it."""
+    life = world.begin()
+    boundaries = life.live()
+    expected, effects = life.outputs(), life.effects()
+    counts = Counts()
+    for at in range(1, len(boundaries) + 1, stride):
+        life = world.begin()
+        life.cancel(at)
+        counts.add(life.counts(expected, effects))
+    return counts
+
+
 def random_kills(world: FaultWorld, kills: int, chance: random.Random) -> Counts:
     """Kill batches of several items at random boundaries, again and again, until each ends."""
     life = world.begin()
@@ -58,6 +71,8 @@ def main() -> None:
     for kind in TYPES:
         with tempfile.TemporaryDirectory() as directory, FaultWorld(Path(directory), kind) as world:
             _show(f"{kind}, every boundary", found := every_boundary(world))
+            whole.add(found)
+            _show(f"{kind}, cancelled", found := cancelled(world))
             whole.add(found)
         with (
             tempfile.TemporaryDirectory() as directory,

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import random
 import signal
+from datetime import date
+from decimal import Decimal
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.engine.batch_world import BatchWorld, ModelServer, Reply, note_and_answer, text_reply
 from tests.patience import wait_until
+
+from fast_agent.engine.batch_output import write_rows
 
 if TYPE_CHECKING:
     import subprocess
@@ -243,6 +247,49 @@ def test_csv_goes_in_and_out(tmp_path: Path) -> None:
         assert lines[0].startswith("id,input_name,input_message,ok,output,usage_input_tokens")
         assert lines[1].startswith('a,a,"one, two",true,"ONE, TWO",7,3,1,0,')
         assert lines[2].startswith("b,b,three,true,THREE,7,3,1,0,")
+
+
+@pytest.mark.spec("BATCH-12")
+def test_parquet_goes_in_and_out(tmp_path: Path) -> None:
+    pyarrow: Any = pytest.importorskip("pyarrow")
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+
+    def reply(body: dict[str, Any]) -> Reply:
+        text = body["messages"][-1]["content"]
+        if text == "bad":
+            return 400, {}, {"error": {"message": "no such thing", "type": "invalid"}}
+        return text_reply(text.upper())
+
+    with ModelServer(reply) as server:
+        world = BatchWorld(tmp_path, server.url, 0)
+        rows = {
+            "name": ["a", "b", "c"],
+            "message": ["one", "bad", "three"],
+            "at": [date(2026, 11, number) for number in (1, 2, 3)],
+            "of": [Decimal("1.50"), None, Decimal("2.25")],
+        }
+        parquet.write_table(pyarrow.table(rows), tmp_path / "in.parquet")
+        options = ["--input", "in.parquet", "--output", "out.parquet", "--id-field", "name"]
+        world.run(*options, "--include-input")
+        found = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+        assert [row["id"] for row in found] == ["a", "b", "c"]
+        assert [row["output"] for row in found] == ["ONE", None, "THREE"]
+        assert [row["input_at"] for row in found] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+        assert [row["input_of"] for row in found] == ["1.50", None, "2.25"]
+        assert "no such thing" in found[1]["error_message"]
+        assert found[0]["usage_input_tokens"] == 7
+        (tmp_path / "in.parquet").write_text("no parquet")
+        done = world.run(*options, status=1)
+        assert "in.parquet cannot be read: it is not Parquet" in done.stderr
+
+
+@pytest.mark.spec("BATCH-12")
+def test_values_of_several_types_are_json_in_a_table(tmp_path: Path) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    write_rows(tmp_path / "out.parquet", [{"output": "a"}, {"output": 1}, {"output": None}])
+    write_rows(tmp_path / "of.parquet", [{"output": 1}, {"output": 1.5}])
+    assert parquet.read_table(tmp_path / "out.parquet").column(0).to_pylist() == ["a", "1", None]
+    assert parquet.read_table(tmp_path / "of.parquet").column(0).to_pylist() == [1, 1.5]
 
 
 @pytest.mark.spec("BATCH-9")

@@ -8,16 +8,21 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from tests.engine.batch_world import BatchWorld, ModelServer, Reply
 from tests.engine.fault_world import KID, PAL, TOOLS, TYPES, WITHOUT_MODEL, play
 from tests.patience import wait_until
 
+from fast_agent.engine.conversation_steps import ConversationSteps
+from fast_agent.engine.run_store import new_run
+from fast_agent.steps.parts import StepRedactor
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 _ANSWER = "top says noted by top and kid noted by kid and pal agrees and paid by top"
@@ -129,7 +134,8 @@ def test_a_turn_that_was_killed_continues_from_its_last_step(
         in_flight = killed.requests() - needed
         assert 1 <= in_flight <= asked
         assert in_flight <= 2  # `kid` and `pal` may be asked at once
-        assert set(killed.world.effects().values()) == {1}
+        # A tool that ran beside the request may have acted and not have been recorded yet.
+        assert max(killed.world.effects().values()) <= 2
         again = killed.requests()
         status, out, errors = killed.say("/session continue", "--resume", until="was interrupted")
         assert "no turn of this session was interrupted" in out
@@ -148,3 +154,42 @@ def test_a_user_may_go_on_with_something_else(talk: Callable[[str], Talk]) -> No
         _, out, _ = killed.say("/session continue", "--resume", until="was interrupted")
         assert "no turn of this session was interrupted" in out
     assert not list(killed.world.home.glob("**/*.steps*"))
+
+
+class Records:
+    """A database of steps that knows which thread waited for it."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+        self.waited: list[Thread] = []
+
+    def read_steps(self) -> dict[str, str]:
+        return self.kept.copy()
+
+    def put_steps(self, records: Mapping[str, str | None]) -> None:
+        self.waited.append(current_thread())
+        for name, text in records.items():
+            if text is None:
+                self.kept.pop(name, None)
+            else:
+                self.kept[name] = text
+
+
+def test_no_event_loop_waits_for_the_database_of_the_steps() -> None:
+    records = Records()
+    steps = ConversationSteps(records, StepRedactor((), ""))
+
+    async def turn() -> None:
+        run = new_run("r1", "top", "{}")
+        steps.store.add(run)
+        await steps.store.barrier()
+        assert records.kept
+        steps.store.delete_run(run.id)
+
+    anyio.run(turn)
+    assert current_thread() not in records.waited
+    steps.close()
+    assert not records.kept
+    waited = len(records.waited)
+    steps.close()
+    assert len(records.waited) == waited

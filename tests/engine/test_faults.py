@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import sys
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,11 +18,12 @@ from tests.engine.batch_world import (
     ModelServer,
     Reply,
     call_reply,
+    note_and_answer,
     run_command,
     text_reply,
 )
-from tests.engine.fault_world import FaultWorld
-from tests.engine.faults import every_boundary
+from tests.engine.fault_world import Counts, FaultWorld
+from tests.engine.faults import cancelled, every_boundary
 from tests.patience import wait_until
 
 from fast_agent.engine.batch import Batch
@@ -52,6 +56,90 @@ def test_a_batch_killed_at_any_boundary_ends_as_if_it_had_not_been(
     assert counts.twice > 0
 
 
+_PAYING_SERVER = """\
+import os
+import signal
+from typing import Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import ToolAnnotations
+
+server = MCPServer("bank", log_level="ERROR")
+
+
+@server.tool(annotations=ToolAnnotations(idempotent_hint=True))
+def pay(item: str, ctx: Context[Any]) -> str:
+    is_first = not os.path.exists("keys")
+    with open("keys", "a") as file:
+        file.write(f"{item} {(ctx.request_context.meta or {}).get('idempotencyKey')}\\n")
+    if is_first:  # the money is gone, and whoever paid never learns of it
+        os.kill(int(open("client").read()), signal.SIGKILL)
+    return f"paid for {item}"
+
+
+server.run()
+"""
+
+
+@pytest.mark.spec("RUN-15")
+def test_a_call_that_is_repeated_has_the_same_key_at_its_server(tmp_path: Path) -> None:
+    is_known = Event()  # whom the server kills
+
+    def reply(body: dict[str, Any]) -> Reply:
+        is_known.wait(60)
+        item = next(one["content"] for one in body["messages"] if one["role"] == "user")
+        if body["messages"][-1]["role"] == "tool":
+            return text_reply(body["messages"][-1]["content"])
+        return call_reply("bank__pay", {"item": item}, f"call-{item}")
+
+    with ModelServer(reply) as server:
+        world = BatchWorld(tmp_path, server.url, 2)
+        (tmp_path / "bank.py").write_text(_PAYING_SERVER)
+        card = (tmp_path / "noter.md").read_text()
+        (tmp_path / "noter.md").write_text(card.replace("function_tools", "servers: [bank]\n#"))
+        config = tmp_path / "fastagent.config.yaml"
+        target = f"{{command: '{sys.executable}', args: [bank.py]}}"
+        config.write_text(f"{config.read_text()}mcp: {{servers: {{bank: {target}}}}}\n")
+        process = world.start("--concurrency", "1", "--quiet")
+        (tmp_path / "client").write_text(str(process.pid))
+        is_known.set()
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        world.run("--quiet")
+    lines = (tmp_path / "keys").read_text().splitlines()
+    assert len(lines) == 3
+    # The first call was made twice with one key, and the other item has another key.
+    assert len(set(lines)) == 2
+    assert all(len(line.split()[1]) == 64 for line in lines)
+    assert {row["output"] for row in world.rows()} == {"paid for item-0", "paid for item-1"}
+
+
+@pytest.mark.spec("RUN-16")
+def test_a_run_cancelled_at_any_boundary_keeps_its_answers(tmp_path: Path) -> None:
+    with FaultWorld(tmp_path, "agent") as world:
+        counts = cancelled(world, stride=3)
+    assert counts.kills >= 8
+    assert counts.results >= counts.kills
+    assert (counts.wrong, counts.repeated, counts.too_often) == (0, 0, 0)
+
+
+@pytest.mark.spec("RUN-17")
+def test_a_wrong_clock_changes_nothing(tmp_path: Path) -> None:
+    counts = Counts()
+    with FaultWorld(tmp_path, "parallel") as world:
+        life = world.begin()
+        reached = life.live()
+        expected, effects = life.outputs(), life.effects()
+        for at in range(1, len(reached) + 1, 4):
+            life = world.begin()
+            life.live(at, skew=3600.0)
+            life.live(at, skew=-3600.0)
+            life.live()
+            counts.add(life.counts(expected, effects))
+    assert counts.kills > counts.results >= 3
+    assert (counts.wrong, counts.repeated, counts.too_often) == (0, 0, 0)
+
+
 @pytest.mark.spec("RUN-10")
 def test_an_answer_of_three_megabytes_outlives_a_kill(tmp_path: Path) -> None:
     def reply(body: dict[str, Any]) -> Reply:
@@ -77,35 +165,84 @@ def test_an_answer_of_three_megabytes_outlives_a_kill(tmp_path: Path) -> None:
     assert int(outputs.pop()) <= 3_000_100
 
 
-@pytest.mark.spec("RUN-11")
-@pytest.mark.parametrize("field", ["instruction", "tool"])
-def test_a_card_that_is_edited_under_way_is_told_by_its_difference(
-    tmp_path: Path, field: str
-) -> None:
+def _kill_in_the_second_item(world: BatchWorld) -> None:
+    process = world.start("--concurrency", "1", "--quiet")
+    wait_until(lambda: world.answered() == 3)  # the second item has asked once
+    process.kill()
+    process.communicate()
+
+
+def _edit(world: BatchWorld) -> None:
+    card, tools = world.directory / "noter.md", world.directory / "tools.py"
+    card.write_text(card.read_text().replace("You note.", "You note well."))
+    tools.write_text(tools.read_text().replace("noted", "well noted"))
+
+
+@pytest.mark.spec("RUN-13")
+def test_a_run_continues_with_the_cards_it_began_with(tmp_path: Path) -> None:
+    systems: list[tuple[str, str]] = []
+
+    def reply(body: dict[str, Any]) -> Reply:
+        system, user = (body["messages"][index]["content"] for index in (0, 1))
+        systems.append((user, system))
+        return note_and_answer(body)
+
+    with ModelServer(reply, seconds=0.1) as server:
+        world = BatchWorld(tmp_path, server.url, 3)
+        _kill_in_the_second_item(world)
+        _edit(world)
+        done = world.run()
+    assert "1 run continues with the cards before the last edit" in done.stderr
+    assert [row["output"] for row in world.rows()] == [
+        "done: noted item-0", "done: noted item-1", "done: well noted item-2"]  # fmt: skip
+    assert {system for item, system in systems if item == "item-1"} == {"You note."}
+    assert {system for item, system in systems if item == "item-2"} == {"You note well."}
+    # Where the user works, not beside the old cards; the kill may have cost the record of one.
+    assert set(world.effects()) == {"item-0", "item-1", "item-2"}
+
+
+@pytest.mark.spec("RUN-13")
+def test_a_step_that_is_asked_again_is_asked_with_the_edited_cards(tmp_path: Path) -> None:
     with ModelServer(seconds=0.1) as server:
         world = BatchWorld(tmp_path, server.url, 3)
-        process = world.start("--concurrency", "1", "--quiet")
-        wait_until(lambda: world.answered() == 3)  # the second item has asked once
-        process.kill()
-        process.communicate()
-        if field == "instruction":
-            card = (tmp_path / "noter.md").read_text().replace("You note.", "You note well.")
-            (tmp_path / "noter.md").write_text(card)
-        else:
-            tools = (tmp_path / "tools.py").read_text().replace("Note an item.", "Note one item.")
-            (tmp_path / "tools.py").write_text(tools)
+        _kill_in_the_second_item(world)
+        _edit(world)
+        listed = run_command(world, "runs", "list", "--json").stdout
+        run = next(one for one in json.loads(listed) if one["message"] == "item-1")
+        run_command(world, "runs", "resume", run["id"], "--from", "1", "--quiet")
+        assert world.rows()[1]["output"] == "done: well noted item-1"
+
+
+@pytest.mark.spec("RUN-13")
+@pytest.mark.parametrize("field", ["cwd: .", "instruction: key sk-key-of-the-batch"])
+def test_cards_that_cannot_be_kept_are_not(tmp_path: Path, field: str) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 1)
+        card = tmp_path / "noter.md"
+        card.write_text(card.read_text().replace("type: agent", f"type: agent\n{field}"))
+        if "instruction" in field:
+            card.write_text(card.read_text().replace("You note.\n", ""))
+        world.run("--quiet")
+        (run,) = json.loads(run_command(world, "runs", "list", "--json").stdout)
+        store = RunStore(world.store(), run["batch"])
+        assert run["edition"]
+        assert store.parts.get(run["edition"]) is None
+        store.close()
+
+
+@pytest.mark.spec("RUN-11")
+def test_a_run_that_asks_something_else_is_told_by_its_difference(tmp_path: Path) -> None:
+    with ModelServer(seconds=0.1) as server:
+        world = BatchWorld(tmp_path, server.url, 3)
+        _kill_in_the_second_item(world)
+        config = tmp_path / "fastagent.config.yaml"
+        config.write_text(f"{config.read_text()}request_params: {{temperature: 0.5}}\n")
         world.run("--quiet")
         rows = world.rows()
         assert [row["ok"] for row in rows] == [True, False, True]
         message = rows[1]["error"]["message"]
         changed = [line for line in message.splitlines() if line.startswith(("+", "-"))]
-        assert (
-            changed
-            == {
-                "instruction": ["-system: You note.", "+system: You note well."],
-                "tool": ["-    description: Note an item.", "+    description: Note one item."],
-            }[field]
-        )
+        assert changed == ["+params:", "+  temperature: 0.5"]
         listed = run_command(world, "runs", "list", "--state", "failed", "--json").stdout
         (run,) = json.loads(listed)
         run_command(world, "runs", "resume", run["id"], "--from", "1", "--quiet")

@@ -62,6 +62,18 @@ async def test_calls_a_tool(
     assert result.structured == {"result": 5}
 
 
+@pytest.mark.spec("RUN-15")
+async def test_a_call_carries_its_idempotency_key(
+    servers: Any, each: str, make_context: Callable[..., ToolContext]
+) -> None:
+    tools = await servers.pool.toolset(each, ServerFilter()).tools()
+    meta = next(tool for tool in tools if tool.listed.name == "meta")
+    context = make_context(turn_id="turn-9", call_id="call\n9")
+    result = await meta.call(ToolCall("call\n9", meta.spec.name, {}), context)
+    assert result.structured == {"key": context.idempotency_key}
+    assert make_context(turn_id="turn-8", call_id="call\n9").idempotency_key not in result.text
+
+
 async def test_keeps_every_block_with_all_it_carries(servers: Any, each: str) -> None:
     result = await servers.call(each, "blocks")
     assert result.content == (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,7 +8,11 @@ import pytest
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
-from fast_agent.runtime.card_probes import history_probe
+from fast_agent.config.load import load_settings
+from fast_agent.mcp.listed import ListedTool
+from fast_agent.mcp.server import from_settings
+from fast_agent.mcp.tool_sizes import FILE, ToolSizes
+from fast_agent.runtime.card_probes import card_probes, history_probe
 from fast_agent.text.span import Span
 
 if TYPE_CHECKING:
@@ -42,3 +47,70 @@ def test_a_single_name(tmp_path: Path) -> None:
 
 def test_nothing_to_read() -> None:
     assert list(history_probe(Card(AgentConfig(name="me", messages=("x.md",))))) == []
+
+
+def listed(name: str, size: int) -> ListedTool:
+    return ListedTool(
+        name=name,
+        title=None,
+        description="x" * size,
+        input_schema={},
+        output_schema=None,
+        read_only=False,
+        destructive=False,
+        idempotent=False,
+    )
+
+
+CONFIG = """
+default_model: passthrough
+model_facts: {passthrough: {context_window: 10000}}
+mcp:
+  servers:
+    docs: {command: docs-server, args: [--token, secret]}
+    mail: {url: "https://mail.example/mcp?key=secret"}
+    unused: {command: other}
+"""
+
+
+@pytest.mark.spec("CONTEXT-5", "TR-G4.1")
+def test_servers_that_fill_the_window_are_named_from_what_the_last_run_recorded(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    (tmp_path / "fast-agent.yaml").write_text(CONFIG)
+    settings = load_settings(cwd=tmp_path, environ={}, home=home)
+    (tmp_path / "me.md").write_text("---\nservers: [docs, mail]\n---\nBe brief.\n")
+
+    def problems(text: str = "") -> list[str]:
+        if text:
+            (tmp_path / "me.md").write_text(text)
+        (card,) = load_cards([str(tmp_path / "me.md")]).cards
+        probes = card_probes(tmp_path, settings, {"FAST_AGENT_HOME": str(home)})
+        return [
+            f"{one.severity} {one.code} {one.span and one.span.start.line}: {one.message}"
+            for probe in probes
+            for one in probe(card)
+        ]
+
+    assert problems() == []
+    assert not home.exists()
+    docs, mail, unused = from_settings(settings.mcp)
+    sizes = ToolSizes(home / FILE)
+    sizes.remember(docs, [listed("find", 7_994), listed("read", 7_994)])
+    sizes.remember(unused, [listed("all", 100_000)])
+    assert problems() == []
+    sizes.remember(mail, [listed("send", 11_994)])
+    [found] = problems()
+    assert found == (
+        "warning FA511 2: instruction and tools take about 7,002 of the 10,000 tokens that"
+        " `passthrough` has room for, before the first message: `docs` about 4,000,"
+        " `mail` about 3,000"
+    )
+    filtered = "---\nservers: [docs, mail]\ntools: {docs: [none]}\n---\nBe brief.\n"
+    assert problems(filtered) == []
+    assert "secret" not in (home / FILE).read_text()
+    (home / FILE).write_text('{"broken": 1}')
+    assert problems() == []
+    sizes.remember(replace(docs, declared="elsewhere"), [listed("find", 7_994)])
+    assert sizes.of(docs) == {"find": 8_000}

@@ -8,7 +8,7 @@ import pytest
 
 from fast_agent.agents.events import Event, ToolStarted
 from fast_agent.agents.llm_agent import LlmAgent
-from fast_agent.agents.surroundings import Surroundings
+from fast_agent.agents.runtime_options import RuntimeOptions
 from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
@@ -81,8 +81,8 @@ def _new_runtime(tmp_path: Path) -> NewRuntime:
             Card(replace(config, source=tmp_path / f"{config.name}.md"), f"{config.name}.md")
             for config in configs
         ]
-        around = replace(Surroundings(workspace=tmp_path, environ={}), **fields)
-        return Runtime(LoadSet.of(cards), settings or Settings(), around)
+        options = replace(RuntimeOptions(workspace=tmp_path, environ={}), **fields)
+        return Runtime(LoadSet.of(cards), settings or Settings(), options)
 
     return make
 

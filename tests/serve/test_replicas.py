@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.engine.batch_world import CARD, TOOLS, ModelServer, Reply, call_reply, text_reply
 from tests.patience import PATIENCE
 from tests.postgres_server import PASSWORD, PostgresServer, why_not
 from tests.serve.agent_process import ServedAgents
@@ -73,6 +74,47 @@ def test_either_server_goes_on_with_a_conversation_also_after_one_was_killed_in_
             unknown = b.modern_call("ann", "x", **{SESSION: "guessed"})
             assert "error" in unknown
             assert PASSWORD not in str(unknown)
+
+
+@pytest.mark.spec("RUN-14")
+def test_the_same_message_continues_a_turn_whose_server_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killing: list[ServedAgents] = []
+
+    def reply(body: dict[str, Any]) -> Reply:
+        last = body["messages"][-1]
+        if last["role"] != "tool":
+            return call_reply("note", {"item": last["content"]}, f"call-{last['content']}")
+        if killing:
+            killing.pop().process.send_signal(signal.SIGKILL)
+        return text_reply(f"done: {last['content']}")
+
+    with PostgresServer() as database, ModelServer(reply) as models:
+        monkeypatch.setenv("SESSIONS__URL", database.url)
+        monkeypatch.setenv("SESSIONS__LEASE_SECONDS", "5")
+        monkeypatch.setenv("GENERIC__BASE_URL", models.url)
+        monkeypatch.setenv("GENERIC__API_KEY", "sk-key-of-the-server")
+        for name in ("a", "b"):
+            cards = tmp_path / name / "cards"
+            cards.mkdir(parents=True)
+            (cards / "noter.md").write_text(CARD)
+            (cards / "tools.py").write_text(TOOLS)
+        with ServedAgents(tmp_path / "a") as a, ServedAgents(tmp_path / "b") as b:
+            first = a.modern_call("noter", "one")
+            assert text_of(first) == "done: noted one"
+            named = {SESSION: first["_meta"][SESSION]}
+            killing.append(a)
+            with suppress(OSError, TypeError):  # the server dies in its answer
+                a.modern_call("noter", "two", **named)
+            asked = sum(models.asked.values())
+            assert text_of(b.modern_call("noter", "two", **named)) == "done: noted two"
+            # What was on its way at the kill is asked again, and nothing before it.
+            assert sum(models.asked.values()) == asked + 1
+        noted = [path.read_text().split() for path in sorted(tmp_path.glob("*/effects"))]
+        assert noted == [["one", "two"]]
+        (session,) = SessionStore(database.url).list()
+        assert session.turns == 2
 
 
 def until(holds: Any) -> None:

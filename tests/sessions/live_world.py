@@ -42,5 +42,5 @@ def world_of() -> World:
 
 
 def live(world: World, journal: Journal, **fields: object) -> Runtime:
-    """Make the agents live, with further fields of their surroundings."""
+    """Make the agents live, with further fields of their options."""
     return world.runtime(*CONFIGS, settings=None, journal=journal, **fields)

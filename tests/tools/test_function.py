@@ -252,7 +252,8 @@ async def test_the_context_is_given_and_not_shown(context: ToolContext) -> None:
     def late(a: int, ctx: "ToolContext") -> str:
         return f"{a} {ctx.correlation_id}"
 
-    for function, text in ((plain, "1 writer t1:c1"), (optional, "1 writer"), (late, "1 r1")):
+    plain_text = f"1 writer {context.idempotency_key}"
+    for function, text in ((plain, plain_text), (optional, "1 writer"), (late, "1 r1")):
         made = FunctionTool(function)
         properties = made.spec.input_schema["properties"]
         assert isinstance(properties, dict)

@@ -15,7 +15,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.patience import pass_seconds, until
+from tests.patience import PATIENCE, pass_seconds, until
 from tests.processes import ended, lives
 
 from fast_agent.cards.agent_config import AgentConfig
@@ -51,6 +51,17 @@ async def execute(
     tool = ShellTool(directory, environment or dict(os.environ), limits=limits)
     context = context or ToolContext(agent_name="a", turn_id="t", call_id="c", correlation_id="r")
     return await tool.call(ToolCall("c", "execute", {"command": command, **arguments}), context)
+
+
+@pytest.mark.spec("RUN-15")
+async def test_a_command_finds_the_idempotency_key_of_its_call(tmp_path: Path) -> None:
+    context = ToolContext(agent_name="a", turn_id="t", call_id="c\0d", correlation_id="r")
+    # One that the program was started with is not that of the call.
+    environment = {**os.environ, "FAST_AGENT_IDEMPOTENCY_KEY": "older"}
+    result = await execute(
+        tmp_path, "printf $FAST_AGENT_IDEMPOTENCY_KEY", environment=environment, context=context
+    )
+    assert result.text == f"{context.idempotency_key}\n[exit code 0]"
 
 
 def running(mark: str) -> list[int]:
@@ -137,6 +148,44 @@ async def test_cancelling_ends_all_it_started(tmp_path: Path) -> None:
         assert lives(pid)
         tasks.cancel_scope.cancel()
     await ended(pid)
+
+
+async def stopped(tmp_path: Path, command: str, limits: ShellLimits) -> list[str]:
+    """Cancel a command once it has written its pid; return what it wrote about signals."""
+    pid = 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(execute, tmp_path, command, limits=limits))
+        pid = await read_pid(tmp_path / "pid")
+        tasks.cancel_scope.cancel()
+    await ended(pid)
+    return (tmp_path / "log").read_text().split()
+
+
+# A shell may miss the trap of a signal that ends the program it waits for.
+_LOGGING = f"""exec {sys.executable} -c '
+import os, signal, sys
+def log(number, frame):
+    print(signal.Signals(number).name, file=open("log", "a"))
+    if signal.Signals(number).name in sys.argv:
+        sys.exit()
+signal.signal(signal.SIGINT, log)
+signal.signal(signal.SIGTERM, log)
+print(os.getpid(), file=open("pid", "w"))
+while True:
+    signal.pause()
+' """
+
+
+@pytest.mark.spec("T-Q4.2")
+async def test_a_stopped_command_can_clean_up(tmp_path: Path) -> None:
+    patient = ShellLimits(grace_seconds=PATIENCE)
+    assert await stopped(tmp_path, f"{_LOGGING} SIGINT", patient) == ["SIGINT"]
+
+
+@pytest.mark.spec("T-Q4.2")
+async def test_a_command_that_does_not_stop_is_asked_twice_and_killed(tmp_path: Path) -> None:
+    told = await stopped(tmp_path, _LOGGING, ShellLimits(grace_seconds=1.0))
+    assert told == ["SIGINT", "SIGTERM"]
 
 
 @pytest.mark.parametrize("by_scope", [True, False])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fast_agent.agents.surroundings import Surroundings
+from fast_agent.agents.runtime_options import RuntimeOptions
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
@@ -76,7 +76,7 @@ def test_patterns_are_bounded() -> None:
 )
 def test_commands(context: ToolContext, allowed: str, command: str, *, allows: bool) -> None:
     permits = SkillPermits()
-    permits.add(context, allowed)
+    permits.add(context.turn_id, allowed)
     call = ToolCall("c", "execute", {"command": command})
     assert permits.allows(call, context) is allows
     assert not permits.allows(call, replace(context, turn_id="t2"))
@@ -84,7 +84,7 @@ def test_commands(context: ToolContext, allowed: str, command: str, *, allows: b
 
 def test_a_pattern_of_arguments_allows_no_other_tool(context: ToolContext) -> None:
     permits = SkillPermits()
-    permits.add(context, "Edit(src/*)")
+    permits.add(context.turn_id, "Edit(src/*)")
     assert not permits.allows(ToolCall("c", "edit_file", {"path": "src/a"}), context)
 
 
@@ -92,7 +92,7 @@ def test_old_turns_are_forgotten(context: ToolContext) -> None:
     permits = SkillPermits()
     call = ToolCall("c", "execute", {"command": "ls"})
     for number in range(MAX_TURNS + 1):
-        permits.add(replace(context, turn_id=str(number)), "Bash")
+        permits.add(str(number), "Bash")
     assert not permits.allows(call, replace(context, turn_id="0"))
     assert permits.allows(call, replace(context, turn_id=str(MAX_TURNS)))
 
@@ -115,8 +115,10 @@ def skill_in(root: Path, allowed: str = "Bash(touch:*)") -> None:
     (folder / "SKILL.md").write_text(f"---\n{head}---\nTouch made.\n")
 
 
-async def made(tmp_path: Path, *commands: str, load: bool = True, **fields: Any) -> list[str]:
-    """Load the skill and run commands in one turn; return what was asked about."""
+async def made(
+    tmp_path: Path, *commands: str, load: bool = True, called: bool = False, **fields: Any
+) -> list[str]:
+    """Use the skill and run commands in one turn; return what was asked about."""
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     calls: list[dict[str, Any]] = [{"name": "load_skill", "arguments": {"name": "maker"}}]
@@ -129,13 +131,18 @@ async def made(tmp_path: Path, *commands: str, load: bool = True, **fields: Any)
     )
     config = replace(config, source=work / "alice.md", **fields)
     person = Refusing()
-    around = Surroundings(
+    options = RuntimeOptions(
         workspace=work,
         environ={"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"},
         permission=person,
     )
-    async with Runtime(LoadSet.of([Card(config, "alice.md")]), Settings(), around) as runtime:
-        assert await runtime.default.send("go") == "done"
+    async with Runtime(LoadSet.of([Card(config, "alice.md")]), Settings(), options) as runtime:
+        if called:
+            skill = await runtime.call_skill("alice", "maker", "now")
+            assert skill is not None
+            assert (await runtime.default.generate(skill.text, skill=skill)).text == "done"
+        else:
+            assert await runtime.default.send("go") == "done"
     return person.asked
 
 
@@ -146,6 +153,14 @@ async def test_a_skill_of_the_home_spares_its_tools_the_question(tmp_path: Path)
     assert asked == ["touch other; ls"]
     assert (tmp_path / "work/made").exists()
     assert not (tmp_path / "work/other").exists()
+
+
+@pytest.mark.anyio
+async def test_a_skill_that_a_person_calls_spares_its_tools_the_question(tmp_path: Path) -> None:
+    skill_in(tmp_path / "home/.agents/skills")
+    asked = await made(tmp_path, "touch made", "touch other; ls", load=False, called=True)
+    assert asked == ["touch other; ls"]
+    assert (tmp_path / "work/made").exists()
 
 
 @pytest.mark.anyio

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.tui.terminal_world import Terminal
+from tests.tui.test_terminal import scripted
 
+from fast_agent.sessions.store import SessionStore
 from fast_agent.tui.draft import Draft
 
 if TYPE_CHECKING:
@@ -85,3 +87,51 @@ def test_a_draft_is_not_sent_together_with_what_is_typed_ahead(
         terminal.wait_for("is in the history")
         terminal.send("\x1b[A\x1b[A")
         terminal.wait_for_screen("> of a crash")
+
+
+@pytest.mark.spec("T-Q3.2")
+def test_the_queue_is_back_after_a_crash(project: Path, tmp_path: Path) -> None:
+    steps = {"text": "first"}, {"text": "never", "delay": 3600}
+    with Terminal(*scripted(project, *steps)) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("one")
+        terminal.wait_for("first", " out")
+        terminal.line("two")
+        terminal.wait_for_screen("stop")
+        for number, text in enumerate(("three", "/nonsense", "four"), 1):
+            terminal.line(text)
+            terminal.wait_for_screen(f"queued {number}: {text}")
+        terminal.line("/queue drop 2")
+        terminal.wait_for_screen("queued 2: four")
+        drafts = tmp_path / "home/drafts"
+        terminal.wait_until(lambda: not any(drafts.glob("*.txt")), "an empty draft")
+        terminal.process.kill()
+        terminal.wait()
+    with Terminal(*PASS, "--resume") as terminal:
+        terminal.wait_for("2 messages wait from before")
+        terminal.wait_for_screen("parked 2: four")
+        terminal.send("\r")
+        terminal.wait_until(lambda: terminal.everything.count("four") >= 2, "the answer")
+        terminal.wait_for_screen(READY)
+        terminal.process.kill()
+        terminal.wait()
+    store = SessionStore(tmp_path / "home")
+    (found,) = store.list()
+    _, state = store.read(found.id)
+    assert (len(state.turns), state.queue) == (4, ())
+
+
+@pytest.mark.spec("T-Q3.2")
+def test_the_queue_stays_when_turns_are_taken_back(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    with store.create(cwd=tmp_path) as session:
+        session.keep_queue(["one", "two\ud800"])
+        session.rewind(0)
+        taken = session.events_after(0)
+    assert taken == []
+    with store.open(session.id) as session:
+        assert session.queue == ("one", "two\ud800")
+        session.keep_queue([])
+    with store.open(session.id) as session:
+        assert session.queue == ()
+        assert store.create(cwd=tmp_path).queue == ()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
+from pathlib import Path
 
 import anyio
 import pytest
+from tests.tui.terminal_world import Terminal
+from tests.tui.test_terminal import READY, scripted
 
+from fast_agent.mcp.server import derived_name
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tui.questions import QUIET_SECONDS, Questions, TerminalUser
 from fast_agent.tui.rows import plain
@@ -61,3 +66,26 @@ async def test_text_of_a_server_is_named_as_its_own(monkeypatch: pytest.MonkeyPa
     assert "\x1b" not in "".join(rows)
     assert "\u202e" not in "".join(rows)
     assert opened == []
+
+
+@pytest.mark.spec("T-P6.5")
+@pytest.mark.parametrize(("key", "answer"), [("y", "says from the model"), ("n", "turned down")])
+def test_sampling_is_shown_like_a_permission(project: Path, key: str, answer: str) -> None:
+    server = f"{sys.executable} {Path(__file__).parents[1] / 'mcp/servers/everything.py'} stdio"
+    name = derived_name(server)
+    call = {"name": f"{name}__consult", "arguments": {"question": "which\x1b[2J way?"}}
+    steps = [{"call": call}, {"text": "from the model"}, {"text": "the end"}]
+    with Terminal(
+        *scripted(project, *(steps if key == "y" else (steps[0], steps[2]))),
+        "--stdio", server, columns=160, rows=40,
+    ) as terminal:  # fmt: skip
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for_screen("asks for an answer of a model")
+        shown = "\n".join(terminal.display)
+        assert "most tokens: 77" in shown
+        assert "system: Be brief." in shown
+        assert "user: which<U+001B>[2J way?" in shown
+        terminal.wait_for_screen("answer with 1-3")
+        terminal.send(key)
+        terminal.wait_for(answer, "the end")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fast_agent.tui.markdown import CODE_STEP, TABLE_ROWS, MarkdownRenderer
+from fast_agent.tui.markdown import CODE_STEP, TABLE_ROWS, MarkdownRenderer, parser
 from fast_agent.tui.rows import plain
 from fast_agent.tui.stream import LONG_PARAGRAPH, MarkdownStream
 from fast_agent.tui.theme import Theme
@@ -155,3 +155,10 @@ def test_nothing_of_a_text_is_obeyed() -> None:
     assert "\x1b" not in joined
     assert "<U+001B>" in joined
     assert "<U+202E>" in joined
+
+
+def test_the_parser_is_complete_before_threads_share_it() -> None:
+    parser.cache_clear()
+    made = parser()
+    for ruler in (made.core.ruler, made.block.ruler, made.inline.ruler, made.inline.ruler2):
+        assert ruler.__cache__ is not None, ruler

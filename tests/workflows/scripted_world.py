@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.agents.events import Warned, WorkflowAdvanced
-from fast_agent.agents.surroundings import Surroundings
+from fast_agent.agents.runtime_options import RuntimeOptions
 from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, ToolSpec
     from fast_agent.models.script import Step
-    from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
+    from fast_agent.runtime.blueprint import Blueprint, Builder
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject
 
 Play: TypeAlias = "Sequence[Step | str] | Callable[[ModelRequest], Step | str]"
@@ -67,14 +68,14 @@ class World:
     def runtime(
         self, *configs: AgentConfig, settings: Settings | None = None, **fields: object
     ) -> Runtime:
-        """Make the agents live, with further fields of their surroundings."""
+        """Make the agents live, with further fields of their options."""
         cards = [Card(config, f"{config.name}.md") for config in configs]
-        around = Surroundings(workspace=Path("/"), environ={}, listener=self.events.append)
-        around = replace(around, **fields)
+        options = RuntimeOptions(workspace=Path("/"), environ={}, listener=self.events.append)
+        options = replace(options, **fields)
         builders = {
             name: self._with_models(make) for name, make in {**BUILDERS, **WORKFLOWS}.items()
         }
-        return Runtime(LoadSet.of(cards), settings or Settings(), around, builders=builders)
+        return Runtime(LoadSet.of(cards), settings or Settings(), options, builders=builders)
 
     def asked(self, agent: str) -> list[Seen]:
         """Give the requests of one agent's models."""
@@ -113,8 +114,8 @@ class World:
         return NotingModel(self, agent, ScriptedModel(script))
 
     def _with_models(self, make: Builder) -> Builder:
-        def build(card: Card, workshop: Workshop) -> Blueprint:
-            return make(card, replace(workshop, models=self))
+        def build(card: Card, context: RuntimeContext) -> Blueprint:
+            return make(card, replace(context, models=self))
 
         return build
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.message import Message
-    from fast_agent.resources.skill_client.entry import SkillEntry
+    from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.rpc.peer import Work
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -41,7 +41,7 @@ STOP_REASONS: Final[Mapping[str, str]] = {
 _TITLE_LENGTH: Final = 60
 _MOST_NOTES: Final = 20
 _NOT_HERE: Final = frozenset({"exit"})
-_SESSION_ACTIONS: Final = frozenset({"list", "rename", "delete", "export"})
+_SESSION_ACTIONS: Final = frozenset({"list", "continue", "rename", "delete", "export"})
 
 
 def offered_commands() -> dict[str, Command]:
@@ -50,7 +50,9 @@ def offered_commands() -> dict[str, Command]:
     whole = found["session"]
     kept = tuple(action for action in whole.actions if action.name in _SESSION_ACTIONS)
     found["session"] = Command(
-        name="session", summary="list, rename, delete or export kept conversations", actions=kept
+        name="session",
+        summary="list, continue, rename, delete or export kept conversations",
+        actions=kept,
     )
     return found
 
@@ -280,7 +282,7 @@ class LiveSession:
         self._follow(result)
         if result.ask is None:
             return {"stopReason": "end_turn"}
-        return await self._ask(result.ask.message, result.ask.agent)
+        return await self._ask(result.ask.message, result.ask.agent, result.ask.skill)
 
     def _follow(self, result: CommandResult) -> None:
         if result.agent is not None or result.agents_changed:
@@ -288,7 +290,9 @@ class LiveSession:
         if result.agents_changed:
             self._changed()
 
-    async def _ask(self, message: Message, agent: str | None = None) -> JsonObject:
+    async def _ask(
+        self, message: Message, agent: str | None = None, skill: SkillCall | None = None
+    ) -> JsonObject:
         desk = self._desk
         name = desk.agent if agent is None else agent
         waited = name in desk.waiting
@@ -297,7 +301,7 @@ class LiveSession:
         if self._agree is not None:
             await self._agree()
         self.used = True
-        result = await desk.instance(name).generate(message)
+        result = await desk.instance(name).generate(message, skill=skill)
         if agent is None:
             self._go_on(name)
         if not self._titled:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.acp.remembered import RememberedPermissions
     from fast_agent.acp.updates import Updates
     from fast_agent.agent_app import AgentApp
-    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import FileAccess
     from fast_agent.commands.desk import Desk
     from fast_agent.mcp.server import ServerSpec
@@ -168,7 +168,7 @@ class SessionOpening:
                     agree=agree,
                     used=used,
                 )
-                for text in (*notes, *self._lost_names(servers)):
+                for text in (*notes, *self._lost_names(servers), *_interruption(session)):
                     opened.note(text)
                 sessions[session_id] = opened
                 task_status.started(opened)
@@ -242,7 +242,7 @@ class SessionOpening:
             peer, session_id, cwd, updates, self.remembered, files, origins, protected
         )
 
-        def around(given: Surroundings) -> Surroundings:
+        def with_edges(given: RuntimeOptions) -> RuntimeOptions:
             return replace(
                 given,
                 workspace=cwd,
@@ -265,7 +265,7 @@ class SessionOpening:
             trust_cards=self.trust_cards,
             grows=True,
             partial_set=True,
-            adjust=around,
+            adjust=with_edges,
         )
 
     def _desk(
@@ -441,3 +441,12 @@ class PromptJournal:
             self._refused = False
             for _ in held:
                 self._held.popleft()
+
+
+def _interruption(session: Session | None) -> Iterator[str]:
+    """Yield what the user is told of a turn whose process was killed."""
+    from fast_agent.commands.session_commands import interruption
+
+    told = interruption(session)
+    if told is not None:
+        yield told

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
     from fast_agent.models.usage import Usage
+    from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.journal import Journal
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -72,6 +73,7 @@ class Agent(Protocol):
         scope: Scope | None = None,
         output: OutputShape | None = None,
         listener: Listener | None = None,
+        skill: SkillCall | None = None,
     ) -> TurnResult:
         """Run one turn; turns of one instance run one after another, in the order they came.
 
@@ -80,6 +82,7 @@ class Agent(Protocol):
             scope: Where the turn stands when another agent started it; None at the top.
             output: The shape the answer must have, or None.
             listener: Receives this turn's events, in addition to the scope's listener.
+            skill: The skill a person called by this message, or None.
 
         Raises:
             FastAgentError: The turn could not be finished.

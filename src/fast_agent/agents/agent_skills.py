@@ -13,24 +13,26 @@ from fast_agent.config.home import (
     project_directories,
     user_home,
 )
+from fast_agent.errors import RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.agents.agent_servers import AgentServers
-    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.agents.runtime_options import RuntimeOptions
+    from fast_agent.agents.turn_setup import Fork
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import SkillsSettings
+    from fast_agent.messages.content import Content
     from fast_agent.resources.skill_client.catalog import SkillCatalog
-    from fast_agent.resources.skill_client.entry import SkillEntry
+    from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.resources.skill_client.local import LocalSkills
     from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
-    from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.skill_tools import SkillTools
-    from fast_agent.tools.tool import Tool
+    from fast_agent.tools.tool import Tool, ToolContext
 
 RUNS_COMMANDS = frozenset({"execute"})
 """Tools of the runtime by which a skill's text could have something run on this machine."""
@@ -57,37 +59,41 @@ class AgentSkills:
     Args:
         config: The card.
         settings: The section `skills` of the configuration.
-        around: The options of the program.
+        options: The options of the program.
         servers: The card's servers.
         template: The card's instruction; if it does not contain the skills, a tool describes them.
-        gate: Gives what asks before a skill of a server is used; None where there can be none.
+        fork: Has another instance of the agent carry out a skill.
     """
 
     def __init__(
         self,
         config: AgentConfig,
         settings: SkillsSettings,
-        around: Surroundings,
+        options: RuntimeOptions,
         servers: AgentServers,
         template: Template,
-        gate: Callable[[], SkillGate] | None,
+        *,
+        fork: Fork,
     ) -> None:
         self._directories, self._optional = directories_of(
-            config, settings, around.workspace, skill_home(around.environ)
+            config, settings, options.workspace, skill_home(options.environ)
         )
         # A person who names a directory, names its skills.
         named = config.skills is not None and config.grant is None
-        self._judge = None if named else around.skills
-        self._chosen = _chosen(config, settings, around, self._directories)
-        home = skill_home(around.environ)
-        self._within = (str(around.workspace), *(() if home is None else (str(home),)))
+        self._judge = None if named else options.skills
+        self._chosen = _chosen(config, settings, options, self._directories)
+        home = skill_home(options.environ)
+        self._within = (str(options.workspace), *(() if home is None else (str(home),)))
         # File tools write in the workspace: an agent could permit itself there what it likes.
-        base = f"{realpath(around.workspace)}/"
+        base = f"{realpath(options.workspace)}/"
         self._permitting = [one for one in self._chosen if not f"{realpath(one)}/".startswith(base)]
         self._local: LocalSkills | None = None
         self._servers = servers
         self._in_prompt = template.uses("agentSkills")
-        self._gate = gate
+        self._gate = options.gate
+        self._fork = fork
+        self._runs = False
+        self._max_depth = options.max_depth
         self._catalog: SkillCatalog | None = None
         self._tools: SkillTools | None = None
         self._permits: SkillPermits | None = None
@@ -95,7 +101,7 @@ class AgentSkills:
     @property
     def permits(self) -> SkillPermits | None:
         """What loaded skills allow without a question; None if none can allow anything."""
-        if self._permits is None and self._permitting:
+        if self._permits is None and (self._permitting or self._judge is not None):
             from fast_agent.tools.skill_permits import SkillPermits
 
             self._permits = SkillPermits()
@@ -131,8 +137,8 @@ class AgentSkills:
         local = self._local_skills()
         return () if local is None else local.for_people()
 
-    async def called(self, name: str, arguments: str) -> str | None:
-        """Return the message of a person who calls a skill by name; None where there is none.
+    async def called(self, name: str, arguments: str) -> SkillCall | None:
+        """Return what a person asks who calls a skill by name; None where there is none.
 
         Args:
             name: The skill.
@@ -142,7 +148,8 @@ class AgentSkills:
         Raises:
             SkillError: It cannot be read.
         """
-        from fast_agent.resources.skill_client.text import origin_attributes, wrapped_skill
+        from fast_agent.resources.skill_client.source import NamedSkill
+        from fast_agent.resources.skill_client.text import call_of
         from fast_agent.tools.skill_tools import body_of, decoded
 
         listed = next((one for one in self.callable() if one.name == name), None)
@@ -151,17 +158,21 @@ class AgentSkills:
             return None
         entry = await local.complete(listed, fresh=True)
         body = body_of(decoded(await local.read(entry.head), "SKILL.md"))
-        named = "$ARGUMENTS" in body
-        wrapped = wrapped_skill(
-            name,
-            origin_attributes("local", entry.uri, local=True),
-            body.replace("$ARGUMENTS", arguments),
-            [path for path in entry.files or () if path != "SKILL.md"],
-            local=True,
-            directory=entry.directory,
-        )
-        follows = f"Do what the skill `{name}` says."
-        return f"{wrapped}\n\n{arguments if arguments and not named else follows}"
+        return call_of(NamedSkill(name, entry, local), body, arguments)
+
+    async def _load_in_fork(self, skill: SkillCall, context: ToolContext) -> tuple[Content, ...]:
+        """Have another instance of the agent carry out a skill that its model loads."""
+        from fast_agent.agents.agent_tool import answer_of
+        from fast_agent.agents.tool_calls import TurnCallContext
+
+        name = skill.fields.name
+        if not isinstance(context, TurnCallContext):
+            raise RunError(f"the skill `{name}` can only be loaded in a turn")
+        if context.scope.depth >= self._max_depth:
+            msg = f"the skill `{name}` has `context: fork`; agents may call each other"
+            raise RunError(f"{msg} {self._max_depth} deep at most")
+        scope = context.scope.below(context.turn_id, (), depth=1, parent=context.call_id)
+        return answer_of(await self._fork(skill, scope))
 
     def _local_skills(self) -> LocalSkills | None:
         from fast_agent.resources.skill_client.local import LocalSkills
@@ -190,9 +201,11 @@ class AgentSkills:
             return tuple(tools)
         from fast_agent.tools.skill_gate import GatedTool
 
+        tools = tuple(tools)
+        self._runs = any(_runs_commands(tool) for tool in tools)
         gated: list[Tool] = []
         for tool in tools:
-            commands = tool.source == "runtime" and tool.spec.name in RUNS_COMMANDS
+            commands = _runs_commands(tool)
             acts = tool.source == "function" or tool.spec.name in ACTS
             gated.append(GatedTool(tool, gate(), commands=commands) if commands or acts else tool)
         return tuple(gated)
@@ -206,13 +219,24 @@ class AgentSkills:
         sources += self._servers.skills()
         self._catalog = SkillCatalog(sources)
         gate = self._gate() if self._gate else None
-        return SkillTools(self._catalog, gate, describe=not self._in_prompt, permits=self.permits)
+        return SkillTools(
+            self._catalog,
+            gate,
+            describe=not self._in_prompt,
+            permits=self.permits,
+            fork=self._load_in_fork,
+            runs=self._runs,
+        )
+
+
+def _runs_commands(tool: Tool) -> bool:
+    return tool.source == "runtime" and tool.spec.name in RUNS_COMMANDS
 
 
 def _chosen(
     config: AgentConfig,
     settings: SkillsSettings,
-    around: Surroundings,
+    options: RuntimeOptions,
     directories: Iterable[str],
 ) -> tuple[str, ...]:
     """Return those of the directories that a person chose, whose links are followed."""
@@ -220,8 +244,8 @@ def _chosen(
         return ()
     if config.skills is not None:
         return tuple(directories)
-    home = skill_home(around.environ)
-    if settings.directories is not None or home is None or home == around.workspace:
+    home = skill_home(options.environ)
+    if settings.directories is not None or home is None or home == options.workspace:
         return ()
     own = {str(home / name) for name in USER_SKILL_FOLDERS}
     return tuple(own.intersection(directories))

@@ -13,7 +13,7 @@ from anyio import Semaphore
 from fast_agent.agents.child_call import call_child
 from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.output import JsonSchema
-from fast_agent.agents.surroundings import MAX_DEPTH
+from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.content import TextContent

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.agents.conversation import Compaction
 from fast_agent.cards.request_params import RequestParams
+from fast_agent.config.bounds import TOKEN_CHARACTERS
 from fast_agent.errors import ContextError, ModelError
 from fast_agent.messages.long_results import RESULTS, size_of
 from fast_agent.messages.message import Message
@@ -183,14 +184,13 @@ def _short(text: str) -> str:
     return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"
 
 
-_CHARACTERS: Final = 4  # a token
 _LARGEST: Final = 5
 _SKILLS: Final = re.compile(r"<available_skills>.*?</available_skills>", re.DOTALL)
 
 
 def size_of_text(text: str) -> int:
     """Return roughly how many tokens a string takes."""
-    return (len(text) + _CHARACTERS - 1) // _CHARACTERS
+    return (len(text) + TOKEN_CHARACTERS - 1) // TOKEN_CHARACTERS
 
 
 def size_of_tools(specs: Iterable[ToolSpec]) -> int:
@@ -203,7 +203,7 @@ def size_of_tools(specs: Iterable[ToolSpec]) -> int:
 
 def size_of_results(message: Message) -> int:
     """Return about how many tokens the texts of a message's tool results take."""
-    return sum(map(size_of, message.tool_results)) // _CHARACTERS
+    return sum(map(size_of, message.tool_results)) // TOKEN_CHARACTERS
 
 
 def size_of_message(message: Message) -> int:
@@ -255,7 +255,7 @@ def parts_of(system: str, tools: Iterable[ToolSpec], view: History) -> dict[str,
         tools: The tools offered.
         view: The messages.
     """
-    skills = sum(map(len, _SKILLS.findall(system))) // _CHARACTERS
+    skills = sum(map(len, _SKILLS.findall(system))) // TOKEN_CHARACTERS
     results = sum(map(size_of_results, view))
     return {
         "system": size_of_text(system) - skills,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from logging import getLogger
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fast_agent.agents.events import log_warnings
 from fast_agent.errors import SessionError
@@ -162,6 +162,7 @@ class TurnJournal:
     __slots__ = (
         "_is_recorded",
         "_journal",
+        "_model",
         "_origin",
         "_pending",
         "_record",
@@ -194,6 +195,7 @@ class TurnJournal:
         self._pending: list[MessageAdded] = []
         self._is_recorded = False
         self.ended = False
+        self._model: str | None = None
 
     async def began(self, message: Message) -> None:
         """Record the start of the turn.
@@ -214,6 +216,10 @@ class TurnJournal:
         )
         self._there.append(message)
         await self._journal.barrier()
+
+    def asks(self, model: str) -> None:
+        """Note the model that is asked; the end of the turn names it."""
+        self._model = model
 
     async def reached(self, history: History) -> None:
         """Write what of the conversation is not written yet.
@@ -315,8 +321,7 @@ class TurnJournal:
         """Write that it failed and left nothing; what cannot be written is only logged."""
         if self.ended:
             return
-        turn_id, used = self._origin.turn_id, self._used()
-        ended = TurnEnded(turn_id, stop_reason, kept=False, place="dropped", used=used)
+        ended = self._event(stop_reason, kept=False, place="dropped")
         try:
             self._journal.record(ended)
             await self._journal.barrier()
@@ -328,20 +333,22 @@ class TurnJournal:
                 self._record.lost()
             log.warning("%s", error.message)
 
-    def _event(self, stop_reason: str, *, kept: bool) -> TurnEnded:
+    def _event(
+        self, stop_reason: str, *, kept: bool, place: Literal["dropped"] | None = None
+    ) -> TurnEnded:
         transcript = self._scope.transcript
         listed = transcript is None or transcript is self._journal.transcript
+        own, whole = self._usages()
+        is_top = self._origin.parent_call_id is None
         return TurnEnded(
             self._origin.turn_id,
             stop_reason,
             kept=kept and self._record is not None,
-            place="listed" if listed else "held",
-            used=self._used(),
+            place=place or ("listed" if listed else "held"),
+            used=_counts_of(whole) if is_top else (),  # else the turn above counts it too
+            own=_counts_of(own) if own.requests or own.tool_calls else (),
+            model=self._model,
         )
-
-    def _used(self) -> tuple[int, ...]:
-        """Return what the turn used, where no turn above it counts that too."""
-        return () if self._origin.parent_call_id is not None else _counts_of(self._usages()[1])
 
     def _put(self, index: int, message: Message) -> None:
         if index < len(self._there):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.runtime_options import NewId
     from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.surroundings import NewId
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.grant import CardGrant
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.history import History
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.models.usage import Usage
+    from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.journal import Journal
 
 
@@ -120,6 +121,7 @@ class LiveAgent(Agent):
         scope: Scope | None = None,
         output: OutputShape | None = None,
         listener: Listener | None = None,
+        skill: SkillCall | None = None,
     ) -> TurnResult:
         """Run one turn; see `Agent.generate`."""
         if isinstance(message, str):
@@ -129,6 +131,8 @@ class LiveAgent(Agent):
         scope = self._scope if scope is None else scope.within(self._scope)
         if listener:
             scope = replace(scope, listener=fan_out(scope.listener, listener))
+        if skill is not None:
+            scope = replace(scope, skill=skill)
         if self._config.grant is not None:
             scope = self._bounded(scope, self._config.grant)
         memory = self._memory

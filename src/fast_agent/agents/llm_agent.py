@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.conversation import Compaction
     from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.runtime_options import NewId
     from fast_agent.agents.scope import Scope
-    from fast_agent.agents.surroundings import NewId
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.agents.turn_setup import TurnSetup
+    from fast_agent.agents.turn_setup import Fork, TurnSetup
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
+    from fast_agent.resources.skill_client.entry import SkillCall
 
 
 class LlmAgent(LiveAgent):
@@ -70,7 +71,20 @@ class LlmAgent(LiveAgent):
 
     def work(self, life: TurnLife, output: OutputShape | None) -> Awaitable[None]:
         """Ask the model until it answers; see `LiveAgent.work`."""
+        skill, fork = life.scope.skill, self._setup.fork
+        if skill is not None and skill.fields.forks and fork is not None:
+            return self._work_in_fork(life, output, skill, fork)
         return Turn(self._setup, life, output).run()
+
+    async def _work_in_fork(
+        self, life: TurnLife, output: OutputShape | None, skill: SkillCall, fork: Fork
+    ) -> None:
+        """Have a fresh instance carry out a skill; this one remembers the call and the answer."""
+        scope = life.scope_below(depth=1, parent=life.origin.turn_id)
+        result = await fork(skill, scope, output)
+        life.draft.append(life.message)
+        life.draft.append(result.message)
+        await life.finish(result.message, result.stop_reason, structured=result.structured)
 
     async def compact(self, wanted: str = "") -> Compaction:
         """Let its model summarize the conversation; the model receives the summary from now on.

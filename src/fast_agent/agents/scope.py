@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.budget import Meter
     from fast_agent.agents.events import Listener
     from fast_agent.agents.steering import Steering
+    from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Place, Steps
@@ -51,6 +52,7 @@ class Scope:
         steering: The messages a user sends into the workflow this turn is a part of, or None.
         steps: Who carries the run the turn belongs to.
         deps: The values the program gave its function tools.
+        skill: The skill a person called by the turn's message, or None; for this turn only.
     """
 
     _: KW_ONLY
@@ -68,6 +70,7 @@ class Scope:
     steering: Steering | None = None
     steps: Steps = NULL_STEPS
     deps: tuple[object, ...] = ()
+    skill: SkillCall | None = None
 
     def below(
         self,

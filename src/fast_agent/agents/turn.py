@@ -17,6 +17,8 @@ from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
+from anyio import CancelScope
+
 from fast_agent.agents.budget import Budget
 from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.events import (
@@ -29,8 +31,15 @@ from fast_agent.agents.events import (
 from fast_agent.agents.output import correction
 from fast_agent.agents.tool_calls import ToolCalls
 from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS
-from fast_agent.config.bounds import MAX_ITERATIONS
-from fast_agent.errors import ContextError, LimitError, ModelError, RunError, ToolError
+from fast_agent.config.bounds import FULL_START_SHARE, MAX_ITERATIONS, TOKEN_CHARACTERS
+from fast_agent.errors import (
+    ContextError,
+    FastAgentError,
+    LimitError,
+    ModelError,
+    RunError,
+    ToolError,
+)
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
@@ -38,6 +47,7 @@ from fast_agent.models.model import ModelRequest, TextDelta
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.models.usage import ContextUse
 from fast_agent.steps.steps import Codec, Step, deadline, here
+from fast_agent.tools.result import SKILL_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -48,7 +58,9 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.cards.agent_config import HookPoint
-    from fast_agent.models.model import Delta, DeltaSink, ModelResponse
+    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.models.model import Delta, DeltaSink, Model, ModelResponse
+    from fast_agent.resources.skill_client.entry import SkillFields
     from fast_agent.steps.steps import Steps
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.toolbox import ToolTable
@@ -71,6 +83,8 @@ class Turn:
         "_corrected",
         "_journal",
         "_life",
+        "_model",
+        "_models",
         "_output",
         "_requests",
         "_running",
@@ -80,6 +94,8 @@ class Turn:
 
     def __init__(self, setup: TurnSetup, life: TurnLife, output: OutputShape | None) -> None:
         self._setup = setup
+        self._model = setup.model
+        self._models: dict[str, Model] = {}
         self._life = life
         self._journal = life.journal
         self._budget = Budget(life.meters)
@@ -103,12 +119,15 @@ class Turn:
         life = self._life
         life.steering.enter()
         try:
+            if life.scope.skill is not None:
+                self._use_skill(life.scope.skill.fields)
             answer = await self._converse(life.message)
         except BaseException:
             self._close_calls()
             raise
         finally:
             life.steering.leave()
+            await self._close_models()
         await life.finish(answer, structured=self._structured)
         if self._setup.hooks is not None:
             history = life.draft.history
@@ -147,6 +166,36 @@ class Turn:
             await self._journal.reached(self._life.draft.history)
             self._life.notify(Steered, message)
 
+    def _use_skill(self, skill: SkillFields) -> None:
+        """Work as the skill says that a person called by the message."""
+        if self._setup.permits is not None:
+            self._setup.permits.add(self._life.origin.turn_id, skill.allowed_tools)
+        if skill.model is not None:
+            self._use_model(skill.model)
+
+    def _use_model(self, name: str) -> None:
+        """Ask another model from now on; where it cannot be asked, the current one answers on."""
+        make = self._setup.model_named
+        if make is None:
+            return
+        try:
+            if name not in self._models:
+                self._models[name] = make(name)
+            unpriced = None if self._budget.money_bound is None else self._setup.unpriced(name)
+            if unpriced is None:
+                self._model = self._models[name]
+                return
+            why = "a `max_cost` holds, and its price is not known"
+        except FastAgentError as error:
+            why = error.message
+        self._warn(f"`{self._model.name}` answers in place of the skill's model `{name}`: {why}")
+
+    async def _close_models(self) -> None:
+        if self._models:
+            with CancelScope(shield=True):
+                for model in self._models.values():
+                    await model.aclose()
+
     def _most(self, tools: ToolTable) -> int:
         """Return the maximum number of model requests of this turn."""
         given = self._setup.max_iterations
@@ -165,6 +214,8 @@ class Turn:
         await self._journal.reached(life.draft.history)
         if self._requests == 0:
             self._check_price()
+            if len(life.draft.history) == 1:
+                self._warn_of_full_start(system, tools)
         if self._budget.bounds_tokens:
             await self._budget.wait_for_room()
         self._budget.take_request()
@@ -180,9 +231,8 @@ class Turn:
             life.warn(note)
         life.keeps_failure = True
         draft, used = life.draft, response.usage.total_tokens
-        draft.use = use = ContextUse(used, setup.window or response.window)
-        if (use.share or 0.0) > _FULL_START and len(draft.history) == 1:
-            self._warn_of_full_start(system, tools, used)
+        window = setup.window if self._model is setup.model else None
+        draft.use = use = ContextUse(used, window or response.window)
         answer = draft.with_own_ids(response.message)
         if setup.hooks is not None:
             wanted = await self._hooked("after_llm_call", answer, draft.history)
@@ -199,18 +249,27 @@ class Turn:
             life.notify_at_end(event)
         return answer
 
-    def _warn_of_full_start(self, system: str, tools: ToolTable, used: int) -> None:
+    def _warn_of_full_start(self, system: str, tools: ToolTable) -> None:
         """Warn where the system prompt and the tools leave little room for a conversation."""
-        from fast_agent.agents.compaction import share_of_start, size_of_view
+        if not tools.specs and len(system) < _SHORT_START:
+            return
+        from fast_agent.agents.compaction import share_of_start, size_of_text, size_of_tools
 
-        if size_of_view(self._life.draft.view) < used / 2:
+        taken = size_of_text(system) + size_of_tools(tools.specs)
+        if taken < _SHORT_START // TOKEN_CHARACTERS:
+            return
+        # A skill may have named another model, of which nothing is known before it answers.
+        is_own = self._model is self._setup.model
+        window = self._setup.known_window() if is_own else None
+        if window is not None and taken > FULL_START_SHARE * window:
             parts = share_of_start(system, tools.specs)
-            self._warn(_START_IS_FULL.format(model=self._setup.model.name, parts=parts))
+            name = self._model.name
+            self._warn(_START_IS_FULL.format(model=name, window=window, parts=parts))
 
     def _check_price(self) -> None:
         """Raise LimitError if a caller bounds money and the price of the model is unknown."""
         owner = self._budget.money_bound
-        unpriced = None if owner is None else self._setup.unpriced()
+        unpriced = None if owner is None else self._setup.unpriced(None)
         if unpriced is not None:
             raise LimitError(
                 f"agent `{owner}` has a `max_cost`, and the price of `{unpriced}` is not known",
@@ -241,10 +300,10 @@ class Turn:
             return tools
         whole = size_of_view(self._life.draft.view)
         if self._life.draft.shorten():
-            self._warn(_FILLING.format(model=self._setup.model.name, share=share))
+            self._warn(_FILLING.format(model=self._model.name, share=share))
             now -= whole - size_of_view(self._life.draft.view)
         if now >= most:
-            why = _AT_SHARE.format(model=self._setup.model.name, share=share)
+            why = _AT_SHARE.format(model=self._model.name, share=share)
             await self._compact(why, window)
         return await self._tools_now(tools)
 
@@ -260,8 +319,8 @@ class Turn:
             raise error
         while True:
             if self._life.draft.shorten():
-                self._warn(_SHORTENED.format(model=self._setup.model.name))
-            elif not await self._compact(_TOO_LONG.format(model=self._setup.model.name)):
+                self._warn(_SHORTENED.format(model=self._model.name))
+            elif not await self._compact(_TOO_LONG.format(model=self._model.name)):
                 raise self._too_long(error, system, tools)
             tools = await self._tools_now(tools)
             try:
@@ -305,15 +364,16 @@ class Turn:
             setup.params,
             None if output is None else output.schema,
         )
-        self._life.notify(ModelRequested, setup.model.name, self._requests)
+        self._life.journal.asks(self._model.name)
+        self._life.notify(ModelRequested, self._model.name, self._requests)
         if setup.params.timeout_seconds is None:
-            return await setup.model.request(request, self._sink())
+            return await self._model.request(request, self._sink())
         return await self._ask_in_time(request, setup.params.timeout_seconds)
 
     async def _ask_in_time(self, request: ModelRequest, seconds: float) -> ModelResponse:
         with deadline("model", seconds):
-            return await self._setup.model.request(request, self._sink())
-        msg = f"model `{self._setup.model.name}` did not answer within {seconds:g} s"
+            return await self._model.request(request, self._sink())
+        msg = f"model `{self._model.name}` did not answer within {seconds:g} s"
         raise ModelError(msg, hint="raise `request_params.timeout_seconds`")
 
     async def _run_tools(self, answer: Message, tools: ToolTable) -> None:
@@ -336,7 +396,20 @@ class Turn:
         results = Message("user", tool_results=running.results())
         await self._hooked("after_tool_call", results, draft.history)
         self._running = None
+        for result in results.tool_results:
+            self._follow_skill(result, calls, tools)
         await self._add(results)
+
+    def _follow_skill(
+        self, result: ToolResult, calls: Sequence[ToolCall], tools: ToolTable
+    ) -> None:
+        """Ask the model that a loaded skill names; no other tool can name one."""
+        name = result.extra.get(SKILL_MODEL)
+        if isinstance(name, str):
+            call = next((one for one in calls if one.id == result.id), None)
+            tool = None if call is None else tools.get(call.name)
+            if tool is not None and tool.source == "runtime":
+                self._use_model(name)
 
     def _scope_below(self) -> Scope:
         """Return the scope of agents that tools start."""
@@ -471,12 +544,12 @@ _FILLING: Final = (
     "the conversation takes {share:.0%} of what `{model}` has room for: most of the tool results is"
     " left out of what it is given, and `read_result` reads them"
 )
-_FULL_START: Final = 0.5
-"""Share of a window the first answer may take before the user sees what fills it."""
+_SHORT_START: Final = 4_000
+"""Characters that do not fill half of any window."""
 
 _START_IS_FULL: Final = (
-    "most of the context window of `{model}` is taken before the conversation starts: {parts};"
-    " limit the servers or the `tools` of the card"
+    "most of the {window:,} tokens that `{model}` has room for is taken before the conversation"
+    " starts: {parts}; limit the servers or the `tools` of the card"
 )
 _FEWER_TOOLS: Final = "use fewer servers, or limit the `tools` of the card"
 _AT_SHARE: Final = "the conversation takes {share:.0%} of what `{model}` has room for"

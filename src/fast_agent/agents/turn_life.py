@@ -70,6 +70,9 @@ class NullTurnJournal:
     async def began(self, message: Message) -> None:
         """Record the start of the turn."""
 
+    def asks(self, model: str) -> None:
+        """Note the model that is asked."""
+
     async def reached(self, history: History) -> None:
         """Record the conversation before a step."""
 

@@ -11,14 +11,17 @@ from fast_agent.text.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Model
     from fast_agent.models.usage import ContextUse, Usage
+    from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.hooks import TurnHooks
+    from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.toolbox import ToolTable
 
 
@@ -43,6 +46,25 @@ class CompactionPlan:
 
     share: float | None = COMPACTION_SHARE
     ask: Callable[[str, str, Scope], Awaitable[str]] | None = None
+
+
+class Fork(Protocol):
+    """Has another instance of an agent carry out a skill, which remembers nothing."""
+
+    def __call__(
+        self, skill: SkillCall, scope: Scope, output: OutputShape | None = None
+    ) -> Awaitable[TurnResult]:
+        """Run its turn.
+
+        Args:
+            skill: The skill, and the message for the instance.
+            scope: Where its turn stands.
+            output: The shape the answer must have, or None.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        ...
 
 
 DEFAULT_PLAN: Final = CompactionPlan()
@@ -79,7 +101,12 @@ class TurnSetup:
         window: Tokens the model's context window holds, where the configuration says so.
         compaction: When and by whom the conversation is summarized.
         trims: Whether a turn leaves only its last tool calls in what the model is given.
-        unpriced: Returns the spec of a model whose price is unknown, or None.
+        unpriced: Returns the spec of a model whose price is unknown, or None; of the agent's own
+            models, or of those it is given.
+        known_window: Returns the tokens the window holds, wherever that is known from, or None.
+        permits: What loaded skills allow without a question; None if they allow nothing.
+        model_named: Makes another model that a skill names; the caller closes it.
+        fork: Has another instance of the agent carry out a skill.
     """
 
     _: KW_ONLY
@@ -94,7 +121,11 @@ class TurnSetup:
     window: int | None = None
     compaction: CompactionPlan = DEFAULT_PLAN
     trims: bool = False
-    unpriced: Callable[[], str | None] = lambda: None
+    unpriced: Callable[[str | None], str | None] = lambda _: None
+    known_window: Callable[[], int | None] = lambda: None
+    permits: SkillPermits | None = None
+    model_named: Callable[[str], Model] | None = None
+    fork: Fork | None = None
 
 
 @frozen

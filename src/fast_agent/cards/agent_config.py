@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from fast_agent.text.frozen import frozen
+from fast_agent.text.frozen import frozen, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -172,15 +170,8 @@ class AgentConfig:
     """What the found set of the card may do; None for a card a person named, which may do all."""
 
     def with_grant(self, grant: CardGrant) -> AgentConfig:
-        """Return a copy with another grant.
-
-        `dataclasses.replace` takes three times as long, and every found card needs one.
-        """
-        new = object.__new__(AgentConfig)
-        for put, value in zip(_SETTERS, _values(self), strict=True):
-            put(new, value)
-        _set_grant(new, grant)
-        return new
+        """Return a copy with another grant."""
+        return replaced(self, grant=grant)
 
     @property
     def model_text(self) -> str | None:
@@ -200,10 +191,3 @@ class AgentConfig:
             "://" not in server.target.strip().partition(" ")[0] for server in self.mcp_connect
         )
         return bool(self.function_tools or self.tool_hooks or self.shell or commands)
-
-
-_SETTERS: Final[tuple[Callable[[AgentConfig, object], None], ...]] = tuple(
-    getattr(AgentConfig, one.name).__set__ for one in fields(AgentConfig)
-)
-_values: Final = attrgetter(*(one.name for one in fields(AgentConfig)))
-_set_grant: Final = _SETTERS[-1]

@@ -51,6 +51,7 @@ _COUNT = click.IntRange(min=0)
 @options.servers("Give the agent configured MCP servers.")
 @options.shell()
 @options.files()
+@options.ALLOW
 @options.trust("a smart agent")
 @options.ENGINE
 @options.CONFIG_PATH

@@ -130,11 +130,12 @@ def _price(program: FastAgent, model: str, tokens: int) -> int | None:
     """Return the price of input tokens in billionths of a US dollar; None where it is unknown."""
     from fast_agent.models.access import endpoint_of
     from fast_agent.models.facts import ModelFacts, facts_of, stated_facts
-    from fast_agent.models.spec import parse_model_spec
+    from fast_agent.models.spec import parse_models
     from fast_agent.models.usage import Usage
 
-    spec = parse_model_spec(model, program.settings.model_aliases)
-    facts = ModelFacts(stated_facts(spec, program.settings))
+    settings = program.settings
+    spec = parse_models(model, settings.model_aliases, settings.endpoints)[0]
+    facts = ModelFacts(stated_facts(spec, settings))
     if spec.is_cloud and not facts.is_priced:
-        facts = facts_of(endpoint_of(spec, program.settings, os.environ), facts.stated)
+        facts = facts_of(endpoint_of(spec, settings, os.environ), facts.stated)
     return facts.price(Usage(input_tokens=tokens, requests=1))

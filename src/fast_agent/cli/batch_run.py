@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 import time
-from contextlib import asynccontextmanager, contextmanager
+from base64 import b64decode
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
+from fast_agent.cli import wanted
 from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.faults import Faults
 from fast_agent.cli.log import show_log
@@ -26,6 +28,7 @@ from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from anyio import CancelScope
 
@@ -91,6 +94,7 @@ class BatchCommand(CardOptions):
     output: str
     engine: str = "embedded"
     temporal_address: str | None = None
+    allow: tuple[str, ...] = ()
     only: frozenset[str] | None = None
 
     def receiver(self) -> str | None:
@@ -115,6 +119,8 @@ class BatchCommand(CardOptions):
         items: list[Item] = []
         with Faults() as faults:
             program = self.program(faults)
+            with faults.kept():
+                self._check_allowed()
             with faults.kept():
                 self._check_target()
             with faults.kept():
@@ -144,6 +150,14 @@ class BatchCommand(CardOptions):
         """Load the cards; the agent that answers may act."""
         self.load_cards(program, receiver=self.agent)
         program.admission.require(self.agent)
+
+    def _check_allowed(self) -> None:
+        wanted.allowing(self.allow)
+        if self.allow and self._is_on_temporal:
+            raise ConfigError(
+                "--allow has no effect on the workers of Temporal",
+                hint="leave it out, or use `--engine embedded`",
+            )
 
     def _check_target(self) -> None:
         directory = self.target.absolute().parent
@@ -340,18 +354,37 @@ class BatchCommand(CardOptions):
         progress: BatchProgress,
     ) -> AsyncGenerator[tuple[Ask, str]]:
         """Answer runs in this process; yields what answers one, and the edition of new ones."""
-        from fast_agent.cards.request_params import RequestParams
-        from fast_agent.engine.edition import edition_of
-        from fast_agent.engine.run_steps import RuntimeFacts
+        from fast_agent.cli.temporal import choices_of, tool_paths
+        from fast_agent.engine.edition import keep_edition
 
         del requests
-        cards = program.load_set.cards.values()
-        edition = edition_of(cards, program.workspace, self.model, self.shell, self.files)
+        editions: dict[str, AgentApp] = {}
 
         async def ask(run: RunRow, steps: Steps) -> RunAnswer:
-            return await _answer(app, run, steps, shape)
+            return await _answer(editions.get(run.edition or "", app), run, steps, shape)
 
-        async with program.run(
+        async with AsyncExitStack() as stack:
+            app = await stack.enter_async_context(self._live(program, store, progress))
+            app.agent(self._answering(program))
+            choices = choices_of(self, program, self.agent)
+            tools = tool_paths(self, program)
+            edition = keep_edition(program, choices, app.runtime, store.keep_part, tools=tools)
+            for digest, count in store.open_editions().items():
+                former = None if digest == edition else self._former(store, digest)
+                if former is not None:
+                    live = self._live(former, store, progress)
+                    editions[digest] = await stack.enter_async_context(live)
+                    runs = "1 run continues" if count == 1 else f"{count:,} runs continue"
+                    progress.note(f"{runs} with the cards before the last edit")
+            yield ask, edition
+
+    def _live(
+        self, program: FastAgent, store: RunStore, progress: BatchProgress
+    ) -> AbstractAsyncContextManager[AgentApp]:
+        from fast_agent.cards.request_params import RequestParams
+        from fast_agent.engine.run_steps import RuntimeFacts
+
+        return program.run(
             model=self.model,
             # The batch tries again itself: so one rate limit slows down all of its runs.
             params=RequestParams(retries=0),
@@ -361,10 +394,31 @@ class BatchCommand(CardOptions):
             trust_cards=self.trust,
             notify=progress.note,
             steps=RuntimeFacts(store),
+            adjust=wanted.allowing(self.allow),
             partial_set=self.agent is not None,
-        ) as app:
-            app.agent(self._answering(program))
-            yield ask, edition
+        )
+
+    def _former(self, store: RunStore, digest: str) -> FastAgent | None:
+        """Load the cards that runs began with; None where they are not kept."""
+        from fast_agent.app import FastAgent
+        from fast_agent.cli.worker import EDITIONS
+        from fast_agent.config.home import home_directory
+        from fast_agent.engine.edition import load_edition, unpack_edition
+
+        data = store.parts.get(digest)
+        if not isinstance(data, str):
+            return None
+        home = home_directory(os.environ) / EDITIONS
+        files, manifest = unpack_edition(digest, b64decode(data), home)
+        program = FastAgent(config_path=self.config_path, trust=self.trust_options())
+        try:
+            load_edition(program, files, manifest)
+        except FastAgentError as error:
+            raise ConfigError(
+                f"the cards that runs of this batch began with cannot be loaded: {error.message}",
+                hint="`fast-agent runs resume RUN --from 1` runs one with the current cards",
+            ) from error
+        return program
 
     @asynccontextmanager
     async def _on_temporal(

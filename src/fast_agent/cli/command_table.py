@@ -24,6 +24,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
     "session": "List, show, export, fork, rewind and delete saved conversations.",
+    "usage": "Show what sessions used, by agent, model, turn and session.",
     "trust": "Review and approve what found projects do on this machine.",
     "models": "List models; fetch and remove local ones.",
     "auth": "Authorize this program at remote MCP servers by OAuth.",

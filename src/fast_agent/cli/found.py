@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.app import FastAgent
-from fast_agent.cli.card_test.testing import found_tests
+from fast_agent.cli.card_test.testing import cards_of_tests, found_tests
 from fast_agent.cli.loading import expect_cards
 from fast_agent.cli.resources_here import expect_guide
 from fast_agent.config.home import CONFIG_NAMES, home_directory
@@ -108,10 +108,15 @@ class FoundHere:
                     given.load.raise_errors()
             expect_guide(program)
             root = Path(os.path.realpath(program.workspace))
-            program.admission.expected.add_files(root, tests=found_tests(program.workspace))
+            tests = tuple(found_tests(program.workspace))
+            program.admission.expected.add_files(root, tests=tests)
+            _expect_found(program, cards_of_tests(tests, root), root)
             _read_settings(program)
+            if paths and not program.admission.decisions.found_sets():
+                # Cards that something else names, such as a test file of another project.
+                _expect_found(program, [place], root)
             for one in program.admission.decisions.found_sets():
-                if not program.gate.owns(one.root):
+                if (one.files or one.effects) and not program.gate.owns(one.root):
                     found[one.root] = one
         return list(found.values())
 
@@ -178,6 +183,11 @@ class FoundHere:
 
     def _look(self, folder: Path) -> FastAgent:
         return FastAgent(cwd=folder, environ=self._environ, trust=TrustOptions(passive=True))
+
+
+def _expect_found(program: FastAgent, cards: Sequence[Path], root: Path) -> None:
+    """Read cards that do not load automatically, as far as there are any."""
+    program.expect(cards=cards, multi_card=True, found=cards, root=root, optional=cards)
 
 
 def _read_settings(program: FastAgent) -> None:

@@ -78,9 +78,13 @@ _ONE_SHOT: Final = (
 )
 @options.shell()
 @options.files()
+@options.ALLOW
 @options.trust("a smart agent")
 @click.option(
     "--plain", is_flag=True, help="Read and print plain lines, without terminal control sequences."
+)
+@click.option(
+    "--doctor", is_flag=True, help="Print what was found of the terminal, and start nothing."
 )
 @click.option("--watch", is_flag=True, help="Reload cards when their files change.")
 @click.option("--reload", is_flag=True, help="Reload cards with the command `/reload`.")
@@ -103,7 +107,7 @@ _ONE_SHOT: Final = (
     metavar="FILE",
     help="Replay a recorded run without models, servers or a network.",
 )
-def command(**options: Any) -> None:
+def command(*, doctor: bool, **options: Any) -> None:
     """Load cards, send one message to an agent and print its answer.
 
     Without a message, it starts a conversation in the terminal, which is saved as a session.
@@ -111,10 +115,26 @@ def command(**options: Any) -> None:
     Cards in .fast-agent/agent-cards/ and .fast-agent/tool-cards/ load automatically. Without any
     card, a plain assistant answers.
     """
+    if doctor:
+        _report_terminal(options)
+        return
     with _early_prompt(options) as early:
         from fast_agent.cli.one_shot import OneShot
 
         OneShot(early=early, **options).run()
+
+
+def _report_terminal(options: Mapping[str, Any]) -> None:
+    from fast_agent.app import FastAgent
+    from fast_agent.cli.output import standard_output
+    from fast_agent.trust.gate import TrustOptions
+    from fast_agent.tui.doctor import report
+    from fast_agent.tui.plain_reason import plain_reason
+
+    program = FastAgent(config_path=options["config_path"], trust=TrustOptions(passive=True))
+    settings = program.settings.tui
+    plain = plain_reason(flag=options["plain"], environ=os.environ, setting=settings.plain)
+    standard_output().write_facts(report(os.environ, settings, plain))
 
 
 @contextmanager

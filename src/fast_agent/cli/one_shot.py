@@ -67,6 +67,7 @@ class OneShot(DumpOptions):
     plain: bool = False
     record: Path | None = None
     replay: Path | None = None
+    allow: tuple[str, ...] = ()
     early: EarlyPrompt | None = None
 
     def run(self) -> None:
@@ -89,6 +90,8 @@ class OneShot(DumpOptions):
             for model in self._compared[1:]:
                 with faults.kept():
                     wanted.check_model(program, model)
+            with faults.kept():
+                wanted.allowing(self.allow)
             with faults.kept():
                 self._check_results()
             shape = messages = None
@@ -201,6 +204,11 @@ class OneShot(DumpOptions):
         ):
             if value is not None:
                 raise click.UsageError(f"{option} needs a message; give --message TEXT")
+        if self.allow:
+            raise click.UsageError(
+                "--allow is for runs with a message; a conversation at a terminal asks you, and"
+                " `/permissions` changes what it asks about"
+            )
         if self.output != "human":
             raise click.UsageError("--format needs a message; give --message TEXT")
 
@@ -370,6 +378,7 @@ class OneShot(DumpOptions):
             human=self._human(program),
             listener=listener,
             notify=progress.note,
+            adjust=wanted.allowing(self.allow),
             partial_set=self.agent is not None,
             **options,
         )

@@ -108,6 +108,14 @@ def files() -> Option:
     )
 
 
+ALLOW = click.option(
+    "--allow",
+    multiple=True,
+    metavar="PATTERN",
+    help="Permit calls without asking: a tool, `execute(git *)`, `fetch(SITE)`; may be repeated.",
+)
+
+
 def quiet(told: str) -> Option:
     """Return `--quiet`, with what is printed then."""
     return click.option("--quiet", "-q", is_flag=True, help=told)

@@ -14,7 +14,7 @@ import io
 import os
 import sys
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from fast_agent.text.visible import visible_lines
 
@@ -65,6 +65,15 @@ class GuardedText(io.TextIOBase):
         self._before = text[-1:] or self._before
         return len(text)
 
+    def write_whole(self, text: str) -> None:
+        """Write text of which nothing may be hidden, since a user approves what it says."""
+        _put(self._stream, visible_lines(text, self._before) if self._terminal else text)
+        self._before = text[-1:] or self._before
+
+    def whole(self) -> TextIO:
+        """Return this stream for questions, of which nothing is hidden."""
+        return cast("TextIO", _WholeText(self))
+
     def write_painted(self, text: str) -> None:
         """Write colours of this program around text that was made visible before."""
         _put(self._stream, text if self.redact is None else self.redact(text))
@@ -90,6 +99,35 @@ class GuardedText(io.TextIOBase):
     def writable(self) -> bool:
         """Always True."""
         return True
+
+
+class _WholeText(io.TextIOBase):
+    """A guarded stream for questions: nothing in it is hidden.
+
+    Args:
+        stream: The stream.
+    """
+
+    def __init__(self, stream: GuardedText) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def write(self, text: str, /) -> int:
+        """Write text."""
+        self._stream.write_whole(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        """The descriptor of the stream."""
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        return self._stream.isatty()
 
 
 class _TerminalBytes(io.RawIOBase):
@@ -167,6 +205,14 @@ class Output:
     def line(self, text: str = "") -> None:
         """Write text and the end of its line."""
         self.write(f"{text}\n")
+
+    def write_whole(self, text: str) -> None:
+        """Write text of which nothing may be hidden, since a user approves what it says."""
+        if isinstance(self._stream, GuardedText):
+            self._stream.write_whole(text)
+        else:
+            _put(self._stream, text)
+        self._stream.flush()
 
     def write_facts(self, text: str) -> None:
         """Write what this program says, as JSON or in words, with the secrets hidden.

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fast_agent.cli.output import standard_error
+from fast_agent.errors import UnapprovedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +28,11 @@ def report_errors(errors: Iterable[FastAgentError]) -> None:
         located.update(dict.fromkeys(error.diagnostics))
         if not error.diagnostics:
             code = "" if error.code is None else f"[{error.code}]"
-            standard_error().line(f"error{code}: {_printable(error.message)}")
+            out = standard_error()
+            write = out.write_whole if isinstance(error, UnapprovedError) else out.write
+            write(f"error{code}: {_printable(error.message)}\n")
             if error.hint:
-                standard_error().line(f"hint: {_printable(error.hint)}")
+                write(f"hint: {_printable(error.hint)}\n")
     if located:
         report_diagnostics(located)
 

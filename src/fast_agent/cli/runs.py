@@ -134,8 +134,8 @@ def cancel(run_ids: tuple[str, ...]) -> None:
 def resume(name: str, from_step: int | None, trust: bool, quiet: bool) -> None:
     """Go on with a run, or with all of a batch, where it stopped.
 
-    A failed or cancelled run is started again: what was answered is not asked again. The cards are
-    those of the directory that the batch was begun in.
+    A failed or cancelled run is started again: what was answered is not asked again. The run
+    continues with the cards it began with; with --from, with those of now.
     """
     from fast_agent.cli.batch_run import resumed
 
@@ -150,6 +150,7 @@ def resume(name: str, from_step: int | None, trust: bool, quiet: bool) -> None:
         store.requeue(["failed", "cancelled", *(["done"] if from_step else [])], ids=ids)
         for run_id in ids or ():
             if from_step is not None:
+                store.forget_edition(run_id)
                 steps = store.steps(run_id)
                 store.forget_steps(run_id, [step.key for step in steps[from_step - 1 :]])
     os.chdir(facts["directory"])  # the cards, the input and the output are named from there

@@ -38,7 +38,7 @@ def list_sessions(output: str = "human") -> None:
     """List sessions, the most recently changed first, and mark damaged ones."""
     from fast_agent.cli.session_list import render_sessions, sessions_json
 
-    sessions = _store().list(check=True)
+    sessions = session_store().list(check=True)
     text = sessions_json(sessions) if output == "json" else render_sessions(sessions)
     standard_output().write_facts(text)
 
@@ -50,7 +50,7 @@ def show(session_id: str, output: str) -> None:
     """Show the turns of a session with their numbers."""
     from fast_agent.cli.session_list import render_turns, turns_json
 
-    summary, state = _store().read(session_id)
+    summary, state = session_store().read(session_id)
     text = turns_json(summary, state) if output == "json" else render_turns(summary, state)
     standard_output().write_facts(text)
 
@@ -85,7 +85,7 @@ def export(session_id: str, output: str, agent: str | None, file: Path | None) -
 
     if agent is not None and output == "markdown":
         raise click.UsageError("--agent goes with --format json")
-    summary, state = _store().read(session_id)
+    summary, state = session_store().read(session_id)
     if output == "json":
         text = export_json(state, agent_of(state, agent))
     else:
@@ -104,7 +104,7 @@ def export(session_id: str, output: str, agent: str | None, file: Path | None) -
 @click.option("--title", metavar="TEXT", help="The title of the new session.")
 def fork(session_id: str, at: str | None, title: str | None) -> None:
     """Start a new session from a turn of another one, and print its id."""
-    with _store().fork(session_id, at, title=title) as session:
+    with session_store().fork(session_id, at, title=title) as session:
         standard_output().line(session.id)
 
 
@@ -114,7 +114,7 @@ def salvage(session_id: str) -> None:
     """Start a new session from the intact events of a damaged one, and print its id."""
     from fast_agent.cli.report import report_note
 
-    session, lost = _store().salvage(session_id)
+    session, lost = session_store().salvage(session_id)
     with session:
         standard_output().line(session.id)
     if not lost.damage.events:
@@ -129,7 +129,7 @@ def salvage(session_id: str) -> None:
 @click.argument("title")
 def rename(session_id: str, title: str) -> None:
     """Set the title of a session."""
-    _store().rename(session_id, title)
+    session_store().rename(session_id, title)
 
 
 @command.command()
@@ -137,7 +137,7 @@ def rename(session_id: str, title: str) -> None:
 @click.argument("turn")
 def rewind(session_id: str, turn: str) -> None:
     """Return to the end of TURN; 0 is the start of the session. Nothing is deleted."""
-    with _store().open(session_id) as session:
+    with session_store().open(session_id) as session:
         session.rewind(turn)
 
 
@@ -145,7 +145,7 @@ def rewind(session_id: str, turn: str) -> None:
 @click.argument("session_ids", metavar="ID…", nargs=-1, required=True)
 def delete(session_ids: tuple[str, ...]) -> None:
     """Delete sessions, including damaged ones."""
-    store = _store()
+    store = session_store()
     for found in [store.find(session_id) for session_id in session_ids]:
         store.delete(found)
 
@@ -156,7 +156,7 @@ def prune(older_than: float) -> None:
     """Delete sessions in which nothing happened for so long; those in use stay."""
     from fast_agent.errors import SessionError
 
-    store, deleted = _store(), 0
+    store, deleted = session_store(), 0
     for one in store.list():
         if one.changed < time.time() - older_than:
             with suppress(SessionError):
@@ -165,7 +165,8 @@ def prune(older_than: float) -> None:
     standard_output().line(f"{deleted:,} session{'' if deleted == 1 else 's'} deleted")
 
 
-def _store() -> SessionStore:
+def session_store() -> SessionStore:
+    """Return the store of the sessions of this home, or of the configured database."""
     from fast_agent.app import FastAgent
     from fast_agent.config.home import home_directory
     from fast_agent.sessions.store import SessionStore

@@ -120,7 +120,7 @@ def _approve(here: FoundHere, paths: Sequence[str], *, yes: bool, prose: bool) -
                 standard_output().line(f"declined {root}")
                 continue
         else:
-            standard_error().write(render_question(found, standing))
+            standard_error().write_whole(render_question(found, standing))
         approvals.approve(found, prose=prose)
         standard_output().line(f"approved {root} as it is now, {found.digest}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,14 @@ from fast_agent.errors import ConfigError, ModelError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import ChildHistory, HistorySource, HistoryTarget
     from fast_agent.engine.conversation_steps import ConversationSteps
+    from fast_agent.sessions.log import StepRecords
     from fast_agent.sessions.store import SessionStore
 
 
@@ -109,13 +112,28 @@ def session_store(program: FastAgent, *, waits: bool = False) -> SessionStore:
     )
 
 
-def _turn_steps(program: FastAgent, path: Path) -> ConversationSteps:
+def _turn_steps(program: FastAgent, place: Path | StepRecords) -> ConversationSteps:
     from fast_agent.engine.conversation_steps import ConversationSteps
     from fast_agent.steps.parts import StepRedactor
 
-    return ConversationSteps(path, StepRedactor(program.secrets(), str(program.workspace)))
+    return ConversationSteps(place, StepRedactor(program.secrets(), str(program.workspace)))
 
 
 def _named(wanted: Sequence[str]) -> list[str]:
     names = [name.strip() for one in wanted for name in one.split(",")]
     return [name for name in names if name]
+
+
+def allowing(texts: Sequence[str]) -> Callable[[RuntimeOptions], RuntimeOptions]:
+    """Return what gives agents the calls that `--allow` permits.
+
+    Args:
+        texts: The patterns.
+
+    Raises:
+        ConfigError: One of them is not a pattern of calls.
+    """
+    from fast_agent.tools.allowed_calls import AllowedCalls
+
+    allowed = AllowedCalls.read(texts)
+    return lambda options: replace(options, allowed=allowed)

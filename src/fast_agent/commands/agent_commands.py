@@ -10,7 +10,8 @@ from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.commands.attaching import attach
 from fast_agent.commands.command import Command, CommandResult, Option, Word
-from fast_agent.commands.told import fenced, listed, short
+from fast_agent.commands.session_usage import SessionUsage, counted, usage_lines
+from fast_agent.commands.told import fenced, listed, many, short
 from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest, did_you_mean
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.desk import Desk
-    from fast_agent.models.usage import Usage
 
 
 async def _agents(arguments: Arguments, desk: Desk) -> CommandResult:
@@ -154,34 +154,18 @@ async def _system(arguments: Arguments, desk: Desk) -> CommandResult:
 
 async def _usage(arguments: Arguments, desk: Desk) -> CommandResult:
     del arguments
-    lines = [f"the conversation: {_counted(desk.cast.usage)}"]
+    lines = [f"the conversation: {counted(desk.cast.usage)}"]
     for name in desk.cast.live:
         usage = desk.cast.agent(name).usage
         if usage.requests or usage.tool_calls:
             use = desk.cast.agent(name).conversation.use
             filled = "" if use is None else f"; {filling(use)}"
-            lines.append(f"`{name}`: {_counted(usage)}{filled}")
-    return CommandResult(text=listed(lines))
-
-
-def _counted(usage: Usage) -> str:
-    return (
-        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out, "
-        f"{_many(usage.requests, 'request')}, {_many(usage.tool_calls, 'tool call')}"
-        f"{_price(usage)}"
-    )
-
-
-def _price(usage: Usage) -> str:
-    if not usage.priced:
-        return ""
-    rest = usage.requests - usage.priced
-    more = f" and {_many(rest, 'request')} of unknown price" if rest else ""
-    return f", ${usage.nanodollars / 1e9:,.4f}{more}"
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+            lines.append(f"`{name}`: {counted(usage)}{filled}")
+    if desk.session is None:
+        return CommandResult(text=listed(lines))
+    recorded = SessionUsage.of(desk.session.state)
+    told = fenced("\n".join(["the session, turns that ended:", *usage_lines(recorded)]))
+    return CommandResult(text=f"{listed(lines)}\n\n{told}")
 
 
 def _known(name: str, desk: Desk) -> Card:
@@ -202,7 +186,7 @@ async def _context(arguments: Arguments, desk: Desk) -> CommandResult:
     parts = parts_of(await setup.render(), tools.specs, conversation.view)
     total = sum(parts.values())
     lines = [
-        f"{name}: about {_many(size, 'token')}" + (f" ({size / total:.0%})" if total else "")
+        f"{name}: about {many(size, 'token')}" + (f" ({size / total:.0%})" if total else "")
         for name, size in parts.items()
     ]
     use = conversation.use

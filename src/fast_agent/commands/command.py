@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from fast_agent.commands.desk import Desk
     from fast_agent.messages.content import Content
+    from fast_agent.resources.skill_client.entry import SkillCall
 
 WordKind: TypeAlias = Literal[
     "action",
@@ -153,11 +154,13 @@ class Ask:
         agent: The agent.
         text: Its text, for people.
         content: The whole of it, where it is more than that.
+        skill: The skill the person called by it, or None.
     """
 
     agent: str
     text: str
     content: tuple[Content, ...] = ()
+    skill: SkillCall | None = None
 
     @property
     def message(self) -> Message:

@@ -131,7 +131,9 @@ async def run_command(
         if name not in commands:
             called = await desk.app.runtime.call_skill(desk.agent, name, rest)
             if called is not None:
-                return CommandResult(ask=Ask(agent=desk.agent, text=called))
+                # What carries it out has the skill's text; the conversation needs only the call.
+                text = line.strip() if called.fields.forks else called.text
+                return CommandResult(ask=Ask(agent=desk.agent, text=text, skill=called))
         whole = _command(name, commands)
         command, rest = _with_action(whole, rest)
         if command.act is None:

@@ -29,6 +29,11 @@ def short(text: str) -> str:
     return visible(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…")
 
 
+def many(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an `s`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def fenced(text: str, language: str = "") -> str:
     """Put foreign text into a code block whose fence is longer than any in it."""
     longest = max((len(found) for found in _TICKS.findall(text)), default=0)

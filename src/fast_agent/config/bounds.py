@@ -19,8 +19,14 @@ SHELL_OUTPUT_BYTES: Final = 32 * 1024
 TOOL_RESULT_BYTES: Final = 32 * 1024
 """Text of one tool result that a model gets; the rest is read with `read_result`."""
 
+TOKEN_CHARACTERS: Final = 4
+"""Characters that count as one token where no model has counted."""
+
 COMPACTION_SHARE: Final = 0.85
 """The part of a context window at which a conversation is summarized."""
+
+FULL_START_SHARE: Final = 0.5
+"""Share of a context window that may be taken before a conversation starts without a warning."""
 
 CALL_TIMEOUT_SECONDS: Final = 3600.0
 """Longest time of one call of an MCP server, whatever progress it reports."""

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.server import is_url
-from fast_agent.diagnostics.rules import UNSUPPORTED_SETTING, UNUSED_SETTING, WRONG_SERVER
+from fast_agent.diagnostics.rules import (
+    UNSUPPORTED_SETTING,
+    UNUSED_SETTING,
+    WRONG_CONFIG_TYPE,
+    WRONG_SERVER,
+)
 from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.yaml_document import YamlDocument
@@ -232,6 +237,10 @@ class _Translation:
             return
         del self.values["model_references"]
         for group, names in groups.items():
+            if not isinstance(names, dict):
+                message = f"`model_references.{group}` is not a table of names and models"
+                hint = f"write `model_references: {{{group}: {{default: sonnet}}}}`"
+                self._note(WRONG_CONFIG_TYPE, ("model_references", group), message, hint)
             for name, model in as_object(names).items():
                 aliases.setdefault(f"${group}.{name}", model)
                 place = ("model_references", group, name)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _SERVERS: Final[Keys] = ("mcp", "servers")
+_STATUS_COMMAND: Final[Keys] = ("tui", "status_command")
 
 
 @frozen
@@ -105,6 +106,8 @@ def load_settings(
         reader = Reader(layer, layer.directory, environ if part is None else part.environ)
         if layer.directory != home and layer.has(("trust",)):
             problems.append(_policy_elsewhere(layer))
+        if (part or (decide is None and layer.root)) and layer.has(_STATUS_COMMAND):
+            problems.append(_command_of_project(layer))
         kept = layer if part is None else without(layer, part.left_out)
         tree = _merged(tree, reader.tree(SETTINGS, kept.document.value))
         problems.extend(reader.problems)
@@ -175,6 +178,15 @@ def _policy_elsewhere(layer: FileLayer) -> Diagnostic:
         WRONG_CONFIG_VALUE,
         "`trust` counts in the configuration of your home only",
         "move it there, or take it out",
+    )
+
+
+def _command_of_project(layer: FileLayer) -> Diagnostic:
+    """Refuse a command for the terminal in a found file: it would run as soon as one is open."""
+    return layer.place(_STATUS_COMMAND, key=True).problem(
+        WRONG_CONFIG_VALUE,
+        "`tui.status_command` counts in your own configuration only",
+        "move it to the configuration of your home, or pass this file with `--config-path`",
     )
 
 

@@ -41,6 +41,7 @@ class TuiSettings:
         busy_enter: What Enter does while a turn works.
         bind: Actions by key, over the table of keys.
         status: What the status row shows, in its order.
+        status_command: A command line that draws the status row; empty for none.
         notify: How a terminal without focus is notified of the end of a turn or a question.
         notify_seconds: How long a turn must have worked for that.
     """
@@ -56,6 +57,7 @@ class TuiSettings:
     busy_enter: BusyEnter = "queue"
     bind: Mapping[str, str] = field(default_factory=_none, hash=False)
     status: tuple[StatusField, ...] = ("agent", "model", "context", "cost", "mode", "hint")
+    status_command: str = ""
     notify: Notify = "auto"
     notify_seconds: int = 20
 
@@ -85,6 +87,12 @@ TUI: Final = Record(
             ListOf(OneOf(get_args(StatusField))),
             "what the status row shows, in its order",
             effects=(),
+        ),
+        Entry(
+            "status_command",
+            Text(blank=True),
+            "a command line that draws the status row; counts in your own configuration only",
+            effects=(),  # a found file that has it is refused
         ),
         Entry(
             "notify",

@@ -143,6 +143,7 @@ MISSING_MODEL_ADDRESS: Final = Rule("FA507", "missing-model-address")
 MISSING_MODEL_PACKAGE: Final = Rule("FA508", "missing-model-package")
 MISSING_MODEL_FILE: Final = Rule("FA509", "missing-model-file")
 WRONG_MODEL_FILE: Final = Rule("FA510", "wrong-model-file")
+FULL_WINDOW: Final = Rule("FA511", "full-window", "warning")
 
 # FA6xx: functions, hooks and directories a card names for its tools
 FUNCTION_SPELLING: Final = Rule("FA601", "function-spelling")

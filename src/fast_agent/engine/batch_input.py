@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date, time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
@@ -172,9 +173,8 @@ def _values(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
                     for row in (reader := csv.DictReader(text, strict=True)):
                         yield reader.line_num, cast("JsonValue", row), _torn(row)
             case ".parquet":
-                rows = parquet().read_table(path).to_pylist()
-                for number, row in enumerate(rows, 1):
-                    yield number, cast("JsonValue", row), None
+                for number, row in enumerate(_parquet_rows(path), 1):
+                    yield number, row, None
             case ending:
                 raise ConfigError(
                     f"{path} is of no form that a batch reads: `{ending}`",
@@ -205,6 +205,23 @@ def _json_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, JsonValue, str | 
             yield number, None, f"it is not JSON: {error}"
 
 
+def _parquet_rows(path: Path) -> Iterator[JsonValue]:
+    try:
+        rows = parquet().read_table(path).to_pylist()
+    except ValueError as error:  # that of a file which is none is one
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{path} cannot be read: it is not Parquet: {reason}") from error
+    for row in rows:
+        # Times, decimals and bytes are written as texts.
+        yield json.loads(json.dumps(row, default=_text))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value.isoformat() if isinstance(value, date | time) else str(value)
+
+
 class _Table(Protocol):
     def to_pylist(self) -> list[dict[str, object]]: ...
 
@@ -233,6 +250,6 @@ def parquet() -> ParquetLibrary:
         return cast("ParquetLibrary", import_module("pyarrow.parquet"))
     except ImportError as error:
         raise ConfigError(
-            "Parquet files need a library that is not installed",
-            hint="install `pyarrow`, or use JSON Lines or CSV",
+            "Parquet files need the extra `parquet`",
+            hint="install it: `pip install 'fast-agent[parquet]'`, or use JSON Lines or CSV",
         ) from error

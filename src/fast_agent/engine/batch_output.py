@@ -107,10 +107,18 @@ def _csv(found: list[dict[str, JsonValue]]) -> str:
     return text.getvalue()
 
 
+def _of_one_type(column: list[JsonValue]) -> list[JsonValue]:
+    """Return a column as a table takes it: values of several types as JSON."""
+    kinds = {type(value) for value in column if value is not None}
+    if len(kinds) < 2 or kinds == {int, float}:
+        return column
+    return [value if isinstance(value, str | None) else json.dumps(value) for value in column]
+
+
 def _write_parquet(path: Path, flat: list[dict[str, JsonValue]]) -> None:
     library = parquet()
     names = list(dict.fromkeys(name for row in flat for name in row))
-    columns = {name: [row.get(name) for row in flat] for name in names}
+    columns = {name: _of_one_type([row.get(name) for row in flat]) for name in names}
     beside = path.with_name(f".{path.name}.new")
     try:
         table = import_module("pyarrow").table

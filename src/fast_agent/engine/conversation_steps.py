@@ -10,31 +10,46 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from uuid import uuid4
 
+from anyio.to_thread import run_sync
+
 from fast_agent.engine.run_steps import DurableSteps
-from fast_agent.engine.run_store import BEGUN, DONE, RunStore, StoreError, new_run
+from fast_agent.engine.run_store import (
+    BEGUN,
+    DONE,
+    IN_MEMORY,
+    RunRow,
+    RunStore,
+    StoreError,
+    new_run,
+)
+from fast_agent.errors import SessionError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.sessions.session import Interrupted
 from fast_agent.steps.parts import Parts
-from fast_agent.steps.steps import NullSteps, Places, entered, here, turn_id
+from fast_agent.steps.steps import Key, NullSteps, Places, entered, here, turn_id
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
-    from fast_agent.engine.run_store import RunRow, StepRow
+    from fast_agent.engine.run_store import StepRow
     from fast_agent.messages.message import Message
+    from fast_agent.sessions.log import StepRecords
     from fast_agent.steps.parts import StepRedactor
-    from fast_agent.steps.steps import Key, Steps, Work
+    from fast_agent.steps.steps import Steps, Work
     from fast_agent.text.json_value import JsonValue
 
     StepWrite: TypeAlias = tuple[Key, str, int, str | None, str | None]
 
 T = TypeVar("T")
 
+_RUN: Final = "run "
+_STEP: Final = "step "
+_PART: Final = "part "
 _COMPARED_MESSAGES: Final = 4
 """How many of the last messages of a request are compared when a turn continues."""
 
@@ -43,14 +58,23 @@ class ConversationSteps(NullSteps):
     """Carries the turns of one session.
 
     Args:
-        path: The file of its steps; made with the first turn, deleted with the last.
+        place: The file of its steps, made with the first turn and deleted with the last; or their
+            records in a database.
         redactor: What must not be written.
+
+    Raises:
+        SessionError: The records cannot be read.
     """
 
-    def __init__(self, path: Path, redactor: StepRedactor) -> None:
-        self._path = path
+    def __init__(self, place: Path | StepRecords, redactor: StepRedactor) -> None:
         self._redactor = redactor
         self._opened: RunStore | None = None
+        self._path, self._records = (place, None) if isinstance(place, Path) else (IN_MEMORY, place)
+        if self._records is not None:
+            # Now, since a session is opened where waiting for a database blocks nothing.
+            kept = self._records.read_steps()
+            if kept:
+                self._opened = _SharedStore(self._records, kept)
         self._shared = _LastParts(redactor, self._keep)
         self._taken_up: RunRow | None = None
         self._parts: dict[str, JsonValue] = {}
@@ -62,9 +86,9 @@ class ConversationSteps(NullSteps):
         Raises:
             StoreError: Its steps cannot be read.
         """
-        if not self._path.exists():
+        if not self._is_there:
             return None
-        rows = [row for row in self.store.runs() if row.state == "queued"]
+        rows = [*self.store.runs(state="queued")]
         if not rows:
             return None
         row, message = rows[-1], _message(rows[-1])
@@ -75,9 +99,14 @@ class ConversationSteps(NullSteps):
         counted = sum(step.key.kind in {"model", "tool"} for step in kept)
         return Interrupted(of_turn, row.agent, message, counted)
 
+    @property
+    def _is_there(self) -> bool:
+        """Whether there may be steps."""
+        return self._opened is not None or (self._records is None and self._path.exists())
+
     def take_up(self) -> None:
         """Let the next turn with the message of the interrupted one be that turn."""
-        rows = [row for row in self.store.runs() if row.state == "queued"]
+        rows = [*self.store.runs(state="queued")]
         self._taken_up = rows[-1] if rows else None
 
     def turn(
@@ -102,7 +131,7 @@ class ConversationSteps(NullSteps):
             return
         is_left = any(True for _ in store.runs())
         store.close()
-        if not is_left:
+        if not is_left and self._records is None:
             with suppress(OSError):
                 delete_steps(self._path)
 
@@ -130,8 +159,8 @@ class ConversationSteps(NullSteps):
             found = self.store.take("session")
             if found is not None:
                 return found
-        if self._opened is not None or self._path.exists():
-            for row in [row for row in self.store.runs() if row.state == "queued"]:
+        if self._is_there:
+            for row in [*self.store.runs(state="queued")]:
                 self.store.delete_run(row.id)  # the user went on with something else
         return new_run(uuid4().hex, agent, written)
 
@@ -156,12 +185,107 @@ class ConversationSteps(NullSteps):
     @property
     def store(self) -> RunStore:
         """The file of the steps."""
+        if self._opened is None and self._records is not None:
+            self._opened = _SharedStore(self._records, {})
         if self._opened is None:
             name = sha256(self._path.name.encode()).hexdigest()[:10]
             self._opened = RunStore(self._path, name)
             # The session is locked: whatever was under way has no process any more.
             self._opened.recover()
         return self._opened
+
+
+class _SharedStore(RunStore):
+    """The steps of a session that any of several servers may continue.
+
+    It is in memory; what is written is gathered, and goes to the database with the next `barrier`.
+
+    Args:
+        records: Where it is kept.
+        kept: What is kept there.
+    """
+
+    def __init__(self, records: StepRecords, kept: Mapping[str, str]) -> None:
+        super().__init__(IN_MEMORY, "session")
+        self._records = records
+        self._changed: dict[str, str | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._count = 0
+        for name, text in kept.items():
+            if name.startswith(_PART):
+                super().keep_part(name.removeprefix(_PART), json.loads(text))
+        runs = {name: text for name, text in kept.items() if name.startswith(_RUN)}
+        for name, text in runs.items():
+            row = RunRow(*json.loads(text))
+            super().add(row)
+            steps = [one for one in kept if one.startswith(f"{_STEP}{row.id} ")]
+            self._names[row.id] = [name, *steps]
+            for number, key, *values in sorted(json.loads(kept[one]) for one in steps):
+                self._count = number
+                super().write_step(row, Key(*key), *values)
+        self.recover()
+
+    def add(self, run: RunRow) -> None:
+        """Add a run that this process began."""
+        super().add(run)
+        self._change(run.id, f"{_RUN}{run.id}", list(run))
+
+    def write_step(
+        self,
+        run: RunRow,
+        key: Key,
+        asked: str,
+        state: int,
+        gave: str | None = None,
+        used: str | None = None,
+    ) -> None:
+        """Write a step, where this process still has the run; see `RunStore.write_step`."""
+        super().write_step(run, key, asked, state, gave, used)
+        self._count += 1
+        name = f"{_STEP}{run.id} {json.dumps(key)}"
+        self._change(run.id, name, [self._count, key, asked, state, gave, used])
+
+    def keep_part(self, digest: str, value: JsonValue) -> None:
+        """Keep a piece, once; it stays until the session is deleted."""
+        if digest not in self._known_parts:
+            self._changed[f"{_PART}{digest}"] = json.dumps(value)
+        super().keep_part(digest, value)
+
+    def delete_run(self, run_id: str) -> None:
+        """Delete a run with its steps; the database follows with what is written next.
+
+        The log has the turn, so what a kill leaves there is not offered again. A turn ends on the
+        event loop, which must not wait for a database that is slow or away.
+        """
+        super().delete_run(run_id)
+        self._changed.update(dict.fromkeys(self._names.pop(run_id, ())))
+
+    def close(self) -> None:
+        """Write what is left to write, and close; safe to call twice."""
+        if self._changed:
+            with suppress(StoreError):
+                self._write()
+        super().close()
+
+    async def barrier(self) -> None:
+        """Wait until all that was written is in the database.
+
+        Raises:
+            StoreError: Another server took the session over, or the database stays away.
+        """
+        if self._changed:
+            await run_sync(self._write)
+
+    def _change(self, run_id: str, name: str, value: JsonValue) -> None:
+        self._names.setdefault(run_id, []).append(name)
+        self._changed[name] = json.dumps(value)
+
+    def _write(self) -> None:
+        changed, self._changed = self._changed, {}
+        try:
+            self._records.put_steps(changed)
+        except SessionError as error:
+            raise StoreError(error.message, hint=error.hint) from error
 
 
 class _TurnStore:
@@ -216,6 +340,11 @@ class _TurnStore:
         """Write everything to the disk itself."""
         if self._is_there:
             self._conversation.store.settle()
+
+    async def barrier(self) -> None:
+        """Wait until what was written outlasts this process."""
+        if self._is_there:
+            await self._conversation.store.barrier()
 
     def keep_part(self, digest: str, value: JsonValue) -> None:
         """Keep a piece: the conversation does."""

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import tarfile
+from base64 import b64encode
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from fast_agent.agents.card_inputs import card_inputs
 from fast_agent.cards.placeholder import PROJECT_FILES
 from fast_agent.errors import ConfigError, RunError
+from fast_agent.models.spec import parse_models
 from fast_agent.steps.steps import NULL_STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from fast_agent.cards.agent_config import FileAccess
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.models.spec import ModelSpec
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.steps.steps import Steps
+    from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.human import Human
 
 MAX_EDITION_BYTES: Final = 32 * 1024 * 1024
@@ -197,6 +200,99 @@ def live(
         steps=steps,
         partial_set=True,
     )
+
+
+def pack_program(
+    program: CardProgram,
+    choices: EditionChoices,
+    runtime: Runtime,
+    *,
+    facts: Mapping[str, str],
+    tools: Iterable[Path] = (),
+) -> tuple[PackedEdition, tuple[ModelSpec, ...]]:
+    """Pack the cards of a program with the files of their models.
+
+    Args:
+        program: The program; its cards are loaded.
+        choices: What the user chose over them.
+        runtime: Its agents.
+        facts: What is true of this machine, as runs have it.
+        tools: Files and directories whose agents become tools of the receiver.
+
+    Returns:
+        The edition, and the models its agents ask.
+
+    Raises:
+        ConfigError: A card has no file, was not approved, or the files are too large.
+    """
+    settings = program.settings
+    specs: list[tuple[Path | None, ModelSpec]] = []
+    for name in program.load_set.cards:
+        selection = runtime.model_of(name)
+        parsed = parse_models(selection.text, settings.model_aliases, settings.endpoints)
+        specs += [(selection.directory, spec) for spec in parsed]
+    edition = pack_edition(
+        program.load_set.cards.values(),
+        program.workspace,
+        choices,
+        facts=facts,
+        settings=settings,
+        specs=specs,
+        tools=tools,
+    )
+    return edition, tuple(spec for _, spec in specs)
+
+
+def load_edition(program: CardProgram, files: Path, manifest: Manifest) -> None:
+    """Load the cards of an unpacked edition.
+
+    Args:
+        program: Loads them.
+        files: The directory of its files.
+        manifest: How they are loaded.
+    """
+    choices = manifest.choices
+    program.load(
+        cards=[files / name for name in manifest.cards if name not in manifest.tools],
+        tools=[files / name for name in manifest.tools],
+        servers=choices.servers,
+        receiver=choices.receiver,
+        multi_card=choices.multi_card,
+    )
+
+
+def keep_edition(
+    program: CardProgram,
+    choices: EditionChoices,
+    runtime: Runtime,
+    keep: Callable[[str, JsonValue], None],
+    *,
+    tools: Iterable[Path] = (),
+) -> str:
+    """Keep the cards of a program on this machine, for runs that continue after they were edited.
+
+    Args:
+        program: The program; its cards are loaded.
+        choices: What the user chose over them.
+        runtime: Its agents.
+        keep: Keeps the edition under its digest.
+        tools: Files and directories whose agents become tools of the receiver.
+
+    Returns:
+        The digest of the edition. It is only kept if all of its cards were approved, hold no
+        secret, and do the same from another directory.
+    """
+    cards = program.load_set.cards.values()
+    if all(card.config.cwd is None and not card.config.messages for card in cards):
+        try:
+            edition, _ = pack_program(program, choices, runtime, facts={}, tools=tools)
+        except ConfigError:  # not to be packed
+            pass
+        else:
+            if not any(one and one.encode() in edition.data for one in program.secrets()):
+                keep(edition.digest, b64encode(edition.data).decode())
+                return edition.digest
+    return edition_of(cards, program.workspace, choices)
 
 
 def pack_edition(

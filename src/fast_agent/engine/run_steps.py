@@ -189,6 +189,7 @@ class DurableSteps(PlacedSteps):
                 self._end(key, asked, CANCELLED, None)
             raise
         self._keep_answer(key, asked, step, codec.write(answer))
+        await self._store.barrier()
         return answer
 
     def cancel(self) -> None:
@@ -229,6 +230,7 @@ class DurableSteps(PlacedSteps):
                 self._store.write_step(self._run, key, asked, BEGUN)
                 if not step.repeatable:
                     self._store.settle()
+                await self._store.barrier()
                 self._reach("begun", key)
             return await work()
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from fast_agent.errors import RunError, os_reason
@@ -22,7 +23,6 @@ from fast_agent.steps.steps import Key
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
-    from pathlib import Path
 
     from fast_agent.engine.engine import RunState
     from fast_agent.steps.steps import Kind
@@ -55,6 +55,10 @@ _RUN_COLUMNS: Final = (
     "id, item, key, edition, agent, input, state, fence, attempt, output, error, used, cost,"
     " began, ended"
 )
+
+
+IN_MEMORY: Final = Path(":memory:")
+"""The path of a store without a file."""
 
 
 class RunRow(NamedTuple):
@@ -183,6 +187,10 @@ class StepStore(Protocol):
         """Write everything to the disk itself."""
         ...
 
+    async def barrier(self) -> None:
+        """Wait until what was written outlasts this process."""
+        ...
+
     def keep_part(self, digest: str, value: JsonValue) -> None:
         """Keep a piece of questions and answers, once."""
         ...
@@ -198,7 +206,7 @@ class RunStore:
     All methods are synchronous and short: a step costs less here than the switch to a thread.
 
     Args:
-        path: The file.
+        path: The file, or `IN_MEMORY`.
         batch: The name of its batch.
 
     Attributes:
@@ -217,7 +225,8 @@ class RunStore:
             self._connection = connection = sqlite3.connect(
                 path, isolation_level=None, timeout=30, check_same_thread=False
             )
-            path.chmod(0o600)
+            if path != IN_MEMORY:
+                path.chmod(0o600)
             connection.execute("PRAGMA journal_mode=WAL")
             # A killed process loses nothing with NORMAL; `settle` is for a machine that stops.
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -263,6 +272,9 @@ class RunStore:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+    async def barrier(self) -> None:
+        """Wait for nothing: what was written outlasts this process."""
 
     def facts(self) -> dict[str, str]:
         """Return what is known of the batch as a whole."""
@@ -438,6 +450,21 @@ class RunStore:
                 (self.batch,),
             )
             return {cast("RunState", state): count for state, count in rows}
+
+    def open_editions(self) -> dict[str, int]:
+        """Count the runs that began and have not ended, by the edition of their cards."""
+        with self._errors():
+            rows = self._connection.execute(
+                "SELECT edition, count(*) FROM run WHERE batch=? AND item>=0 AND edition NOTNULL"
+                " AND state IN ('queued', 'running', 'waiting') GROUP BY edition",
+                (self.batch,),
+            )
+            return dict(rows.fetchall())
+
+    def forget_edition(self, run_id: str) -> None:
+        """Let a run continue with the cards of the process that takes it."""
+        with self._errors():
+            self._connection.execute("UPDATE run SET edition=NULL WHERE id=?", (run_id,))
 
     def runs(self, *, state: RunState | None = None) -> Iterator[RunRow]:
         """Return the runs in the order of the batch."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.open_calls import OpenCall
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.mcp.tool_sizes import ToolSizes
     from fast_agent.tools.human import Human
 
 
@@ -58,6 +59,7 @@ class Connection:
         offered: What this client does for it.
         begin: Runs a session in a separate task and returns once it is open.
         clock: Seconds that never go back.
+        sizes: Records how long its tools are; None records nothing.
     """
 
     def __init__(
@@ -66,10 +68,11 @@ class Connection:
         offered: ClientSide,
         begin: Callable[[LiveSession], Awaitable[None]],
         clock: Callable[[], float],
+        sizes: ToolSizes | None = None,
     ) -> None:
         self.spec = spec
         self.calls = OpenCalls()
-        self.catalog = Catalog(self, clock)
+        self.catalog = Catalog(self, clock, sizes)
         self._offered = offered
         self._begin = begin
         self._clock = clock
@@ -438,10 +441,14 @@ class Catalog:
     Args:
         connection: The server.
         clock: Seconds that never go back.
+        sizes: Records how long its tools are; None records nothing.
     """
 
-    def __init__(self, connection: Asked, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, connection: Asked, clock: Callable[[], float], sizes: ToolSizes | None = None
+    ) -> None:
         self._connection = connection
+        self._sizes = sizes
         self._resource_changes = 0
         self._compared: Sequence[ListedTool] | None = None
         self._tools = self._listing("tools/list", self._tool_page, clock)
@@ -465,11 +472,13 @@ class Catalog:
 
     async def _compare(self, listed: Sequence[ListedTool]) -> None:
         """Report once when a server of a project offers other tools than when it was last used."""
-        spec = self._connection.spec
-        if spec.grant is None:
-            return
         from anyio.to_thread import run_sync
 
+        spec = self._connection.spec
+        if self._sizes is not None:
+            await run_sync(self._sizes.remember, spec, listed)
+        if spec.grant is None:
+            return
         digests = {tool.name: tool.digest for tool in listed}
         change = await run_sync(spec.grant.tools_change, spec.name, digests)
         if change is not None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from mcp.client import Client
+    from mcp.types import PromptReference, ResourceTemplateReference
 
     from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listed import ListedPrompt, ListedResource, ListedTemplate
@@ -58,6 +59,24 @@ class ServerOffers:
         return await self._connection.request(
             method, lambda client, _call: send(client), repeatable=True, agent_name=agent_name
         )
+
+    async def _completed(
+        self,
+        ref: PromptReference | ResourceTemplateReference,
+        argument: tuple[str, str],
+        given: Mapping[str, str],
+        agent_name: str | None,
+    ) -> tuple[str, ...]:
+        """Ask the server for the values of an argument; see `ServerPrompts.complete`."""
+        name, value = argument
+        result = await self._ask(
+            "completion/complete",
+            lambda client: client.complete(
+                ref, {"name": name, "value": value}, dict(given) if given else None
+            ),
+            agent_name,
+        )
+        return tuple(result.completion.values)
 
     def _closed(self, kind: Kind, name: str) -> ToolError:
         """Return the error that the agent's filters do not allow something."""
@@ -109,6 +128,32 @@ class ServerPrompts(ServerOffers):
             Message(message.role, bounded([from_sdk(message.content)], limit))
             for message in result.messages
         )
+
+    async def complete(
+        self,
+        name: str,
+        argument: tuple[str, str],
+        given: Mapping[str, str],
+        *,
+        agent_name: str | None = None,
+    ) -> tuple[str, ...]:
+        """Return values that the server proposes for an argument of a prompt.
+
+        Args:
+            name: The prompt's name at the server.
+            argument: The argument's name, and the start of its value.
+            given: The values of other arguments.
+            agent_name: The agent it is for.
+
+        Raises:
+            ToolError: The filters do not allow the prompt, or the server completes nothing.
+        """
+        from mcp import types
+
+        if not self._allows(name):
+            raise self._closed("prompt", name)
+        ref = types.PromptReference(type="ref/prompt", name=name)
+        return await self._completed(ref, argument, given, agent_name)
 
     def _allows(self, name: str) -> bool:
         return self._allowed.allows_prompt(self.server_name, name)
@@ -168,6 +213,30 @@ class ServerResources(ServerOffers):
                 hint=f"the limit is {limit:,} characters of text, 16 times that of base64",
             )
         return tuple(block for block in kept if isinstance(block, EmbeddedResource))
+
+    async def complete(
+        self,
+        template: str,
+        argument: tuple[str, str],
+        given: Mapping[str, str],
+        *,
+        agent_name: str | None = None,
+    ) -> tuple[str, ...]:
+        """Return values that the server proposes for a variable of a resource template.
+
+        Args:
+            template: The template as it is listed.
+            argument: The variable's name, and the start of its value.
+            given: The values of other variables.
+            agent_name: The agent it is for.
+
+        Raises:
+            ToolError: The server completes nothing.
+        """
+        from mcp import types
+
+        ref = types.ResourceTemplateReference(type="ref/resource", uri=template)
+        return await self._completed(ref, argument, given, agent_name)
 
     def _allows(self, uri: str) -> bool:
         return self._allowed.allows_resource(self.server_name, uri)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.connection import State
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.server import ServerSpec
+    from fast_agent.mcp.tool_sizes import ToolSizes
     from fast_agent.tools.filter import ServerFilter
 
 
@@ -63,6 +64,7 @@ class ServerPool:
         specs: The servers known at the start; names differ.
         offered: What this client does for servers.
         clock: Seconds that never go back.
+        sizes: Records how long the tools of servers are; None records nothing.
 
     Attributes:
         clock: The same.
@@ -74,10 +76,12 @@ class ServerPool:
         *,
         offered: ClientSide | None = None,
         clock: Callable[[], float] = time.monotonic,
+        sizes: ToolSizes | None = None,
     ) -> None:
         self._specs = {spec.name: spec for spec in specs}
         self._offered = offered or ClientSide()
         self.clock = clock
+        self._sizes = sizes
         self._connections: dict[str, Connection] = {}
         self._claims: dict[str, frozenset[str]] = {}
         """The agents that brought a server; one that is not here belongs to the whole app."""
@@ -231,7 +235,7 @@ class ServerPool:
             raise ToolError(f"there is no MCP server `{name}`", hint=self._hint(name))
         connection = self._connections.get(name)
         if connection is None:
-            connection = Connection(spec, self._offered, self._begin, self.clock)
+            connection = Connection(spec, self._offered, self._begin, self.clock, self._sizes)
             self._connections[name] = connection
         return connection
 

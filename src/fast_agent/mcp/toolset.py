@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp.client import Client
-    from mcp.types import CallToolResult
+    from mcp.types import CallToolResult, RequestParamsMeta
 
     from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listed import ListedTool
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import ToolContext, ToolSource
 
 _log = logging.getLogger(__name__)
+
+KEY_META: Final = "idempotencyKey"
+"""The field of a call's `_meta` that is the same when the call is made again after a crash."""
 
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _VERBS: Final = (
@@ -147,12 +150,16 @@ class McpToolset:
                 f"is not open to agent `{context.agent_name}`",
             )
 
+        meta: RequestParamsMeta = {KEY_META: context.idempotency_key}
+
         async def send(client: Client, open_call: OpenCall) -> CallToolResult:
             async def progressed(progress: float, total: float | None, message: str | None) -> None:
                 open_call.renew()
                 context.progress(progress, total, one_line(message) if message else None)
 
-            return await client.call_tool(name, dict(call.arguments), progress_callback=progressed)
+            return await client.call_tool(
+                name, dict(call.arguments), progress_callback=progressed, meta=meta
+            )
 
         try:
             result = await self._connection.request(

@@ -110,6 +110,31 @@ def _plain(spec: ModelSpec) -> str:
     return f"{spec.provider}.{spec.name}"
 
 
+def known_window(text: str, settings: Settings, environ: Mapping[str, str]) -> int | None:
+    """Return how many tokens a model has room for, or None; of several, the first counts.
+
+    Args:
+        text: The spec.
+        settings: The configuration.
+        environ: The environment.
+
+    Raises:
+        ModelError: It cannot be taken apart.
+    """
+    from fast_agent.models.access import endpoint_of
+    from fast_agent.models.spec import LOCAL, parse_models
+
+    spec = parse_models(text, settings.model_aliases, settings.endpoints)[0]
+    stated = stated_facts(spec, settings)
+    if spec.is_cloud and stated.context_window is None:
+        return facts_of(endpoint_of(spec, settings, environ), stated).window
+    if spec.provider == LOCAL and stated.context_window is None:
+        from fast_agent.models.local_engine import DEFAULT_CONTEXT
+
+        return spec.options.context or DEFAULT_CONTEXT
+    return stated.context_window
+
+
 def facts_of(endpoint: Endpoint, stated: StatedFacts = NO_FACTS) -> ModelFacts:
     """Look up a model of a provider; the first time takes a tenth of a second.
 

@@ -210,6 +210,10 @@ def _unknown(
     body: str, text: str, aliases: Mapping[str, str], endpoints: Collection[str]
 ) -> NoReturn:
     """Refuse a body nothing fits, with the best suggestion there is."""
+    if text.lstrip().startswith("$"):
+        # The key of `$system.low` is not an effort.
+        whole = text.partition("?")[0].strip()
+        _refuse_reference(body if "." in body else whole, aliases)
     first, dot, rest = body.partition(".")
     prefixes = (*endpoints, *PROVIDERS, LOCAL)
     for prefix in prefixes:
@@ -232,6 +236,22 @@ def _unknown(
         else f"did you mean `{near}`? otherwise name its provider, as in `openai.{body}`"
     )
     _refuse(UNKNOWN_MODEL, f"unknown model `{text}`", hint)
+
+
+def _refuse_reference(name: str, aliases: Mapping[str, str]) -> NoReturn:
+    """Refuse `$namespace.key` that the configuration does not define; the known ones are listed."""
+    known = sorted(alias for alias in aliases if alias.startswith("$"))
+    group, _, key = name.removeprefix("$").partition(".")
+    hint = f"add `model_references: {{{group or 'system'}: {{{key or 'default'}: sonnet}}}}`"
+    if known:
+        near = closest(name, known)
+        start = f"did you mean `{near}`? " if near else ""
+        hint = f"{start}the references are {_listed(known)}; or {hint}"
+    _refuse(
+        UNKNOWN_MODEL,
+        f"unknown model reference `{name}`",
+        f"{hint} to the configuration",
+    )
 
 
 def _offer() -> str:

@@ -182,11 +182,10 @@ class Decisions:
         options = self._gate.options
         if options.passive:
             return None
-        usual = any(folder.is_relative_to(end_of(one)) for one in self._expected.skill_folders())
+        usual = self._is_usual(folder)
         if options.without_found:
             return "" if usual else None
-        if usual and not self.sets.keys() >= set(self._expected.skill_roots()):
-            self.decide_now(may_ask=False)  # the directory came after the start
+        self._decide_new(usual=usual)
         for name, one in self.settings.items():
             if usual and name.partition(".")[0] == "skills":
                 return one.reason  # what the configuration says instead may not count
@@ -194,6 +193,27 @@ class Decisions:
             if folder.is_relative_to(path):
                 return one.reason
         return None
+
+    def has_skills(self, folder: Path) -> bool:
+        """Return whether the skills of a directory came with a project, approved or not.
+
+        Args:
+            folder: The directory, without links.
+        """
+        options = self._gate.options
+        if options.passive or options.without_found:
+            return False
+        self._decide_new(usual=self._is_usual(folder))
+        return any(skills.holds(folder) for skills, _ in self.decided_skills())
+
+    def _is_usual(self, folder: Path) -> bool:
+        usual = map(end_of, self._expected.skill_folders())
+        return any(map(folder.is_relative_to, usual))
+
+    def _decide_new(self, *, usual: bool) -> None:
+        """Decide about directories of skills that came after the start."""
+        if usual and not self.sets.keys() >= set(self._expected.skill_roots()):
+            self.decide_now(may_ask=False)
 
     def decided_skills(self) -> Sequence[tuple[FoundSkills, Grant]]:
         """Return the skills of each set, with what it may do."""

@@ -138,13 +138,30 @@ class Expected:
     def skill_folders(self) -> tuple[Path, ...]:
         """Return the directories of found skills that exist in the project."""
         home = self._gate.own_home
-        places = project_directories(self._workspace, user_home(self._person().environ))
-        folders = [place / name for place in places for name in SKILL_FOLDERS]
         return tuple(
             one
-            for one in folders
-            if os.path.lexists(one) and not (home and one.is_relative_to(home))
+            for one in self._usual_folders()
+            if not (home and one.is_relative_to(home)) and not self._owns(one)
         )
+
+    def _usual_folders(self) -> Iterator[Path]:
+        places = project_directories(self._workspace, user_home(self._person().environ))
+        folders = (place / name for place in places for name in SKILL_FOLDERS)
+        return filter(os.path.lexists, folders)
+
+    def _owns(self, folder: Path) -> bool:
+        """Return whether a directory of skills in a project is the person's own.
+
+        A link of the project that leads to one of the person's own directories is not.
+        """
+        place, real = folder.parents[1], end_of(folder)
+        return real == end_of(place) / folder.relative_to(place) and self._gate.owns(real)
+
+    def _own_folders(self) -> Iterator[Path]:
+        """Yield the directories of the person that may lie inside a root."""
+        if self._gate.own_home is not None:
+            yield self._gate.own_home
+        yield from filter(self._owns, self._usual_folders())
 
     def needs(self, effect: Effect) -> bool:
         """Return whether something in the run needs an effect."""
@@ -219,7 +236,7 @@ class Expected:
             guides=(*self._guides.get(root, ()), *_guides_of(self.layers.get(root, ()))),
             tests=tuple(self._tests.get(root, ())),
             records=self._records,
-            own_folders=() if self._gate.own_home is None else (self._gate.own_home,),
+            own_folders=tuple(self._own_folders()),
         )
 
     def given(self) -> Given:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from anyio import CancelScope
+
 from fast_agent.agents.agent_servers import AgentServers
 from fast_agent.agents.agent_skills import AgentSkills
 from fast_agent.agents.llm_agent import LlmAgent
@@ -25,36 +27,29 @@ from fast_agent.prompt.instruction import (
 )
 from fast_agent.prompt.internal_documents import internal_index, internal_text
 from fast_agent.prompt.prompt_block import AgentListing
-from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.agent_tool import AgentTool
-    from fast_agent.agents.child_history import ChildHistories
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.agents.scope import Scope
-    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig, FileAccess
     from fast_agent.cards.card import Card
-    from fast_agent.cards.load_set import LoadSet
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import Settings
-    from fast_agent.mcp.null_pool import NullPool
-    from fast_agent.mcp.offers import ServerResources
-    from fast_agent.mcp.pool import ServerPool, ServerReport
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
-    from fast_agent.models.create import Models
-    from fast_agent.models.selection import Selection
-    from fast_agent.prompt.url_text import UrlTexts
+    from fast_agent.models.model import Model
+    from fast_agent.resources.skill_client.entry import SkillCall
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.tools.card_functions import CardFunctions
     from fast_agent.tools.function_loader import FunctionLoader
     from fast_agent.tools.permission import Asking
-    from fast_agent.tools.resource_tools import ResourceShelf
-    from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.skill_tools import OfferedSkills
     from fast_agent.tools.tool import Tool
@@ -90,86 +85,7 @@ class Blueprint(Protocol):
         ...
 
 
-@frozen(kw_only=True)
-class Workshop:
-    """What blueprints of one runtime are drawn with.
-
-    Args:
-        cards: All cards, by name.
-        settings: The configuration.
-        surroundings: The options of the program.
-        pool: All MCP servers.
-        models: Makes models.
-        loader: Gives what loads functions, the same at every call.
-        urls: Fetched pages.
-        scope: Where turns stand that nothing else started.
-        model_of: Says which model a card's agent asks.
-        clone: Makes an instance of a card by name: (name, messages or None).
-        inner: Makes a runtime of other cards, which are built as these are.
-        shelf: Gives the documents agents may look up, the same at every call.
-        histories: Draws the routes between histories of parents and children.
-        gate: Gives what asks before a skill of a server is used, the same at every call; None
-            where there can be no such skill.
-    """
-
-    cards: Mapping[str, Card]
-    settings: Settings
-    surroundings: Surroundings
-    pool: ServerPool | NullPool
-    models: Models
-    loader: Callable[[], FunctionLoader]
-    urls: UrlTexts
-    scope: Scope
-    model_of: Callable[[AgentConfig], Selection]
-    clone: Callable[[str, Iterable[Message] | None], Agent]
-    inner: MakeRuntime
-    shelf: Callable[[], ResourceShelf]
-    histories: ChildHistories
-    gate: Callable[[], SkillGate] | None = None
-
-
-class InnerRuntime(Protocol):
-    """The agents of cards that an agent reaches during a turn; live while it is entered."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all cards, in load order."""
-        ...
-
-    @property
-    def default_name(self) -> str:
-        """The name of the agent that answers where none is named; raises RunError without one."""
-        ...
-
-    def agent(self, name: str) -> Agent:
-        """Return the shared instance of a card; raises FastAgentError where it cannot be run."""
-        ...
-
-    def server_resources(self, name: str) -> tuple[ServerResources, ...]:
-        """Return the resources of a card's servers, as its agent may use them."""
-        ...
-
-    async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
-        """Open the servers of some agents, and return how each stands."""
-        ...
-
-
-class MakeRuntime(Protocol):
-    """Makes a runtime of a load-set, as `Runtime` is made."""
-
-    def __call__(
-        self,
-        load_set: LoadSet,
-        settings: Settings,
-        surroundings: Surroundings | None = None,
-        *,
-        scope: Scope | None = None,
-    ) -> AbstractAsyncContextManager[InnerRuntime]:
-        """Make it; nothing is open before it is entered."""
-        ...
-
-
-Builder: TypeAlias = Callable[["Card", Workshop], Blueprint]
+Builder: TypeAlias = Callable[["Card", "RuntimeContext"], Blueprint]
 """Makes the blueprint of a card of one type."""
 
 
@@ -178,7 +94,7 @@ class LlmBlueprint:
 
     Args:
         card: The card.
-        workshop: What it is made with.
+        context: What it is made with.
         tools: Further tools.
         instruction: The instruction, where it is not the card's own.
         calls_agents: Whether the card's `agents` are its tools; else they are only listed.
@@ -196,37 +112,42 @@ class LlmBlueprint:
     def __init__(
         self,
         card: Card,
-        workshop: Workshop,
+        context: RuntimeContext,
         *,
         tools: Iterable[Tool] = (),
         instruction: str | None = None,
         calls_agents: bool = True,
     ) -> None:
-        config, around = card.config, workshop.surroundings
+        config, options = card.config, context.options
         self._config = config
-        self._workshop = workshop
+        self._context = context
         own = config.request_params or NO_PARAMS
-        self._params = around.params.over(own).over(workshop.settings.request_params)
+        self._params = options.params.over(own).over(context.settings.request_params)
         self._results = result_limits(self._params)
-        self._model = workshop.model_of(config)
+        self._model = context.model_of(config)
         self._window = self._check_facts()
-        self._compaction = compaction_plan(config, workshop)
-        functions = functions_of(card, workshop.loader)
-        brought = own_tools(config, workshop.settings, around)
+        self._compaction = compaction_plan(config, context)
+        functions = functions_of(card, context.loader)
+        brought = own_tools(config, context.settings, options)
         self._fixed: tuple[Tool, ...] = (
             *(functions.tools if functions else ()),
-            *(around.kit(config, brought) if around.kit else brought),
-            *(workshop.shelf().tools if config.resource_tools else ()),
+            *(options.kit(config, brought) if options.kit else brought),
+            *(context.documents().tools if config.resource_tools else ()),
             *tools,
         )
         self._tool_hooks = functions.tool_hooks if functions else ()
         self._turn_hooks = functions.turn_hooks if functions else None
-        self._templates = templates_of(config, around.workspace)
-        directory = config.directory or around.workspace
-        self._servers = AgentServers(config, workshop.pool, directory, workshop.gate)
+        self._templates = templates_of(config, options.workspace)
+        directory = config.directory or options.workspace
+        self._servers = AgentServers(config, context.pool, directory, options.gate)
         template = parse_template(config.instruction or "" if instruction is None else instruction)
         skills = AgentSkills(
-            config, workshop.settings.skills, around, self._servers, template, workshop.gate
+            config,
+            context.settings.skills,
+            options,
+            self._servers,
+            template,
+            fork=self._fork,
         )
         self._fixed = skills.gated(self._fixed)
         self.skills = skills
@@ -257,10 +178,10 @@ class LlmBlueprint:
     ) -> LlmAgent:
         """Make an instance."""
         del shared
-        config, workshop = self._config, self._workshop
+        config, context = self._config, self._context
         setup = TurnSetup(
             agent=config.name,
-            model=workshop.models.create(
+            model=context.models.create(
                 self._model.text,
                 agent=config.name,
                 api_key=config.api_key,
@@ -276,15 +197,41 @@ class LlmBlueprint:
             compaction=self._compaction,
             trims=config.trim_tool_history,
             unpriced=self._unpriced,
+            permits=self.skills.permits,
+            model_named=self._other_model,
+            fork=self._fork,
+            known_window=self._known_window,
         )
         return LlmAgent(
             config,
             setup,
             templates=self._templates if messages is None else messages,
-            new_id=workshop.surroundings.new_turn_id,
-            scope=workshop.scope if scope is None else scope,
+            new_id=context.options.new_turn_id,
+            scope=context.turn if scope is None else scope,
             read_resource=self._servers.read_resource,
         )
+
+    async def _fork(
+        self, skill: SkillCall, scope: Scope, output: OutputShape | None = None
+    ) -> TurnResult:
+        """Have another instance carry out a skill; see `Fork`."""
+        own = replace(skill, fields=replace(skill.fields, forks=False))
+        agent = self.instance(())
+        try:
+            return await agent.generate(skill.text, scope=replace(scope, skill=own), output=output)
+        finally:
+            with CancelScope(shield=True):
+                await agent.aclose()
+
+    def _other_model(self, text: str) -> Model:
+        """Make a model that a skill names.
+
+        Raises:
+            ModelError: There is none of that name, or it cannot be asked.
+        """
+        config, context = self._config, self._context
+        directory = None if config.remote is not None else context.options.workspace
+        return context.models.create(text, agent=config.name, directory=directory)
 
     def _check_facts(self) -> int | None:
         """Return what the configuration says of the model's window.
@@ -292,11 +239,11 @@ class LlmBlueprint:
         Raises:
             RunError: Money is bounded, and the price of the model is unknown.
         """
-        settings, limits = self._workshop.settings, self._params.usage_limits
+        settings, limits = self._context.settings, self._params.usage_limits
         bounds_money = limits is not None and limits.max_cost is not None
         if not bounds_money and not settings.model_facts:
             return None
-        unpriced = self._unpriced() if bounds_money else None
+        unpriced = self._unpriced(None) if bounds_money else None
         if unpriced is not None:
             raise RunError(
                 f"agent `{self._config.name}` has a `max_cost`, and the price of"
@@ -311,14 +258,26 @@ class LlmBlueprint:
         # Of several models, each answer brings the window of the one that gave it.
         return stated_facts(specs[0], settings).context_window if len(specs) == 1 else None
 
-    def _unpriced(self) -> str | None:
-        """Return the spec of a model of a provider whose price is unknown, or None."""
+    def _known_window(self) -> int | None:
+        """Return how many tokens the model has room for, or None; the first time looks it up."""
+        from fast_agent.models.facts import known_window
+
+        environ = self._context.options.environ
+        return known_window(self._model.text, self._context.settings, environ)
+
+    def _unpriced(self, model: str | None) -> str | None:
+        """Return the spec of a model of a provider whose price is unknown, or None.
+
+        Args:
+            model: The model; None is the agent's own.
+        """
         from fast_agent.models.access import endpoint_of
         from fast_agent.models.facts import facts_of, stated_facts
         from fast_agent.models.spec import parse_models
 
-        settings, environ = self._workshop.settings, self._workshop.surroundings.environ
-        for spec in parse_models(self._model.text, settings.model_aliases, settings.endpoints):
+        settings, environ = self._context.settings, self._context.options.environ
+        text = self._model.text if model is None else model
+        for spec in parse_models(text, settings.model_aliases, settings.endpoints):
             stated = stated_facts(spec, settings)
             if not spec.is_cloud or stated.is_priced:
                 continue
@@ -334,7 +293,7 @@ class LlmBlueprint:
             self._servers,
             self._tool_hooks,
             self._skills,
-            asking_of(self._config, self._workshop.surroundings, self.skills.permits),
+            asking_of(self._config, self._context.options, self.skills.permits),
         )
 
     def _crew(self) -> Iterator[Tool]:
@@ -343,50 +302,50 @@ class LlmBlueprint:
             self._children = tuple(self._child_tools())
         from fast_agent.agents.agent_tool import Crew
 
-        crew = Crew(self._config, self._workshop.surroundings.max_depth)
+        crew = Crew(self._config, self._context.options.max_depth)
         return (replace(tool, crew=crew) for tool in self._children)
 
     def _child_tools(self) -> Iterator[AgentTool]:
-        config, workshop = self._config, self._workshop
+        config, context = self._config, self._context
         from fast_agent.agents.agent_tool import Crew, agent_tool
 
-        crew = Crew(config, workshop.surroundings.max_depth)
+        crew = Crew(config, context.options.max_depth)
         for name in dict.fromkeys(config.agents):
-            child, route = workshop.cards[name].config, workshop.histories.route(config, name)
-            yield agent_tool(child, partial(workshop.clone, name), crew, route)
+            child, route = context.cards[name].config, context.histories.route(config, name)
+            yield agent_tool(child, partial(context.clone, name), crew, route)
 
     def _read_instruction(self, template: Template) -> Instruction:
-        config, around = self._config, self._workshop.surroundings
+        config, options = self._config, self._context.options
         listed = tuple([self._listing(name) for name in dict.fromkeys(config.agents)])
-        context = InstructionContext(
-            workspace=around.workspace,
-            now=around.now,
-            platform=around.platform or host_platform(),
-            python=around.python or python_version(),
+        given = InstructionContext(
+            workspace=options.workspace,
+            now=options.now,
+            platform=options.platform or host_platform(),
+            python=options.python or python_version(),
             servers=self._servers.instructions,
             agents=lambda: listed,
             skills=self._skills.block,
             resources=internal_index,
             internal=internal_text,
-            urls=self._workshop.urls,
-            reads_project=partial(around.reads_project, config),
+            urls=self._context.urls,
+            reads_project=partial(options.reads_project, config),
         )
-        return Instruction(template, config, context)
+        return Instruction(template, config, given)
 
     def _listing(self, name: str) -> AgentListing:
         from fast_agent.agents.agent_tool import describe
 
-        child = self._workshop.cards[name].config
+        child = self._context.cards[name].config
         return AgentListing(name, describe(child), child.servers)
 
 
-def compaction_plan(config: AgentConfig, workshop: Workshop) -> CompactionPlan:
+def compaction_plan(config: AgentConfig, context: RuntimeContext) -> CompactionPlan:
     """Return when and by which agent a conversation is summarized.
 
     Raises:
         RunError: The configuration names an agent that is not there.
     """
-    asked = workshop.settings.compaction if config.compaction is None else config.compaction
+    asked = context.settings.compaction if config.compaction is None else config.compaction
     if asked is False:
         return CompactionPlan(None)
     if asked is None or asked is True:
@@ -395,14 +354,14 @@ def compaction_plan(config: AgentConfig, workshop: Workshop) -> CompactionPlan:
     name = asked.agent
     if name is None or name == config.name:
         return CompactionPlan(share)
-    if name not in workshop.cards:
+    if name not in context.cards:
         raise RunError(
             f"`compaction` names the agent `{name}`, which is not there",
             hint="load its card too, or leave out `agent`",
         )
 
     async def ask(system: str, text: str, scope: Scope) -> str:
-        agent = workshop.clone(name, ())
+        agent = context.clone(name, ())
         try:
             result = await agent.generate(f"{system}\n\n{text}", scope=scope)
         finally:
@@ -441,39 +400,39 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
 
 
 def asking_of(
-    config: AgentConfig, around: Surroundings, permits: SkillPermits | None = None
+    config: AgentConfig, options: RuntimeOptions, permits: SkillPermits | None = None
 ) -> Asking | None:
     """Return which calls of an agent need permission; None if none does.
 
     Args:
         config: The card.
-        around: The options of the program.
+        options: The options of the program.
         permits: What loaded skills allow without a question.
     """
-    permission, confirm = around.permission, config.confirm
-    if config.type == "smart" and not around.trust_cards:
+    permission, confirm = options.permission, config.confirm
+    if config.type == "smart" and not options.trust_cards:
         confirm = (*confirm, "create_agent_card")  # it writes what later runs load automatically
     if not confirm and permission is None:
         return None
     from fast_agent.tools.permission import Asking, HumanPermission
 
     if permission is None:
-        return Asking(HumanPermission(around.human), confirm)
+        return Asking(HumanPermission(options.human, options.allowed), confirm)
     return Asking(permission, config.confirm, always=True, permits=permits)
 
 
-def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> Iterator[Tool]:
+def own_tools(config: AgentConfig, settings: Settings, options: RuntimeOptions) -> Iterator[Tool]:
     """Yield the runtime's own tools of an agent: the user to ask, and the shell."""
     if config.human_input:
         from fast_agent.tools.human_input import HumanInputTool
 
-        yield HumanInputTool(around.human)
-    access = _file_access(config, around)
+        yield HumanInputTool(options.human)
+    access = _file_access(config, options)
     if access is not None:
-        yield from _file_tools(access, config, settings, around)
-    if config.fetch or around.fetch:
-        yield _fetch_tool(around)
-    if config.shell or around.shell:
+        yield from _file_tools(access, config, settings, options)
+    if config.fetch or options.fetch:
+        yield _fetch_tool(options)
+    if config.shell or options.shell:
         from fast_agent.tools.shell import DEFAULT_LIMITS, shell_tool
 
         limits, asked = DEFAULT_LIMITS, settings.shell
@@ -483,38 +442,38 @@ def own_tools(config: AgentConfig, settings: Settings, around: Surroundings) -> 
             half = asked.max_output_bytes // 2
             limits = replace(limits, head_bytes=asked.max_output_bytes - half, tail_bytes=half)
         given = asked.variables
-        yield shell_tool(config, around.workspace, around.environ, given=given, limits=limits)
+        yield shell_tool(config, options.workspace, options.environ, given=given, limits=limits)
 
 
-def _file_access(config: AgentConfig, around: Surroundings) -> FileAccess | None:
-    asked = {config.files, around.files}
+def _file_access(config: AgentConfig, options: RuntimeOptions) -> FileAccess | None:
+    asked = {config.files, options.files}
     return "write" if "write" in asked else "read" if "read" in asked else None
 
 
 def _file_tools(
-    access: FileAccess, config: AgentConfig, settings: Settings, around: Surroundings
+    access: FileAccess, config: AgentConfig, settings: Settings, options: RuntimeOptions
 ) -> Iterator[Tool]:
     from fast_agent.agents.agent_skills import directories_of, skill_home
     from fast_agent.tools.files.file_tools import FileGuard, file_tools
     from fast_agent.tools.files.workspace import Workspace
     from fast_agent.tools.permission import HumanPermission
 
-    permission = around.permission or HumanPermission(around.human)
-    asks_writes = around.permission is None  # else that one is asked about every write
-    guard = FileGuard(permission, asks_writes, around.protected)
+    permission = options.permission or HumanPermission(options.human)
+    asks_writes = options.permission is None  # else that one is asked about every write
+    guard = FileGuard(permission, asks_writes, options.protected)
     # Skills name neighbouring files, wherever they are.
-    home = skill_home(around.environ)
-    skills, _ = directories_of(config, settings.skills, around.workspace, home)
-    yield from file_tools(Workspace(around.workspace, skills), access, guard)
+    home = skill_home(options.environ)
+    skills, _ = directories_of(config, settings.skills, options.workspace, home)
+    yield from file_tools(Workspace(options.workspace, skills), access, guard)
 
 
-def _fetch_tool(around: Surroundings) -> Tool:
+def _fetch_tool(options: RuntimeOptions) -> Tool:
     from fast_agent.runtime.fetch_tool import FetchTool
     from fast_agent.tools.permission import HumanPermission
 
     # With a permission in place every page is asked about: the address was allowed then.
-    asked = around.permission is not None
-    return FetchTool(None if asked else HumanPermission(around.human))
+    asked = options.permission is not None
+    return FetchTool(None if asked else HumanPermission(options.human, options.allowed))
 
 
 def templates_of(config: AgentConfig, workspace: Path) -> tuple[Message, ...]:

@@ -6,17 +6,19 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT, parse_template
+from fast_agent.config.bounds import FULL_START_SHARE, TOKEN_CHARACTERS
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
 from fast_agent.diagnostics.rules import (
+    FULL_WINDOW,
     INSTRUCTION_FILE,
     INSTRUCTION_SOURCE,
     UNKNOWN_PLACEHOLDER,
     UNREADABLE_INDEX,
 )
-from fast_agent.errors import CardError, ResourceError, TrustError
+from fast_agent.errors import CardError, FastAgentError, ModelError, ResourceError, TrustError
 from fast_agent.prompt.named_file import file_places, read_named_file
 from fast_agent.prompt.url_text import is_web_address
 from fast_agent.text.span import Span
@@ -55,7 +57,11 @@ def card_probes(
         return plain
     from fast_agent.models.check import model_probe
 
-    return (*plain, model_probe(settings, environ, cwd=workspace, ready=False))
+    return (
+        *plain,
+        model_probe(settings, environ, cwd=workspace, ready=False),
+        partial(window_probe, workspace=workspace, settings=settings, environ=environ),
+    )
 
 
 def _function_probe(workspace: Path) -> Probe:
@@ -140,6 +146,89 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
             "name a folder beside the card that holds skills, or write `skills: []` for none",
             source_line=None if span is None else card.source_line(span.start.line),
         )
+
+
+def window_probe(
+    card: Card, *, workspace: Path, settings: Settings, environ: Mapping[str, str]
+) -> Iterator[Diagnostic]:
+    """Find a card whose servers fill most of its model's context window before any message.
+
+    No server is asked: the sizes of their tools are those that the last run recorded.
+
+    Args:
+        card: A card.
+        workspace: The directory the program works in, absolute.
+        settings: The configuration.
+        environ: The environment.
+
+    Yields:
+        One warning at the card's `servers`.
+    """
+    config = card.config
+    if not (config.servers or config.mcp_connect) or config.type not in {"agent", "smart"}:
+        return
+    sizes = _recorded_sizes(config, settings, environ)
+    if sum(sizes.values()) < _SMALL_TOOLS:
+        return
+    from fast_agent.models.facts import known_window
+    from fast_agent.models.selection import select_model
+
+    taken = sum(sizes.values()) + len(config.instruction or "") // TOKEN_CHARACTERS
+    try:
+        model = select_model(config, settings, environ, cwd=workspace).text
+        window = known_window(model, settings, environ)
+    except ModelError:
+        return  # reported by the check of models
+    if window is None or taken <= FULL_START_SHARE * window:
+        return
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:_SHOWN_SERVERS]
+    parts = ", ".join(f"`{server}` about {size:,}" for server, size in largest)
+    span = card.span_of("servers") or card.span_of("mcp_connect")
+    yield Diagnostic(
+        FULL_WINDOW,
+        f"instruction and tools take about {taken:,} of the {window:,} tokens that `{model}` has"
+        f" room for, before the first message: {parts}",
+        card.path,
+        span,
+        FULL_WINDOW.severity,
+        "limit the `tools` of the card, use fewer servers, or name a model with a larger window",
+        source_line=None if span is None else card.source_line(span.start.line),
+    )
+
+
+def _recorded_sizes(
+    config: AgentConfig, settings: Settings, environ: Mapping[str, str]
+) -> dict[str, int]:
+    """Return about how many tokens the tools of a card's servers take, as far as recorded."""
+    from fast_agent.config.home import home_directory
+    from fast_agent.mcp.server import from_connect, from_settings
+    from fast_agent.mcp.tool_sizes import FILE, ToolSizes
+    from fast_agent.tools.filter import ServerFilter
+
+    path = home_directory(environ) / FILE
+    if not path.exists():
+        return {}
+    directory = config.directory or Path()
+    try:
+        servers = [one for one in from_settings(settings.mcp) if one.name in config.servers]
+        servers += [from_connect(one, directory=directory) for one in config.mcp_connect]
+    except FastAgentError:
+        return {}  # reported where servers are checked
+    known, allowed = ToolSizes(path), ServerFilter.of(config)
+    return {
+        spec.name: sum(
+            size // TOKEN_CHARACTERS
+            for tool, size in known.of(spec).items()
+            if allowed.allows_tool(spec.name, tool)
+        )
+        for spec in servers
+    }
+
+
+_SMALL_TOOLS: Final = 1_000
+"""Tokens of tools that fill half of no window."""
+
+_SHOWN_SERVERS: Final = 4
 
 
 def check_instruction(

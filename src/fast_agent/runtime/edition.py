@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
+    from fast_agent.runtime.blueprint import Blueprint, Builder
+    from fast_agent.runtime.context import RuntimeContext
 
 
 class EditionCards(Mapping[str, "Card"]):
@@ -52,17 +53,17 @@ class Edition:
 
     Args:
         load_set: The cards; they were checked.
-        workshop: What blueprints are made with; its cards and its `clone` become the edition's.
+        context: What blueprints are made with; its cards and its `clone` become the edition's.
         builders: How cards are built, by type.
         blueprints: Those made before that hold for these cards too.
     """
 
-    __slots__ = ("__weakref__", "_blueprints", "_builders", "load_set", "workshop")
+    __slots__ = ("__weakref__", "_blueprints", "_builders", "context", "load_set")
 
     def __init__(
         self,
         load_set: LoadSet,
-        workshop: Workshop,
+        context: RuntimeContext,
         builders: Mapping[str, Builder],
         blueprints: Mapping[str, Blueprint],
     ) -> None:
@@ -70,8 +71,7 @@ class Edition:
         self._builders = builders
         self._blueprints = dict(blueprints)
         cards = EditionCards(self)
-        histories = replace(workshop.histories, cards=cards)
-        self.workshop = replace(workshop, cards=cards, histories=histories, clone=self.clone)
+        self.context = replace(context, cards=cards, clone=self.clone)
 
     def card(self, name: str) -> Card:
         """Return a card.
@@ -103,7 +103,7 @@ class Edition:
                     f"agent `{name}` is of type `{card.config.type}`;"
                     f" only cards of type {known} can be built here"
                 )
-            blueprint = self._blueprints[name] = builder(card, self.workshop)
+            blueprint = self._blueprints[name] = builder(card, self.context)
         return blueprint
 
     def clone(self, name: str, messages: Iterable[Message] | None = None) -> Agent:
@@ -111,7 +111,7 @@ class Edition:
         return self.blueprint(name).instance(messages)
 
     def after(
-        self, load_set: LoadSet, changed: Collection[str], workshop: Workshop | None = None
+        self, load_set: LoadSet, changed: Collection[str], context: RuntimeContext
     ) -> Edition:
         """Make the edition that follows.
 
@@ -121,8 +121,7 @@ class Edition:
         Args:
             load_set: The cards there are now.
             changed: The agents that differ now.
-            workshop: What blueprints are made with from now on; None keeps what they were made
-                with.
+            context: What blueprints are made with from now on.
 
         Raises:
             FastAgentError: A card cannot be run.
@@ -132,7 +131,7 @@ class Edition:
             for name, blueprint in self._blueprints.items()
             if name in load_set.cards and name not in changed
         }
-        edition = Edition(load_set, workshop or self.workshop, self._builders, kept)
+        edition = Edition(load_set, context, self._builders, kept)
         for name in self._blueprints:
             if name in load_set.cards and name in changed:
                 edition.blueprint(name)
@@ -141,7 +140,7 @@ class Edition:
     def become(self, newest: Edition) -> None:
         """Go over to a later edition, once no turn needs what this one alone has."""
         self.load_set = newest.load_set
-        self.workshop = newest.workshop
+        self.context = newest.context
         self._blueprints = newest._blueprints
 
 

@@ -15,14 +15,23 @@ from anyio import CancelScope, sleep
 from fast_agent.agents.budget import Meter
 from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import Cast
-from fast_agent.agents.child_history import NOTHING_WANTED, ChildHistories
+from fast_agent.agents.child_history import NOTHING_WANTED
 from fast_agent.agents.events import log_warnings
+from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
 from fast_agent.agents.scope import Charges, Scope
-from fast_agent.agents.surroundings import Surroundings, through_steps
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.models.selection import select_model
-from fast_agent.runtime.belongings import Belongings
-from fast_agent.runtime.blueprint import LlmBlueprint, Workshop
+from fast_agent.prompt.url_text import UrlTexts, fetch_text
+from fast_agent.runtime.blueprint import LlmBlueprint
+from fast_agent.runtime.context import (
+    AgentSampler,
+    RuntimeContext,
+    new_documents,
+    new_loader,
+    new_models,
+    new_pool,
+    server_specs,
+    with_gate,
+)
 from fast_agent.runtime.edition import Edition
 from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.trust.granted import with_granted
@@ -34,7 +43,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.events import Event, Listener
     from fast_agent.agents.turn_setup import TurnResult
-    from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+    from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
@@ -45,7 +54,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Model
     from fast_agent.models.selection import Selection
     from fast_agent.models.usage import Usage
-    from fast_agent.resources.skill_client.entry import SkillEntry
+    from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.sessions.cumulative import CumulativeTranscript
@@ -60,10 +69,10 @@ _LOOKS_EVERY = 0.05
 """Seconds between looks whether the last turns of replaced agents have ended."""
 
 
-def _smart(card: Card, workshop: Workshop) -> Blueprint:
+def _smart(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.runtime.smart.smart_agent import smart_blueprint
 
-    return smart_blueprint(card, workshop)
+    return smart_blueprint(card, context)
 
 
 BUILDERS: Mapping[str, Builder] = MappingProxyType({"agent": LlmBlueprint, "smart": _smart})
@@ -78,7 +87,7 @@ class Runtime:
     Args:
         load_set: The cards; they were checked.
         settings: The configuration.
-        surroundings: The options of the program; None uses those of a plain program.
+        options: The options of the program; None uses those of a plain program.
         builders: How cards are built, by type.
         scope: Where its turns stand when another agent started them; None at the top.
         grows: Whether cards that come later may bring servers.
@@ -88,38 +97,31 @@ class Runtime:
         self,
         load_set: LoadSet,
         settings: Settings,
-        surroundings: Surroundings | None = None,
+        options: RuntimeOptions | None = None,
         *,
         builders: Mapping[str, Builder] = BUILDERS,
         scope: Scope | None = None,
         grows: bool = False,
     ) -> None:
-        around = through_steps(surroundings or Surroundings())
+        options = through_steps(options or RuntimeOptions())
         outer = scope or Scope(
-            listener=_with_tracing(around.listener or log_warnings, around.tracing),
-            journal=around.journal,
-            transcript=around.transcript,
-            redact=around.redact,
-            steps=_steps_of(around.steps, around.journal),
-            deps=around.deps,
+            listener=_with_tracing(options.listener or log_warnings, options.tracing),
+            journal=options.journal,
+            transcript=options.transcript,
+            redact=options.redact,
+            steps=_steps_of(options.steps, options.journal),
+            deps=options.deps,
         )
         # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
-        self._granted = around.granted if scope is None else ()
-        load_set = self._with_granted(load_set, around)
-        self._settings = settings
-        self._surroundings = around
+        self._granted = options.granted if scope is None else ()
+        load_set = self._with_granted(load_set, options)
+        self._options = options
         self._chosen: dict[str, str] = {}
         self._meter = Meter("session")
         self._charges = Charges()
-        self._belongings = belongings = Belongings(
-            settings,
-            around,
-            [card.config for card in load_set.cards.values()],
-            charges=self._charges,
-            sampling_model=self._sampling_model,
-            grows=grows,
-        )
-        self._pool, gate = belongings.pool, belongings.gate
+        configs = [card.config for card in load_set.cards.values()]
+        sampler = AgentSampler(self._sampling_model, self._charges)
+        self._pool = new_pool(settings, options, configs, sampler, grows=grows)
         outer = replace(
             outer, meters=(self._meter, *outer.meters), charges=self._charges, cast=None
         )
@@ -128,39 +130,34 @@ class Runtime:
         self._cast = Cast(
             self._make,
             outer,
-            around.journal if scope is None else None,
+            options.journal if scope is None else None,
             within=None if scope is None else scope.cast,
         )
         self._casts: WeakSet[Cast] = WeakSet((self._cast,))
         self._former: list[list[Agent]] = []
         self._waits = False
-        workshop = Workshop(
-            cards=load_set.cards,
+        self._stack = AsyncExitStack()
+        context = RuntimeContext(
+            options=with_gate(options, self._pool, configs, self._stack),
             settings=settings,
-            surroundings=replace(around, gate=gate, transcript=self._cast.transcript),
+            cards=load_set.cards,
+            models=new_models(settings, options),
             pool=self._pool,
-            models=belongings.models,
-            loader=belongings.loader,
-            urls=belongings.urls,
-            scope=self._cast.scope,
-            shelf=belongings.shelf,
-            model_of=self._selection,
+            urls=UrlTexts(fetch_text, options.monotonic),
+            loader=new_loader(options),
+            documents=new_documents(settings, options),
+            turn=self._cast.scope,
+            wanted_model=self.wanted_model,
             clone=self.clone,
             inner=partial(Runtime, builders=builders),
-            histories=ChildHistories(
-                cards=load_set.cards,
-                workspace=around.workspace,
-                wanted=around.child_history,
-            ),
-            gate=gate,
         )
-        self._edition = Edition(load_set, workshop, builders, {})
+        self._edition = Edition(load_set, context, builders, {})
         self._editions: WeakSet[Edition] = WeakSet((self._edition,))
-        self._stack = AsyncExitStack()
+        self._stack.callback(context.documents.close)
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self._pool)
-        if self._surroundings.steps is NULL_STEPS:
+        if self._options.steps is NULL_STEPS:
             self._pool.load_on_start()
         return self
 
@@ -175,7 +172,7 @@ class Runtime:
             with CancelScope(shield=True):
                 problem = await self._close_agents()
         finally:
-            self._belongings.close()
+            self._edition.context.loader.close()
             await self._stack.__aexit__(exc_type, exc, traceback)
         if problem is not None and exc is None:
             raise problem
@@ -259,13 +256,11 @@ class Runtime:
         outer = self._outer
         scope = replace(
             outer,
-            listener=_with_tracing(listener, self._surroundings.tracing)
-            if listener
-            else outer.listener,
+            listener=_with_tracing(listener, self._options.tracing) if listener else outer.listener,
             journal=journal,
             transcript=None,
             human=human,
-            steps=_steps_of(self._surroundings.steps, journal) if steps is None else steps,
+            steps=_steps_of(self._options.steps, journal) if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
         cast = Cast(self._make, scope, journal)
@@ -290,23 +285,24 @@ class Runtime:
         Raises:
             FastAgentError: A card cannot be run; everything is as it was.
         """
-        load_set = self._with_granted(load_set, self._surroundings)
+        load_set = self._with_granted(load_set, self._options)
         before, known, casts = self._edition, load_set.cards, tuple(self._casts)
-        undo = self._belongings.renew_loader()
         gone = [name for name in before.load_set.cards if name not in known]
         if settings is not None:
             changed = {*changed, *before.load_set.cards, *known}
-        undo_servers = self._pool.change((*changed, *gone))
-        undo_settings, workshop = self._renew_settings(settings)
+        context = before.context.reloaded(settings)
+        undo = self._pool.change((*changed, *gone))
+        if settings is not None:
+            self._pool.renew(server_specs(settings, self._options))
         try:
-            self._edition = before.after(load_set, changed, workshop)
+            self._edition = before.after(load_set, changed, context)
             fresh = [cast.prepare({name for name in changed if name in known}) for cast in casts]
         except BaseException:
             self._edition = before
             undo()
-            undo_settings()
-            undo_servers()
             raise
+        if settings is not None:  # a turn under way may use the previous documents
+            self._stack.callback(context.documents.close)
         self._editions.add(self._edition)
         for cast, agents in zip(casts, fresh, strict=True):
             former = cast.take(agents, gone)
@@ -318,26 +314,12 @@ class Runtime:
             self._waits = True
             self._pool.start_soon(self._wait_for_former)
 
-    def _with_granted(self, load_set: LoadSet, around: Surroundings) -> LoadSet:
+    def _with_granted(self, load_set: LoadSet, options: RuntimeOptions) -> LoadSet:
         if not self._granted:
             return load_set
         return with_granted(
-            load_set, self._granted, () if around.barred is None else around.barred()
+            load_set, self._granted, () if options.barred is None else options.barred()
         )
-
-    def _renew_settings(self, settings: Settings | None) -> tuple[Callable[[], None], Workshop]:
-        """Use another configuration; returns what takes it back, and what agents are made with."""
-        workshop = self._edition.workshop
-        if settings is None:
-            return _nothing, workshop
-        before, undo_belongings = self._settings, self._belongings.renew_settings(settings)
-        self._settings = settings
-
-        def undo() -> None:
-            self._settings = before
-            undo_belongings()
-
-        return undo, replace(workshop, settings=settings, models=self._belongings.models)
 
     async def _close_former(self) -> None:
         """Close instances that were replaced together, as soon as no turn of theirs runs.
@@ -416,7 +398,7 @@ class Runtime:
         self._edition.card(child)
         cast = self._cast if cast is None else cast
         caller, config = cast.agent(parent), self._edition.card(parent).config
-        route = self._edition.workshop.histories.route(config, child, wanted)
+        route = self._edition.context.histories.route(config, child, wanted)
         site = CallSite(caller.conversation, warn, cast=cast)
         scope, clone = cast.scope, partial(self.clone, child)
         try:
@@ -432,34 +414,11 @@ class Runtime:
         Raises:
             RunError: There is no such card.
         """
-        return self._selection(self._edition.card(name).config)
-
-    def _selection(self, config: AgentConfig) -> Selection:
-        # A blueprint asks for its card while the previous edition still holds.
-        around = self._surroundings
-        selection = select_model(
-            config,
-            self._settings,
-            around.environ,
-            cwd=around.workspace,
-            flag=self.wanted_model(config.name),
-        )
-        if config.grant is not None and selection.source == "card":
-            from fast_agent.models.access import check_model_files
-            from fast_agent.models.spec import parse_models
-
-            settings = self._settings
-            for spec in parse_models(selection.text, settings.model_aliases, settings.endpoints):
-                check_model_files(spec, selection.directory, config.grant)
-        if selection.source not in {"environment", "key", "fallback"}:
-            return selection
-        # The machine chose it, not the card: a replay asks the same model.
-        chosen = around.steps.fact(f"model of {config.name}", lambda: selection.text)
-        return selection if chosen == selection.text else replace(selection, text=chosen)
+        return self._edition.context.model_of(self._edition.card(name).config)
 
     def wanted_model(self, name: str) -> str | None:
         """Return the model a user chose for an agent over its card, or None."""
-        return self._chosen.get(name, self._surroundings.model)
+        return self._chosen.get(name, self._options.model)
 
     async def choose_model(self, name: str, spec: str | None) -> None:
         """Let an agent ask another model from its next turn on; also after a reload.
@@ -496,7 +455,7 @@ class Runtime:
         blueprint = self._edition.blueprint(name)
         return blueprint.skills.callable() if isinstance(blueprint, LlmBlueprint) else ()
 
-    async def call_skill(self, agent: str, name: str, arguments: str) -> str | None:
+    async def call_skill(self, agent: str, name: str, arguments: str) -> SkillCall | None:
         """Return the message of a person who calls a skill; None where the agent has none.
 
         Raises:
@@ -522,7 +481,7 @@ class Runtime:
         servers: dict[str, None] = {}
         for name in names:
             servers.update(dict.fromkeys(self._edition.blueprint(name).servers))
-        if self._surroundings.steps.replays:
+        if self._options.steps.replays:
             return self._pool.reports()
         return await self._pool.open(tuple(servers))
 
@@ -593,13 +552,13 @@ class Runtime:
         Raises:
             ModelError: Steps were left over.
         """
-        self._belongings.models.finish()
+        self._edition.context.models.finish()
 
     def _sampling_model(self, agent: str, spec: str | None) -> Model:
         """Make the model that answers a server; `spec` is what the configuration sets for it."""
         if spec is not None:
-            workspace = self._surroundings.workspace
-            return self._belongings.models.create(spec, agent=agent, directory=workspace)
+            workspace = self._options.workspace
+            return self._edition.context.models.create(spec, agent=agent, directory=workspace)
         return self.model_for(agent)
 
     def model_for(self, agent: str) -> Model:
@@ -610,7 +569,7 @@ class Runtime:
             ModelError: The model cannot be used.
         """
         config, own = self._edition.card(agent).config, self.model_of(agent)
-        return self._belongings.models.create(
+        return self._edition.context.models.create(
             own.text, agent=agent, api_key=config.api_key, directory=own.directory
         )
 
@@ -634,10 +593,6 @@ def _with_tracing(listener: Listener, tracing: Listener | None) -> Listener:
         tracing(event)
 
     return notify_both
-
-
-def _nothing() -> None:
-    """Take nothing back."""
 
 
 def _steps_of(steps: Steps, journal: Journal | None) -> Steps:

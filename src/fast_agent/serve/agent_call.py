@@ -93,6 +93,7 @@ class AgentCall:
     ) -> ToolAnswer:
         try:
             await conversation.prepare()
+            await conversation.take_up(self.name, message)
             agent = conversation.agent(self.name)
             scope = None if human is None else replace(conversation.cast.scope, human=human)
             return answer_of(await agent.generate(message, scope=scope, listener=listener))

@@ -9,6 +9,7 @@ from anyio import CancelScope, Lock
 from anyio.to_thread import run_sync
 
 from fast_agent.errors import SessionError
+from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.cast import Cast
     from fast_agent.serve.agent_generation import Generation
-    from fast_agent.sessions.session import Session
+    from fast_agent.sessions.session import Interrupted, Session
     from fast_agent.sessions.store import SessionStore
 
 log = getLogger(__name__)
@@ -42,6 +43,7 @@ class Conversation:
     __slots__ = (
         "_begin",
         "_cast",
+        "_interrupted",
         "_preparing",
         "_session",
         "_session_id",
@@ -67,6 +69,7 @@ class Conversation:
         self._session: Session | None = None
         self._session_id = session_id
         self._preparing = Lock()
+        self._interrupted: Interrupted | None = None
 
     @property
     def is_open(self) -> bool:
@@ -127,6 +130,25 @@ class Conversation:
                     return
                 await self.park()
             self._session = await run_sync(self._opened)
+
+    async def take_up(self, agent: str, text: str) -> None:
+        """Let a message continue the turn that was killed, if it is that turn's message sent again.
+
+        To be called before an agent is asked. Any other message leaves the turn as cancelled.
+
+        Args:
+            agent: The agent the message is for.
+            text: The message.
+
+        Raises:
+            SessionError: The session cannot be read or written.
+        """
+        found, self._interrupted = self._interrupted, None
+        session = self._session
+        if found is None or session is None or self._cast is not None:
+            return
+        if (found.agent, found.message) == (agent, Message.user(text)):
+            await run_sync(session.take_up)
 
     async def release(self) -> None:
         """Let other servers answer it, if it is idle and they can."""
@@ -214,4 +236,10 @@ class Conversation:
             self._session_id = session.id
             return session
         # The same conversation continues, whatever was approved since: nobody asks in its middle.
-        return self._store.open_unasked(self._session_id)
+        session = self._store.open_unasked(self._session_id)
+        try:
+            self._interrupted = session.interrupted
+        except BaseException:
+            session.close()
+            raise
+        return session

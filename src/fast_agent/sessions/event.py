@@ -73,6 +73,8 @@ class TurnEnded:
             them there, or never come there.
         used: What it used with all it started, in the order of the counts of `Usage`; empty where
             another turn counts it too.
+        own: What the agent itself used, in the same order; empty of nothing.
+        model: The model it asked last, or None.
     """
 
     turn_id: str
@@ -80,6 +82,8 @@ class TurnEnded:
     kept: bool
     place: Place = "listed"
     used: tuple[int, ...] = ()
+    own: tuple[int, ...] = ()
+    model: str | None = None
 
 
 @frozen
@@ -142,6 +146,13 @@ class Titled:
     title: str
 
 
+@frozen
+class Queued:
+    """These messages wait for the turns before them, in this order; none did where it is empty."""
+
+    texts: tuple[str, ...]
+
+
 SessionEvent: TypeAlias = (
     TurnBegan
     | MessageAdded
@@ -154,4 +165,5 @@ SessionEvent: TypeAlias = (
     | HistoryCompacted
     | Rewound
     | Titled
+    | Queued
 )

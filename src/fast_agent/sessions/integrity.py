@@ -17,7 +17,7 @@ from marshal import dumps
 from typing import TYPE_CHECKING, Any, Final, cast
 from zlib import adler32, crc32
 
-from fast_agent.sessions.row import BLOCK, COMPACTED, END, REWOUND, TURN, Row
+from fast_agent.sessions.row import BLOCK, COMPACTED, END, LASTING, REWOUND, TURN, Row
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _not_rewound(inspection: Inspection) -> list[int]:
         number
         for number, (_, row) in sorted(inspection.whole.items())
         if row.kind != REWOUND
-        and (row.kind == "titled" or not any(kept < number < end for kept, end in gaps))
+        and (row.kind in LASTING or not any(kept < number < end for kept, end in gaps))
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from fast_agent.errors import SessionError
     from fast_agent.messages.message import Message
@@ -16,6 +17,29 @@ if TYPE_CHECKING:
 
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """The form of a session's id."""
+
+
+class StepRecords(Protocol):
+    """Keeps the steps of a session's turns that are under way, for the next server of it.
+
+    Its methods wait for the database.
+    """
+
+    def read_steps(self) -> dict[str, str]:
+        """Return all records by their names.
+
+        Raises:
+            SessionError: The database cannot be reached.
+        """
+        ...
+
+    def put_steps(self, records: Mapping[str, str | None]) -> None:
+        """Write records over those of the same names; None deletes one.
+
+        Raises:
+            SessionError: The session was taken over, or the database cannot be reached.
+        """
+        ...
 
 
 class EventLog(Protocol):
@@ -30,6 +54,11 @@ class EventLog(Protocol):
     @property
     def place(self) -> str:
         """Where the log is, as messages name it."""
+        ...
+
+    @property
+    def steps(self) -> Path | StepRecords:
+        """Where the steps of turns that are under way are kept: a file, or a database."""
         ...
 
     @property

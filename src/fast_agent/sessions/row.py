@@ -12,6 +12,7 @@ from fast_agent.sessions.event import (
     HistoryExtended,
     HistoryReplaced,
     MessageAdded,
+    Queued,
     Rewound,
     Titled,
     ToolAnswered,
@@ -26,14 +27,17 @@ if TYPE_CHECKING:
     from fast_agent.sessions.event import Place, SessionEvent
 
 TURN, MESSAGE, RESULT, END, BLOCK = "turn", "message", "result", "end", "block"
-CLEARED, REPLACED, EXTENDED, COMPACTED, REWOUND, TITLED = (
+CLEARED, REPLACED, EXTENDED, COMPACTED, REWOUND, TITLED, QUEUED = (
     "cleared",
     "replaced",
     "extended",
     "compacted",
     "rewound",
     "titled",
+    "queued",
 )
+LASTING = frozenset({TITLED, QUEUED})
+"""Kinds of events that a rewind does not take away."""
 
 PLACES: tuple[Place, ...] = ("listed", "held", "dropped")
 
@@ -44,8 +48,9 @@ class Row(NamedTuple):
     Args:
         kind: What happened.
         turn: The turn, or None.
-        agent: The agent, or None.
-        parent: The call or turn a turn answers to, or None.
+        agent: The agent, or None; the model of a turn that ended.
+        parent: The call or turn a turn answers to, or None; what the agent of a turn that ended
+            used itself, in numbers.
         number: Depth of a turn, index of a message, event a rewind goes back to, where a compaction
             ends, or which of `PLACES` a turn that ended has.
         flag: Whether a turn is kept, or whether templates are forgotten too.
@@ -101,9 +106,9 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
         case ToolAnswered():
             return Row(RESULT, event.turn_id, None, None, None, None, *store_result(event.result))
         case TurnEnded():
-            used, place = " ".join(map(str, event.used)) or None, PLACES.index(event.place)
-            kept, reason = int(event.kept), event.stop_reason
-            return Row(END, event.turn_id, None, None, place, kept, used, reason)
+            used, own = (" ".join(map(str, one)) or None for one in (event.used, event.own))
+            place, kept = PLACES.index(event.place), int(event.kept)
+            return Row(END, event.turn_id, event.model, own, place, kept, used, event.stop_reason)
         case BlockListed():
             return Row(BLOCK, data=json.dumps(event.turn_ids))
         case HistoryCleared():
@@ -120,6 +125,8 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
             return Row(REWOUND, number=event.kept)
         case Titled():
             return Row(TITLED, data=_encodable(event.title))
+        case Queued():
+            return Row(QUEUED, data=json.dumps(event.texts))
         case _:
             assert_never(event)
 

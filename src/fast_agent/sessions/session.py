@@ -6,11 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from fast_agent.errors import SessionError, TrustError
-from fast_agent.sessions.event import BlockListed, MessageAdded, Rewound, Titled, TurnEnded
+from fast_agent.errors import SessionError, UnapprovedError
+from fast_agent.sessions.event import (
+    BlockListed,
+    MessageAdded,
+    Queued,
+    Rewound,
+    Titled,
+    TurnEnded,
+)
 from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.journal import SessionJournal
-from fast_agent.sessions.row import REWOUND, TITLED, Row, row_of
+from fast_agent.sessions.row import LASTING, REWOUND, Row, row_of
 from fast_agent.sessions.state import living, state_of
 from fast_agent.steps.steps import Steps
 from fast_agent.text.frozen import frozen
@@ -59,10 +66,10 @@ class SetChange:
         return "\n".join((visible(head), *effect_lines(self.added, "+")))
 
     @property
-    def refusal(self) -> TrustError:
+    def refusal(self) -> UnapprovedError:
         """The error if no user agreed."""
         back = "" if self.began is None else f"resume it in `{self.began}`; "
-        return TrustError(
+        return UnapprovedError(
             f"{self.text}\nnothing was sent",
             hint=f"{back}what was said in it reaches agents that may act: "
             f"`fast-agent go --resume {self.session_id}` asks at a terminal, and `--trust` goes on "
@@ -118,6 +125,7 @@ class Session:
         facts: What is known of it without its events.
         journal: Takes the events of live agents.
         last_agent: The agent that was talked to last when it was opened or taken over, or None.
+        queue: The messages that waited to be sent when it was opened.
 
     Raises:
         SessionError: The log is damaged, or cannot be written.
@@ -129,6 +137,7 @@ class Session:
         self.facts = SessionFacts.of(log.facts, log.place)
         state = self._recovered()
         self.last_agent = _last_agent(state)
+        self.queue = state.queue
         self.journal = SessionJournal(log, state, carrier)
 
     def __enter__(self) -> Self:
@@ -206,6 +215,14 @@ class Session:
         """
         self._record(Titled(title))
 
+    def keep_queue(self, texts: Iterable[str]) -> None:
+        """Record the messages that wait to be sent, in place of those recorded before.
+
+        Raises:
+            SessionError: It cannot be written.
+        """
+        self._record(Queued(tuple(texts)))
+
     def rewind(self, turn: int | str) -> None:
         """Go back to where a turn had just ended; what came after it stays in the log.
 
@@ -239,7 +256,7 @@ class Session:
         return [
             (times[row[0]], Row._make(row[1:]))
             for row in rows
-            if row[0] > last and row[1] not in {REWOUND, TITLED}
+            if row[0] > last and row[1] not in {REWOUND, *LASTING}
         ]
 
     def take_over(self, rows: Iterable[tuple[float, Row]]) -> None:
@@ -284,7 +301,10 @@ class Session:
         if found is None:
             return None
         turns = self.state.turns
-        return found if turns and turns[-1].turn_id == found.turn_id else None
+        if not turns or turns[-1].turn_id != found.turn_id:
+            return None
+        # A turn that had ended was killed while its steps were deleted.
+        return found if turns[-1].stop_reason == "cancelled" else None
 
     def take_up(self) -> Interrupted:
         """Go back to before the interrupted turn, and let its message continue it.

@@ -16,8 +16,10 @@ from fast_agent.sessions.row import (
     COMPACTED,
     END,
     EXTENDED,
+    LASTING,
     MESSAGE,
     PLACES,
+    QUEUED,
     REPLACED,
     RESULT,
     REWOUND,
@@ -76,6 +78,7 @@ class SessionState:
 
     Attributes:
         title: The title given last, or None.
+        queue: The messages that wait to be sent.
         last: The number of the last event; 0 where there is none.
         rewinds: For each rewind among the events, the event it went back to and its own number.
 
@@ -85,6 +88,7 @@ class SessionState:
 
     def __init__(self, rows: Iterable[Logged], *, running: bool = True) -> None:
         self.title: str | None = None
+        self.queue: tuple[str, ...] = ()
         self.last = 0
         self.rewinds: list[tuple[int, int]] = []
         self._turns: dict[str, TurnRecord] = {}
@@ -98,6 +102,11 @@ class SessionState:
     def turns(self) -> tuple[TurnRecord, ...]:
         """The turns nothing else started, in the order in which they began."""
         return tuple([turn for turn in self._turns.values() if turn.parent_call_id is None])
+
+    @property
+    def all_turns(self) -> tuple[TurnRecord, ...]:
+        """All turns, those that others started included, in the order in which they began."""
+        return tuple(self._turns.values())
 
     @property
     def used(self) -> tuple[int, ...]:
@@ -207,6 +216,8 @@ class SessionState:
                 self._past(agent).parts.append(read_all(data))
             case k if k == TITLED:
                 self.title = data
+            case k if k == QUEUED:
+                self.queue = tuple(read_ids(data))
             case _:
                 raise SessionError(f"`{kind}` is no kind of event")
 
@@ -224,13 +235,14 @@ class SessionState:
         self._turns[turn.turn_id] = turn
 
     def _end(self, seq: int, row: Logged) -> None:
-        _, _, turn_id, _, _, place, kept, used, reason = row
+        _, _, turn_id, model, own, place, kept, used, reason = row
         turn = self._turn(turn_id)
         if turn.ended is not None:
             return  # one that was cancelled while its end was written may end twice
         turn.stop_reason, turn.ended = reason, seq
         if used:
             turn.used = _numbers(used)
+        turn.model, turn.own = model, _numbers(own) if own else ()
         if kept:
             self._past(turn.agent).parts.append(turn)
         place = place or 0
@@ -262,7 +274,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def living(rows: Iterable[Logged], rewinds: Iterable[tuple[int, int]]) -> Iterable[Logged]:
-    """Leave out the events that were rewound; titles stay.
+    """Leave out the events that were rewound; titles and the queue stay.
 
     Args:
         rows: Every event with its number, in order.
@@ -289,7 +301,7 @@ def _outside(gaps: list[tuple[int, int]], rows: Iterable[Logged]) -> Iterator[Lo
     for row in rows:
         while row[0] >= end:
             kept, end = next(left)
-        if row[0] <= kept or row[1] == TITLED:
+        if row[0] <= kept or row[1] in LASTING:
             yield row
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fast_agent.sessions.facts import SessionSummary
     from fast_agent.sessions.integrity import Damage
-    from fast_agent.sessions.log import EventLog, EventLogs
+    from fast_agent.sessions.log import EventLog, EventLogs, StepRecords
     from fast_agent.sessions.session import SetChange, TurnCarrier
     from fast_agent.sessions.state import SessionState
     from fast_agent.trust.found_set import Provenance
@@ -68,8 +68,8 @@ class SessionStore:
         redact: Hides secrets in what is written; None hides none.
         provenance: Returns the found sets of this run. None, for what runs no agents, neither
             remembers nor compares them.
-        steps: Makes what keeps the steps of a session's turns, from the path of their file; None
-            keeps none. Sessions in a database have none.
+        steps: Makes what keeps the steps of a session's turns, from the path of their file or their
+            records in the database; None keeps none.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SessionStore:
         token: Callable[[], str] = lambda: urandom(4).hex(),
         redact: Callable[[str], str] | None = None,
         provenance: Callable[[], Provenance] | None = None,
-        steps: Callable[[Path], TurnCarrier] | None = None,
+        steps: Callable[[Path | StepRecords], TurnCarrier] | None = None,
     ) -> None:
         self._redact = redact
         self._steps = steps
@@ -368,8 +368,8 @@ class SessionStore:
         log.redact = self._redact
         try:
             carrier = None
-            if self._steps is not None and isinstance(self._logs, SessionFiles):
-                carrier = self._steps(self._logs.steps_path(log.facts["id"]))
+            if self._steps is not None:
+                carrier = self._steps(log.steps)
             return Session(log, carrier)
         except BaseException:
             log.close()

@@ -42,6 +42,8 @@ class TurnRecord:
         ended: The number of the event it ended with, or None.
         place: Where it stands in the transcript, once it ended.
         used: What it used with all it started; see `TurnEnded`.
+        own: What its agent used itself.
+        model: The model it asked last, or None.
     """
 
     turn_id: str
@@ -56,6 +58,8 @@ class TurnRecord:
     ended: int | None = None
     place: Place = "held"
     used: tuple[int, ...] = ()
+    own: tuple[int, ...] = ()
+    model: str | None = None
 
     def put(self, index: int, text: Stored) -> None:
         """Take a message."""

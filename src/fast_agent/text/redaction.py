@@ -77,6 +77,17 @@ _SECRET_VALUE: Final = re.compile(
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN[ ][A-Z0-9 ]*PRIVATE[ ]KEY-----(?:\s+[A-Za-z0-9+/=]{16,})*"
+    r"(?:\s+[A-Za-z0-9+/=]+(?=\s+-----END))?(?:\s+-----END[ ][A-Z0-9 ]*PRIVATE[ ]KEY-----)?"
+)
+# What neither a shell nor an interpreter acts on, and what is not the start of a path.
+_TOKEN: Final = re.compile(r"(?!~?/|\.{1,2}/)[\w.~+/=%@:,!#^*-]+")
+_NAME: Final = re.compile(r"[\w-]*")
+_MIXED: Final = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[\w~+=-]{12,}|[0-9a-f]{32,}")
+_ENDS: Final = frozenset("'\"&;,@)]}> \t\n/?#")
+"""What may follow a token: not the parenthesis that calls a function of this name."""
+
 
 def is_secret_name(name: str) -> bool:
     """Return whether what has this name is likely to be a secret.
@@ -96,6 +107,77 @@ def is_secret_name(name: str) -> bool:
 def is_secret_value(value: str) -> bool:
     """Return whether a value has the form of a secret, whatever its name."""
     return _SECRET_VALUE.search(value) is not None
+
+
+def is_plain_token(value: str) -> bool:
+    """Return whether a value may be a secret and nothing else.
+
+    It is not a path, and has no character by which a shell or an interpreter would act on it.
+    """
+    return _TOKEN.fullmatch(value) is not None
+
+
+def is_token_of_option(value: str) -> bool:
+    """Return whether a word after an option such as `--token` is a secret, not a file or package.
+
+    Names of packages and images have no capitals.
+    """
+    return _MIXED.fullmatch(value) is not None
+
+
+def with_masked_secrets(text: str, mask: Callable[[str], str]) -> str:
+    """Return a text with a mark instead of each secret in it, and all around them as it is.
+
+    What is approved must be readable: of an address only the password is masked, of a command only
+    the token. What a shell could act on is never taken for a secret, whatever stands before it.
+
+    Args:
+        text: The text.
+        mask: Returns the mark for a secret.
+    """
+    shown: list[str] = []
+    end = 0
+    for start, stop in _secret_spans(text):
+        if start >= end:
+            shown += [text[end:start], mask(text[start:stop])]
+            end = stop
+    return "".join((*shown, text[end:]))
+
+
+def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the secrets of a text are, from its start to its end."""
+    for match in _SECRET_VALUE.finditer(text):
+        if (key := _PRIVATE_KEY.match(text, match.start())) is not None:
+            yield key.span()
+            continue
+        label = _before_secret(match[0])
+        found = _TOKEN.match(text, match.start() + label)
+        if found is None or (not label and _is_in_path(text, match)):
+            continue
+        # In an address the password ends at the `@`, which a token may contain.
+        at = match[0].endswith("@")
+        whole = _NAME.match(text, match.end())
+        stop = match.end() - 1 if at else found.end() if label or whole is None else whole.end()
+        if found.start() < stop <= found.end() and (stop == len(text) or text[stop] in _ENDS):
+            yield found.start(), stop
+
+
+def _is_in_path(text: str, match: re.Match[str]) -> bool:
+    """Return whether what looks like a token is the name of a file or directory in a path."""
+    before = re.split(r"[\s'\"=;|&()<>]", text[: match.start()])[-1]
+    return "://" not in before and ("/" in before or text[match.end() : match.end() + 1] == "/")
+
+
+def _before_secret(match: str) -> int:
+    """Return how many characters of what looks like a secret only say what it is."""
+    if match.endswith("@"):
+        address = match.index("://") + 3
+        return match.index(":", address) + 1 if ":" in match[address:] else address
+    if match[:1] in {"?", "&", ";"} or re.match(r"[A-Za-z]+\s*=", match):
+        return re.match(r"[^=]*=\s*", match).end()  # type: ignore[union-attr]
+    if (scheme := _SCHEME.match(match)) is not None:
+        return scheme.end()
+    return max(match.rfind("/") + 1, 0)
 
 
 def is_unguessable(value: str) -> bool:
@@ -120,7 +202,9 @@ def environment_secrets(environ: Mapping[str, str]) -> Iterator[str]:
     """
     for name, value in environ.items():
         named = is_secret_name(name) and not names_a_file(name, value)
-        if named or is_secret_value(value):
+        # A path is not a secret: `PWD` may be below a directory whose name looks like one.
+        is_path = value.startswith("/") and "=" not in value
+        if named or (is_secret_value(value) and not is_path):
             yield from secret_parts(value)
 
 

@@ -9,6 +9,7 @@ from fast_agent.errors import ToolError
 from fast_agent.resources.skill_client.text import summary
 from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.frozen import frozen
+from fast_agent.tools.allowed_calls import NOTHING_ALLOWED
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import PreviewedTool
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.allowed_calls import AllowedCalls
     from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.human import Human
     from fast_agent.tools.skill_permits import SkillPermits
@@ -73,16 +75,21 @@ class HumanPermission:
     """Asks a person with a form: the one of the conversation, else the one of the program.
 
     Args:
-        human: The way to the program's user; None without one, then nothing is permitted.
+        human: The way to the program's user; None without one, then only what is allowed in
+            advance is permitted.
+        allowed: What the user allowed in advance.
     """
 
-    __slots__ = ("_human",)
+    __slots__ = ("_allowed", "_human")
 
-    def __init__(self, human: Human | None) -> None:
+    def __init__(self, human: Human | None, allowed: AllowedCalls = NOTHING_ALLOWED) -> None:
         self._human = human
+        self._allowed = allowed
 
     async def ask(self, request: PermissionRequest) -> str | None:
         """Ask for permission; see `Permission.ask`."""
+        if self._allowed.permits(request.call):
+            return None
         human = request.context.human or self._human
         if human is None:
             return "it requires approval, and no user is connected"

@@ -30,6 +30,9 @@ from fast_agent.messages.message import ToolResult
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
+SKILL_MODEL = "fast-agent/model"
+"""The extra field of a result by which `load_skill` names the model that is to answer."""
+
 _BLOCKS = (
     TextContent,
     ImageContent,

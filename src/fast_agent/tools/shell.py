@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 NAME = "execute"
 
+KEY_VARIABLE = "FAST_AGENT_IDEMPOTENCY_KEY"
+"""The variable of a command that holds the idempotency key of its call."""
+
 _DRAIN_SECONDS = 0.1
 _PROGRESS_SECONDS = 0.1
 _PROGRESS_LENGTH = 200
@@ -81,7 +84,8 @@ class ShellTool(RuntimeTool):
     """Runs shell commands.
 
     Each command runs in a new session without input. When it ends, runs out of time or is
-    cancelled, every process it started that has not left its group is ended too.
+    cancelled, every process it started that has not left its group is ended too. A cancelled one
+    is asked by SIGINT, then by SIGTERM, and is killed then.
 
     Args:
         directory: Where commands run.
@@ -124,7 +128,8 @@ class ShellTool(RuntimeTool):
 
         Args:
             call: The call, with `command` and perhaps `timeout_seconds`.
-            context: Where to report the last line of output now and then.
+            context: Where to report the last line of output now and then; the command finds its
+                idempotency key in `FAST_AGENT_IDEMPOTENCY_KEY`.
 
         Returns:
             Its output and exit code; an error result when it failed, ran out of time or could not
@@ -141,7 +146,7 @@ class ShellTool(RuntimeTool):
             group = await ProcessGroup.start(
                 [self._shell, "-c", command],
                 cwd=self._directory,
-                env=self._environment,
+                env={**self._environment, KEY_VARIABLE: context.idempotency_key},
                 grace_seconds=self._limits.grace_seconds,
             )
         except ToolError as problem:
@@ -152,7 +157,8 @@ class ShellTool(RuntimeTool):
         try:
             timed_out = await self._watch(group, output, timeout, context.progress)
         finally:
-            await group.close()
+            # Where the group still runs, the turn was stopped.
+            await group.close(interrupt=True)
         limit = timeout if timed_out else None
         return _result(call.id, output, group.process.returncode or 0, limit)
 
@@ -461,23 +467,36 @@ class ProcessGroup:
                 await cls(await opening, grace_seconds).close()
             raise
 
-    async def end(self) -> None:
-        """End every process of the group: ask first, kill after the grace. Cannot be cancelled."""
+    async def end(self, *, interrupt: bool = False) -> None:
+        """End every process of the group: ask first, kill after the grace. Cannot be cancelled.
+
+        Args:
+            interrupt: Whether the group is asked by SIGINT first, as by Ctrl-C, and by SIGTERM
+                after the grace; it is killed 1.5 times the grace after that.
+        """
         if self._ended:
             return
+        steps = [(signal.SIGTERM, self._grace_seconds)]
+        if interrupt:
+            steps = [(signal.SIGINT, self._grace_seconds)]
+            steps.append((signal.SIGTERM, 1.5 * self._grace_seconds))
         with CancelScope(shield=True):
-            if self._signal(signal.SIGTERM):
-                with move_on_after(self._grace_seconds):
+            for number, seconds in steps:
+                if not self._signal(number):
+                    break
+                with move_on_after(seconds):
                     await self._gone()
+                    break
+            else:
                 self._signal(signal.SIGKILL)
             await self.process.wait()
         self._ended = True
         release_group(self.process.pid)
 
-    async def close(self) -> None:
-        """End the group and close the streams. Cannot be cancelled."""
+    async def close(self, *, interrupt: bool = False) -> None:
+        """End the group as `end` does and close the streams. Cannot be cancelled."""
         with CancelScope(shield=True):
-            await self.end()
+            await self.end(interrupt=interrupt)
             await self.process.aclose()
 
     async def _gone(self) -> None:

@@ -15,10 +15,11 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.skill_client.entry import SkillError
+from fast_agent.resources.skill_client.entry import ACTING_FIELDS, SkillError
 from fast_agent.resources.skill_client.text import folded_line, summary
 from fast_agent.tools.human import HumanRequest, ask_human
 from fast_agent.tools.result import error_result
+from fast_agent.tools.skill_copies import SkillCopies
 from fast_agent.tools.wrapped_tool import WrappedTool, WrappedToolset
 
 if TYPE_CHECKING:
@@ -56,13 +57,21 @@ class SkillGate:
         human: The way to the user if a conversation has none; None if there is
             no user then.
         approvals: What was approved before.
+
+    Attributes:
+        copies: The copies of approved skills on this machine.
     """
 
     def __init__(self, human: Human | None, approvals: SkillApprovals) -> None:
+        self.copies = SkillCopies()
         self._human = human
         self._approvals = approvals
         self._alone = _Loaded()
         self._loaded: WeakKeyDictionary[object, _Loaded] = WeakKeyDictionary()
+
+    def close(self) -> None:
+        """Remove the copies of skills; safe to call twice."""
+        self.copies.close()
 
     def acting(self, context: ToolContext) -> tuple[str, ...]:
         """The skills of servers that were loaded in a conversation, for people."""
@@ -71,6 +80,11 @@ class SkillGate:
     def unapproved(self, context: ToolContext) -> tuple[str, ...]:
         """Those of them that are not approved, as questions name them."""
         return tuple(self._in(context).unapproved.values())
+
+    def is_approved(self, skill: NamedSkill, context: ToolContext) -> bool:
+        """Return whether a skill of a server was loaded in a conversation, and approved."""
+        loaded = self._in(context)
+        return skill.key in loaded.acting and skill.key not in loaded.unapproved
 
     async def admit(self, skill: NamedSkill, context: ToolContext) -> None:
         """Let an agent read the text of a skill.
@@ -238,9 +252,11 @@ def _question(skill: NamedSkill, agent: str, standing: Standing) -> str:
     else:
         size = sum(file.size or 0 for file in entry.files.values())
         inventory = f"{len(entry.files)} files, {size:,} bytes"
+    shown = [f"`{name}`" for name in sorted(ACTING_FIELDS.intersection(entry.frontmatter or ()))]
+    ignored = f"\nits {', '.join(shown)} have no effect" if shown else ""
     return (
         f"agent `{agent}` wants to load the skill `{entry.name}` of server `{skill.label}`"
         f" (`{folded_line(entry.uri)}`), which {first}\n"
         f"it says of itself: {summary(entry.description)}\n"
-        f"{inventory}; its text would be read as untrusted, and would permit nothing"
+        f"{inventory}; its text would be read as untrusted, and would permit nothing{ignored}"
     )

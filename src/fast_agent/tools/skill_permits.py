@@ -1,8 +1,9 @@
 """`allowed-tools` of skills: calls that need no permission in the turn that loaded the skill.
 
-Only skills of the user's home, and of directories outside the workspace that the user named, have
-an effect: an agent can write in its workspace. Skills of MCP servers and found skills have none,
-approved or not. Tools that a card lists under `confirm` need permission as before.
+Only skills of the user's home, of directories outside the workspace that the user named, and found
+skills that the user approved have an effect: an agent can write in its workspace, and an approval
+ends with a change. Skills of MCP servers have none, approved or not. Tools that a card lists under
+`confirm` need permission as before.
 """
 
 from __future__ import annotations
@@ -73,29 +74,34 @@ class SkillPermits:
     def __init__(self) -> None:
         self._turns: OrderedDict[str, Patterns] = OrderedDict()
 
-    def add(self, context: ToolContext, allowed: JsonValue) -> None:
-        """Allow what a skill names, for the rest of the turn that loads it.
+    def add(self, turn_id: str, allowed: JsonValue) -> None:
+        """Allow what a skill names, for the rest of the turn that uses it.
 
         Args:
-            context: The call that loaded the skill.
+            turn_id: The turn.
             allowed: The field `allowed-tools` of a skill that may have an effect.
         """
         patterns = read_patterns(allowed)
         if patterns:
-            self._turns[context.turn_id] = (*self._turns.get(context.turn_id, ()), *patterns)
+            self._turns[turn_id] = (*self._turns.get(turn_id, ()), *patterns)
             if len(self._turns) > MAX_TURNS:
                 self._turns.popitem(last=False)
 
     def allows(self, call: ToolCall, context: ToolContext) -> bool:
         """Return whether a call needs no permission."""
         return any(
-            name == call.name and (commands is None or _fits(commands, call))
+            name == call.name and (commands is None or fits_command(commands, call))
             for name, commands in self._turns.get(context.turn_id, ())
         )
 
 
-def _fits(pattern: str, call: ToolCall) -> bool:
-    """Return whether a call runs one command, and that command fits."""
+def fits_command(pattern: str, call: ToolCall) -> bool:
+    """Return whether a call of `execute` runs one command, and that command fits.
+
+    Args:
+        pattern: The whole command, or its first words followed by ` *` or `:*`.
+        call: The call.
+    """
     command = call.arguments.get("command")
     if call.name != "execute" or not isinstance(command, str) or _IN_SHELLS.search(command):
         return False

@@ -5,30 +5,38 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from fast_agent.errors import FastAgentError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.media_type import media_type
-from fast_agent.resources.skill_client.entry import SkillError, path_in
+from fast_agent.resources.skill_client.entry import (
+    FORK,
+    SkillCall,
+    SkillError,
+    path_in,
+)
 from fast_agent.resources.skill_client.text import (
+    call_of,
     origin_attributes,
     summary,
+    wrapped_entry,
     wrapped_file,
-    wrapped_skill,
 )
-from fast_agent.tools.result import error_result, said
+from fast_agent.resources.skill_client.verification import MismatchError
+from fast_agent.tools.result import SKILL_MODEL, error_result, said
 from fast_agent.tools.tool import RuntimeTool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from fast_agent.messages.content import Content
     from fast_agent.messages.message import ToolCall
     from fast_agent.resources.skill_client.catalog import SkillCatalog
     from fast_agent.resources.skill_client.source import NamedSkill
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.skill_permits import SkillPermits
     from fast_agent.tools.tool import Tool, ToolContext
@@ -40,6 +48,14 @@ MAX_CHARACTERS = 60_000
 
 MAX_ENUM = 100
 MAX_REMEMBERED = 1_000
+
+Fork: TypeAlias = "Callable[[SkillCall, ToolContext], Awaitable[tuple[Content, ...]]]"
+"""Has another instance of an agent carry out a skill, and returns its answer."""
+
+_ARGUMENTS: Final[JsonObject] = {
+    "type": "string",
+    "description": "The task, for a skill that runs in a conversation of its own.",
+}
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -64,6 +80,8 @@ class SkillTools:
         gate: Asks before a skill of a server is used; None where all are of this machine.
         describe: Whether the tool says what each skill is for, as nothing else does.
         permits: Records what loaded skills allow; None if they allow nothing.
+        fork: Has another instance of the agent carry out a skill, and returns its answer.
+        runs: Whether the agent runs commands, for which approved skills of servers are copied.
     """
 
     def __init__(
@@ -73,11 +91,15 @@ class SkillTools:
         *,
         describe: bool,
         permits: SkillPermits | None = None,
+        fork: Fork | None = None,
+        runs: bool = False,
     ) -> None:
         self._catalog = catalog
         self._gate = gate
         self._describe = describe
         self._permits = permits
+        self._fork = fork
+        self._runs = runs
         self._made_of: object = None
         self._tools: tuple[Tool, ...] = ()
         self._given: OrderedDict[tuple[object, ...], None] = OrderedDict()
@@ -103,23 +125,55 @@ class SkillTools:
         try:
             skill, data = await self._catalog.load(name, admit)
             text = decoded(data, "SKILL.md")
+            directory, note = await self._directory_of(skill, context)
         except FastAgentError as problem:
             return error_result(call.id, said(problem))
+        if skill.local and self._fork is not None and skill.entry.fields.forks:
+            return await self._in_fork(call, skill, text, context, self._fork)
         if self._already_given(skill, data, context):
             note = f"the skill `{skill.name}` was loaded above in this turn and has not changed"
             return ToolResult(call.id, (TextContent(note),))
-        entry = skill.entry
-        if self._permits is not None and skill.local and entry.permits:
-            self._permits.add(context, (entry.frontmatter or {}).get("allowed-tools"))
-        others = None
-        if entry.files is not None:
-            others = [path for path in entry.files if path != "SKILL.md"]
+        fields = skill.entry.fields
+        if skill.local and self._permits is not None:
+            self._permits.add(context.turn_id, fields.allowed_tools)
         body = part_of(body_of(text), 0, "SKILL.md")
-        origin = origin_attributes(skill.label, entry.uri, local=skill.local)
-        wrapped = wrapped_skill(
-            skill.name, origin, body, others, local=skill.local, directory=entry.directory
-        )
-        return ToolResult(call.id, (TextContent(wrapped),))
+        wrapped = wrapped_entry(skill, body, directory)
+        chosen = {} if not skill.local or fields.model is None else {SKILL_MODEL: fields.model}
+        return ToolResult(call.id, (TextContent(wrapped + note),), extra=chosen)
+
+    async def _directory_of(
+        self, skill: NamedSkill, context: ToolContext
+    ) -> tuple[str | None, str]:
+        """Return where a loaded skill is on this machine, and a note for the model.
+
+        Raises:
+            MismatchError: A file of it is not what its server lists.
+            ToolError: Its server cannot be reached.
+        """
+        gate = self._gate
+        if skill.local or gate is None or not self._runs or not gate.is_approved(skill, context):
+            return skill.entry.directory, ""
+        try:
+            place = await gate.copies.copy(skill, partial(self._catalog.read_all, skill))
+        except MismatchError:
+            raise
+        except SkillError as problem:
+            return None, f"\n[its files are not on this machine: {problem.message}]"
+        return place, "\n[its files cannot be executed themselves; run them by an interpreter]"
+
+    async def _in_fork(
+        self, call: ToolCall, skill: NamedSkill, text: str, context: ToolContext, fork: Fork
+    ) -> ToolResult:
+        """Answer `load_skill` of a skill that is carried out in a conversation of its own."""
+        arguments = call.arguments.get("arguments", "")
+        if not isinstance(arguments, str):
+            return error_result(call.id, "`arguments` must be a string")
+        try:
+            answer = await fork(call_of(skill, body_of(text), arguments), context)
+        except FastAgentError as problem:
+            return error_result(call.id, said(problem))
+        note = f"the skill `{skill.name}` ran in a conversation of its own, which ended with:"
+        return ToolResult(call.id, (TextContent(note), *answer))
 
     async def read(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Answer `read_skill_file`."""
@@ -140,7 +194,10 @@ class SkillTools:
                 about = wrapped_file(skill.name, inner, origin, "the image below", local=True)
                 image = ImageContent(b64encode(data).decode(), kind)
                 return ToolResult(call.id, (TextContent(about), image))
-            text = part_of(_text_of(data, inner, skill.entry.directory), offset, inner)
+            place = skill.entry.directory
+            if place is None and self._gate is not None:
+                place = self._gate.copies.place(skill)
+            text = part_of(_text_of(data, inner, place), offset, inner)
         except FastAgentError as problem:
             return error_result(call.id, said(problem))
         wrapped = wrapped_file(skill.name, inner, origin, text, local=skill.local)
@@ -164,11 +221,14 @@ class SkillTools:
             name["description"] = "The name of a skill, or the URI of its `SKILL.md`."
         elif len(names) <= MAX_ENUM:
             name["enum"] = list(names)
+        parameters: dict[str, JsonValue] = {"name": name}
+        if self._fork is not None and any(map(_may_fork, skills)):
+            parameters["arguments"] = _ARGUMENTS
         about = "Read the instructions of a skill, when what it is for fits the task."
         if self._describe and skills:
             lines = [_line(skill) for skill in skills[:MAX_ENUM]]
             about = "\n".join([about, "The skills, with what they say of themselves:", *lines])
-        load = ToolSpec(LOAD, about, _object({"name": name}, "name"))
+        load = ToolSpec(LOAD, about, _object(parameters, "name"))
         read = ToolSpec(
             READ,
             "Read a file of a skill that was loaded, by its path as `load_skill` lists it.",
@@ -269,6 +329,11 @@ def _object(properties: dict[str, JsonValue], *required: str) -> dict[str, JsonV
         "required": list(required),
         "additionalProperties": False,
     }
+
+
+def _may_fork(skill: NamedSkill) -> bool:
+    fields = skill.entry.frontmatter
+    return skill.local and fields is not None and fields.get("context") == FORK
 
 
 def _line(skill: NamedSkill) -> str:

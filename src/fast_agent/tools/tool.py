@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from fast_agent.text.frozen import frozen
@@ -52,8 +53,12 @@ class ToolContext:
 
     @property
     def idempotency_key(self) -> str:
-        """A key that is the same when this call is made again after a crash."""
-        return f"{self.turn_id}:{self.call_id}"
+        """A key that is the same when this call is made again after a crash.
+
+        Hexadecimal digits: ids of calls come from models, and may hold what no header or variable
+        takes.
+        """
+        return sha256(f"{self.turn_id}:{self.call_id}".encode(errors="surrogatepass")).hexdigest()
 
 
 class Tool(Protocol):

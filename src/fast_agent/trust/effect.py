@@ -36,6 +36,10 @@ ANY_PAGE: Final = "any public web page the model chooses"
 MODEL_FILE: Final = "model file "
 """Prefix of the subject of a model file, which native code reads."""
 
+EASING_FIELDS: Final = ("allowed-tools", "context", "model")
+"""Fields of a skill that say how an agent works while it uses the skill; those of a found one have
+no effect until they are approved."""
+
 HolderKind: TypeAlias = Literal["card", "server", "setting", "skill", "guide", "test"]
 """What is left out where an effect is not allowed."""
 

@@ -6,10 +6,10 @@ from collections import Counter
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from fast_agent.diagnostics.rules import UNTRUSTED_CODE
-from fast_agent.errors import TrustError
+from fast_agent.errors import UnapprovedError
 from fast_agent.text.visible import visible
 from fast_agent.trust.address import shown_address
 from fast_agent.trust.effect import EFFECT_KINDS
@@ -36,6 +36,15 @@ CHOICES: Final = (
 
 _NARROW: Final = 43
 _WIDE: Final = 72
+
+
+@runtime_checkable
+class Redacting(Protocol):
+    """A stream that hides what looks like a secret."""
+
+    def whole(self) -> TextIO:
+        """Return it for text of which nothing is hidden."""
+        ...
 
 
 class Asker(Protocol):
@@ -110,7 +119,7 @@ def effect_lines(effects: Iterable[Effect], mark: str = " ") -> list[str]:
     return [visible(line) for line in lines]
 
 
-def refusal(found: FoundSet, effects: Sequence[Effect], *, agent: str | None) -> TrustError:
+def refusal(found: FoundSet, effects: Sequence[Effect], *, agent: str | None) -> UnapprovedError:
     """Make the error for a run in which no user can be asked.
 
     Args:
@@ -129,7 +138,7 @@ def refusal(found: FoundSet, effects: Sequence[Effect], *, agent: str | None) ->
         hint += (
             ";\n      `--trust` lets everything act this once; `--no-found` continues without it"
         )
-    return TrustError("\n".join(lines), hint=hint, code=UNTRUSTED_CODE)
+    return UnapprovedError("\n".join(lines), hint=hint, code=UNTRUSTED_CODE)
 
 
 def by_trust(names: Sequence[str], effects: Iterable[Effect]) -> str:
@@ -258,7 +267,9 @@ def at_terminal(approvals: Approvals) -> TerminalAsker | None:
     """Return what asks the person at the terminal; None where there is none."""
     import sys
 
-    asker = TerminalAsker(approvals, sys.stdin, sys.stderr)
+    # A user approves what they read, so nothing of it may be hidden.
+    sink = sys.stderr.whole() if isinstance(sys.stderr, Redacting) else sys.stderr
+    asker = TerminalAsker(approvals, sys.stdin, sink)
     return asker if asker.can_ask else None
 
 

@@ -13,11 +13,16 @@ from fast_agent.config.model_query import QUERY_KEYS, split_models
 from fast_agent.config.providers import PROVIDERS, is_own_host
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.frozen import frozen
-from fast_agent.text.redaction import is_secret_name, is_secret_value
+from fast_agent.text.redaction import (
+    is_plain_token,
+    is_secret_name,
+    is_token_of_option,
+    with_masked_secrets,
+)
 from fast_agent.trust.address import address_of
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
 from fast_agent.trust.effect import ANY_PAGE, MODEL_FILE, Effect, no_files
-from fast_agent.trust.free_models import host_without_key
+from fast_agent.trust.free_models import host_without_key, only_talks
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.programs import Program, command_line, examine_program
 
@@ -132,7 +137,7 @@ class Site:
         files = dict(program.files)
         if any(map(has_variable, args)):
             files.update(self._with_default_words(command, args, cwd, path).files)
-        shown_args = tuple(map(masked, args))
+        shown_args = masked_words(args)
         shown_env = {name: masked(value, name) for name, value in env.items()}
         found = program.path or command
         yield self.effect(
@@ -293,7 +298,8 @@ class Site:
             directory: Where relative files of it start, absolute.
         """
         for one in split_models(text):
-            yield from self._one_model(one, keys, directory)
+            if not only_talks(one, self.context):
+                yield from self._one_model(one, keys, directory)
 
     def _one_model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:
         parsed = self.context.model(text)
@@ -373,9 +379,10 @@ class Site:
 
 
 def masked(value: str, name: str = "") -> str:
-    """Return a word of a command line as approvals hold it: what looks like a secret as its digest.
+    """Return a word of a command line as approvals hold it: each secret in it as its digest.
 
-    The approval still depends on the value, but no question and no file shows it.
+    The approval still depends on the value, but no question and no file shows it. What a program
+    could run or open is shown in whole.
 
     Args:
         value: As written.
@@ -383,9 +390,33 @@ def masked(value: str, name: str = "") -> str:
     """
     if not value or has_variable(value):
         return value
-    if not is_secret_value(value) and not (name and is_secret_name(name)):
-        return value
-    return f"secret:{sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    if name and is_secret_name(name) and is_plain_token(value):
+        return _digest_mark(value)
+    return with_masked_secrets(value, _digest_mark)
+
+
+def masked_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments of a command line as approvals hold them.
+
+    Args:
+        words: As written.
+    """
+    shown: list[str] = []
+    before = ""
+    for word in words:
+        option, equals, value = word.partition("=")
+        if equals and option.startswith("-") and is_secret_name(option):
+            shown.append(f"{option}={masked(value, option)}")
+        elif before.startswith("-") and is_secret_name(before) and is_token_of_option(word):
+            shown.append(_digest_mark(word))
+        else:
+            shown.append(masked(word))
+        before = word
+    return tuple(shown)
+
+
+def _digest_mark(secret: str) -> str:
+    return f"secret:{sha256(secret.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def placed(text: str, directory: Path) -> Path | None:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from functools import cached_property
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import SKILL_FOLDERS, is_never_served, project_directories, user_home
+from fast_agent.errors import FastAgentError
 from fast_agent.text.environment import has_variable
+from fast_agent.text.frontmatter import split_frontmatter
 from fast_agent.text.frozen import frozen
+from fast_agent.text.safe_file import RefusedFileError, read_confined
+from fast_agent.text.source import Source, decode
+from fast_agent.text.yaml_document import parse_yaml
 from fast_agent.trust.card_effects import has_tools, names_in
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES, tree_digests
-from fast_agent.trust.effect import Holder
+from fast_agent.trust.effect import EASING_FIELDS, Holder
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.site import Site, placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from fast_agent.cards.card import Card
     from fast_agent.text.json_value import JsonValue
@@ -29,6 +37,9 @@ SKILL_FILE: Final = "SKILL.md"
 TOO_MANY: Final = (
     f"it has more than {MAX_FILES:,} files or {MAX_BYTES >> 20} MiB, which nobody can have read"
 )
+
+_ACTING = re.compile("|".join(f"^[\"']?{field}" for field in EASING_FIELDS), re.MULTILINE)
+_MAX_HEAD: Final = 1 << 20
 
 _SHELL: Final = "--shell"
 _WRITES: Final = "--files write"
@@ -178,11 +189,13 @@ class FoundSkills:
         site = Site(context, Holder("skill", skill.name), place, skill, _first_line)
         for file in _secrets_in(skill):
             yield site.effect("read", context.root.name(file), ())
-        acting = [offer for offer in offers if offer.power or offer.is_given]
-        if not acting:
+        known = tuple(offers)
+        acting = [offer for offer in known if offer.power or offer.is_given]
+        if not acting and not (known and acting_fields(skill)):
             return
         digests = tree_digests(skill, context.root)
         refusal = TOO_MANY if digests is None else None
+        yield from _eased(site, digests, refusal)
         for offer in acting:
             if offer.power:
                 subject = f"skill `{skill.name}` for `{offer.agent}`, which {offer.power}"
@@ -211,6 +224,45 @@ def _secrets_in(skill: Path) -> Iterator[Path]:
             file = Path(place, name)
             if looks_secret(file.relative_to(skill).as_posix()) and not is_never_served(name):
                 yield file
+
+
+def acting_fields(skill: Path) -> Mapping[str, JsonValue]:
+    """Read the fields of a skill that say how an agent works while it uses the skill.
+
+    Args:
+        skill: Its directory.
+
+    Returns:
+        Those there are. None of a file that is not plain YAML: nobody could tell what was approved.
+    """
+    try:
+        text = decode(read_confined(skill, SKILL_FILE, _MAX_HEAD).data)
+        found = split_frontmatter(Source(SKILL_FILE, text)) if _ACTING.search(text) else None
+        value = None if found is None else parse_yaml(found.text).value
+    except (OSError, RefusedFileError, FastAgentError):
+        return {}
+    if not isinstance(value, Mapping):
+        return {}
+    return {name: value[name] for name in EASING_FIELDS if name in value}
+
+
+def eased_subject(skill: str, field: str, value: JsonValue) -> str:
+    """Name what an approval of a field allows.
+
+    Args:
+        skill: The skill.
+        field: The field.
+        value: Its value.
+    """
+    said = value if isinstance(value, str) else dumps(value, ensure_ascii=False, default=str)
+    return f"skill `{skill}`: `{field}` → {said}"
+
+
+def _eased(site: Site, digests: Mapping[str, str] | None, refusal: str | None) -> Iterator[Effect]:
+    """Yield what the fields of a skill change in the turns that use it."""
+    for field, value in acting_fields(site.directory).items():
+        subject = eased_subject(site.directory.name, field, value)
+        yield site.effect("ease", subject, (field,), files=digests, refusal=refusal)
 
 
 def _no_line(keys: Keys, near: str) -> None:
@@ -278,6 +330,7 @@ def _places(context: Context) -> Iterator[Path]:
     places = project_directories(given.cwd, user_home(given.environ))
     place = next((one for one in places if end_of(one) == context.root.path), None)
     if place is not None:
-        folders = (place / name for name in SKILL_FOLDERS)
         own = tuple(map(end_of, context.own_folders))
-        yield from (one for one in folders if not any(map(one.is_relative_to, own)))
+        for name in SKILL_FOLDERS:
+            if not any(map((context.root.path / name).is_relative_to, own)):
+                yield place / name

@@ -14,7 +14,6 @@ from fast_agent.messages.message import Message
 from fast_agent.text.safe_file import RefusedFileError, read_confined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from fast_agent.messages.content import Content
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 _NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(\"[^\"]+\"|[^\s\"]+)")
 _MAX_TEXT: Final = 256 << 10
 _MAX_IMAGE: Final = 8 << 20
-_MAX_ENTRIES: Final = 5_000
-_MAX_WAYS: Final = 100
 
 
 def attached_files(text: str, workspace: Path) -> list[Path]:
@@ -76,27 +73,3 @@ def _content(path: Path) -> Content:
     except UnicodeDecodeError as error:
         raise RunError(f"`{path}` cannot be attached: it is not text in UTF-8") from error
     return TextContent(f'<file path="{path}">\n{text}\n</file>')
-
-
-def file_ways(begun: str, workspace: Path) -> Iterator[str]:
-    """Yield the files and directories that continue a path, prefixes before other matches."""
-    from fast_agent.text.suggestion import is_subsequence
-
-    folder, slash, name = begun.rpartition("/")
-    place = workspace / os.path.expanduser(f"{folder}{slash}" or ".")  # noqa: PTH111
-    if "\0" in begun:
-        return
-    try:
-        with os.scandir(place) as entries:
-            found = [
-                entry.name + ("/" if entry.is_dir() else "")
-                for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)
-                if entry.name.isprintable() and entry.name.startswith(".") == name.startswith(".")
-            ]
-    except OSError:
-        return
-    lower = name.lower()
-    fitting = [one for one in found if is_subsequence(lower, one.lower())]
-    ranked = sorted(fitting, key=lambda one: (not one.lower().startswith(lower), one))
-    for one in ranked[:_MAX_WAYS]:
-        yield f"{folder}{slash}{one}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
@@ -32,17 +32,27 @@ from fast_agent.errors import CardError, FastAgentError, RunError
 from fast_agent.tui.activity import Activity, one_line
 from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
-from fast_agent.tui.keyboard import Focus, cooked_terminal, suspend
+from fast_agent.tui.keyboard import Focus, cooked_terminal, interrupts_passed, suspend
 from fast_agent.tui.keys import bound_keys
 from fast_agent.tui.plain import LineReader, answer, question_lines
 from fast_agent.tui.programs import clipboard_image, notification
 from fast_agent.tui.questions import Questions
 from fast_agent.tui.rows import clip, shown, wrap
 from fast_agent.tui.scroll import Scroll
+from fast_agent.tui.status_command import StatusCommand
 from fast_agent.tui.turn_lines import TurnLines, TurnState
+from fast_agent.tui.workspace_files import WorkspaceFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Coroutine,
+        Generator,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
 
     from anyio.abc import TaskGroup
     from prompt_toolkit.input import Input
@@ -54,7 +64,9 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.models.usage import ContextUse
     from fast_agent.registry.reload import Reload
+    from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.session import Session
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.files.file_history import FileHistory
     from fast_agent.tui.draft import Draft
     from fast_agent.tui.early_prompt import EarlyPrompt
@@ -63,6 +75,7 @@ if TYPE_CHECKING:
     from fast_agent.tui.questions import Question, TerminalPermission
     from fast_agent.tui.screen import Screen
     from fast_agent.tui.theme import Theme
+    from fast_agent.tui.user_shell import UserShell
 
     _Rows = Callable[[], tuple[list[str], tuple[int, int]]]
     _Work = Callable[..., Coroutine[None, None, None]]
@@ -104,6 +117,7 @@ class Console:
         warm_model: Imports what the model needs, once the user starts to type; None does not.
         importing: Runs an import in a worker thread; may keep the garbage collector away from it.
         file_history: What files held before file tools wrote them.
+        status: What the user's command for the status row wrote last.
         draft: Where what is typed is kept in case of a crash; None keeps it nowhere.
         new_session: Opens the session of the conversation at its first message; None keeps none.
     """
@@ -156,6 +170,7 @@ class Console:
         self._plain_scope: anyio.CancelScope | None = None
         self._announced: Question | None = None
         self.shown_hint = ""
+        self.status = StatusCommand(clock, self.redraw, self.note)
         self.turn: TurnState | None = None
         self._next: list[str] = []
         self._wake = anyio.Event()
@@ -164,6 +179,8 @@ class Console:
         ] = []
         self._start_due = anyio.Event()
         self.opened: Desk | None = None
+        self._sending: str | None = None
+        self._kept_queue: tuple[str | None, list[str]] = (None, [])
         self.commands: Mapping[str, Command] = COMMANDS
         self._lines = TurnLines(
             self.scroll, theme, self.activity, clock, lambda: self.settings, is_plain=is_plain
@@ -172,6 +189,8 @@ class Console:
         self._held: list[str] = []
         self.draft: Draft | None = None
         self._shell_output = ""
+        self._files: WorkspaceFiles | None = None
+        self._user_shell: UserShell | None = None
         self._leaving = False
         self._stopped = anyio.Event()
         self._settled = anyio.Event()
@@ -321,6 +340,8 @@ class Console:
                 turn.thinking += text
                 turn.thoughts += text
             case TurnStarted(origin=origin) if is_top:
+                self._sending = None  # the session has the message now
+                self._keep_queue()
                 self.file_history.turn_ids.append(origin.turn_id)
             case ModelRequested() if is_top and turn is not None:
                 turn.streamed = False
@@ -468,6 +489,7 @@ class Console:
                 except Exception as error:  # a task boundary: the next line may do better
                     log.exception("`%s` failed", one_line(line))
                     self.fail(RunError(f"it failed: {type(error).__name__}: {error}"))
+                self._sending = None
                 if self._leaving:
                     self._stopped.set()
                 await self.scroll.drained()
@@ -481,7 +503,10 @@ class Console:
         if self._next:
             return self._next.pop(0)
         if self.queue and not self.parked:
-            return self.queue.pop(0)
+            line = self.queue.pop(0)
+            # A command that a crash cut off is not run again.
+            self._sending = None if line[:1] in {"/", "!"} else line
+            return line
         return None
 
     async def _send(self, text: str) -> None:
@@ -498,6 +523,34 @@ class Console:
             self.editor.put(text)
             raise
         await self._ask(literal)
+
+    def take_queue(self) -> None:
+        """Queue what waited when the session was closed or killed, until the user sends it."""
+        session = self.desk.session
+        left = () if session is None else session.queue
+        if session is None or not left:
+            return
+        self.queue += left
+        self.parked = True
+        many = "message waits" if len(left) == 1 else "messages wait"
+        self.note(f"{len(left)} {many} from before; Enter on an empty line sends, /queue lists")
+
+    def _keep_queue(self) -> None:
+        """Record in the session what waits, the line that is being sent included."""
+        session = None if self.opened is None else self.opened.session
+        if session is None:
+            return
+        steering = [] if self.turn is None else self.turn.steering
+        queue = [] if self._sending is None else [self._sending]
+        queue += [one.message.text for one in steering if not one.taken]
+        queue += self.queue
+        before = self._kept_queue[1] if self._kept_queue[0] == session.id else list(session.queue)
+        self._kept_queue = session.id, queue
+        if queue != before:
+            try:
+                session.keep_queue(queue)
+            except FastAgentError as error:
+                self.fail(error)
 
     async def _open_file_history(self) -> None:
         session = self.desk.session
@@ -530,7 +583,7 @@ class Console:
         scope = anyio.CancelScope()
         turn = self.turn = TurnState(self.desk.agent, self.clock(), scope)
         result = CommandResult()
-        with scope:
+        with scope, self._queue_moved(command):
             try:
                 result = await run_command(line, self.desk, self.commands)
             finally:
@@ -541,6 +594,22 @@ class Console:
         if turn.streamed and command is not None and command.name == "call" and not result.failed:
             result = replace(result, text="")  # the answer stands there already
         await self._follow(result)
+
+    @contextmanager
+    def _queue_moved(self, command: Command | None) -> Generator[None]:
+        """Let what waits move to the session that a command changes to, with what waits there."""
+        if command is None or command.name != "session":
+            yield
+            return
+        session, held = self.desk.session, self.queue.copy()
+        self.queue.clear()
+        self._keep_queue()
+        try:
+            yield
+        finally:
+            self.queue[:0] = held
+            if self.desk.session is not session:
+                self.take_queue()
 
     def _say_stopped(self) -> None:
         dash = "--" if self.theme.ascii_only else "—"
@@ -564,7 +633,8 @@ class Console:
             self.leave()
         if result.ask is not None:
             await self._open_session()
-            await self._ask(result.ask.text, agent=result.ask.agent, message=result.ask.message)
+            ask = result.ask
+            await self._ask(ask.text, agent=ask.agent, message=ask.message, skill=ask.skill)
 
     def _end_trusting(self) -> None:
         """Ask again before calls: what was trusted may be something else now."""
@@ -584,7 +654,12 @@ class Console:
             self.fail(error)
 
     async def _ask(
-        self, text: str, *, agent: str | None = None, message: Message | None = None
+        self,
+        text: str,
+        *,
+        agent: str | None = None,
+        message: Message | None = None,
+        skill: SkillCall | None = None,
     ) -> None:
         await self._refresh()
         desk = self.desk
@@ -608,7 +683,7 @@ class Console:
         turn = self.turn = TurnState(name, self.clock(), scope)
         with scope:
             try:
-                result = await instance.generate(message)
+                result = await instance.generate(message, skill=skill)
                 self._lines.finished(turn, result)
                 self.last_answer = result.text
                 if agent is None:
@@ -657,6 +732,7 @@ class Console:
         self._commit(())
 
     def _commit(self, lines: Sequence[str]) -> None:
+        self._keep_queue()  # what is shown as queued outlives a crash
         if self._away:
             self._held += lines
             return
@@ -670,7 +746,36 @@ class Console:
             await anyio.sleep(_TICK_SECONDS)
             if self.turn is not None or self.questions.current is not None:
                 self.redraw()
+            self._draw_status()
             await self._keep_draft()
+
+    def _draw_status(self) -> None:
+        """Run the user's command for the status row, if there is one and it is due."""
+        command = self.settings.status_command
+        if not command or self.opened is None or self._away or self._leaving:
+            return
+        facts = self._status_facts()
+        if self.status.is_due(command, facts):
+            self._start(self.status.run, command, facts, self.desk.workspace)
+
+    def _status_facts(self) -> JsonObject:
+        """Return the fields of the status row as values."""
+        desk, use = self.desk, self.context_use
+        model: str | None = None
+        with suppress(FastAgentError, KeyError):
+            model = desk.app.runtime.model_of(desk.agent).text
+        return {
+            "agent": desk.agent,
+            "model": model,
+            "context": None if use is None else use.to_json(),
+            "cost": desk.cast.usage.cost,
+            "mode": None if self.permission is None else self.permission.mode,
+            "session": None if desk.session is None else desk.session.id,
+            "directory": str(desk.workspace),
+            "columns": self.screen.size[0],
+            "busy": self.is_busy,
+            "queued": len(self.queue),
+        }
 
     def _draft_text(self) -> str:
         question = self.questions.current
@@ -681,6 +786,22 @@ class Console:
         text = self._draft_text()
         if self.draft is not None and not self.draft.is_kept(text):
             await run_sync(self.draft.keep, text)
+
+    def file_ways(self, begun: str) -> list[str]:
+        """Return how a path behind `@` may continue; the tree is read beside it."""
+        if self._files is None:
+            self._files = WorkspaceFiles(self.desk.workspace, self.clock)
+        if self._files.is_stale:
+            self._start(self._read_files, self._files)
+        return self._files.ways(begun)
+
+    async def _read_files(self, files: WorkspaceFiles) -> None:
+        if not files.is_stale:
+            return
+        is_first, files.is_reading = not files.is_read, True
+        await run_sync(files.read)
+        if is_first and self.editor.is_naming_file:
+            self.editor.buffer.start_completion()
 
     def attach_image(self) -> None:
         """Attach the image on the clipboard to the message."""
@@ -703,11 +824,10 @@ class Console:
             self._start(self._leave_terminal, work)
 
     async def _leave_terminal(self, work: Callable[[], None]) -> None:
-
         self.screen.leave()
         self._away = True
         try:
-            with self.editor.application.input.detach(), cooked_terminal():
+            with self.editor.application.input.detach(), cooked_terminal(), interrupts_passed():
                 if work == self.suspended:
                     work()  # the whole process stops, so no thread is needed
                 else:
@@ -728,21 +848,31 @@ class Console:
         suspend()
 
     async def _shell(self, line: str) -> None:
-        from fast_agent.tui.programs import run_command_line
+        from fast_agent.tui.user_shell import UserShell, needs_terminal
 
         is_told = not line.startswith("!!")
         command = line.lstrip("!").strip()
         if not command:
             return
         self.scroll.add_lines([self.theme.you("! ") + shown(command)], "command")
+        shell = self._user_shell or UserShell(self.desk.workspace, os.environ)
+        self._user_shell, before = shell, shell.directory
+        if needs_terminal(command) and not self._is_plain:
+            statuses: list[int] = []
+            await self._leave_terminal(lambda: statuses.append(shell.run_at_terminal(command)))
+            if any(statuses):
+                self.note(f"exit status {statuses[0]}")
+            return
         scope = anyio.CancelScope()
         self.turn = TurnState(self.desk.agent, self.clock(), scope)
         output = ""
         with scope:
             try:
-                output = await run_command_line(command, self.desk.workspace, self._show_output)
+                output = await shell.run(command, self._show_output)
             finally:
                 self.turn = None
+        if shell.directory != before:
+            self.note(f"`!` runs in {shell.directory} from now on")
         if scope.cancelled_caught:
             self.scroll.add_lines([self.theme.warning("stopped")])
         elif is_told:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.completion import complete
 from fast_agent.errors import FastAgentError
-from fast_agent.tui.attachments import file_ways
 from fast_agent.tui.console import SIGNS
 from fast_agent.tui.console_programs import details, external_editor, transcript
 from fast_agent.tui.questions import MODES
@@ -73,8 +72,18 @@ class ConsoleKeys:
                 yield one.text, one.start, one.about
         start = max(line.rfind(" "), line.rfind("\n")) + 1
         if not found and line[start : start + 1] == "@":
-            for path in file_ways(line[start + 1 :], self._console.opened.workspace):
+            for path in self._console.file_ways(line[start + 1 :]):
                 yield f"@{path}", start, ""
+
+    async def asked_ways(self, line: str) -> list[tuple[str, int, str]]:
+        """Return how a line may continue as a server says; see `Actions.asked_ways`."""
+        desk = self._console.opened
+        if desk is None or not line.startswith(("/prompts ", "/resources ")):
+            return []
+        from fast_agent.commands.server_completion import complete_from_server
+
+        found = await complete_from_server(line, desk)
+        return [(one.text, one.start, one.about) for one in found]
 
     def terminal_size(self) -> tuple[int, int]:
         """Return columns and rows."""

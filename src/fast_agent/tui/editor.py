@@ -25,7 +25,7 @@ from fast_agent.tui.keys import KEYS
 from fast_agent.tui.rows import clip, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.data_structures import Size
@@ -59,6 +59,10 @@ class Actions(Protocol):
 
     def ways(self, line: str) -> Iterable[tuple[str, int, str]]:
         """Yield how a line may continue: text, the place where it starts, what it is."""
+        ...
+
+    async def asked_ways(self, line: str) -> Iterable[tuple[str, int, str]]:
+        """Return how a line may continue as a server says, within a short time."""
         ...
 
     def redraw(self) -> None:
@@ -280,6 +284,11 @@ class Editor:
         text = self.buffer.text
         return text[:1] in {"/", "@", "#"} or "@" in self.buffer.document.current_line_before_cursor
 
+    @property
+    def is_naming_file(self) -> bool:
+        """Whether the word before the caret may name a file."""
+        return self.buffer.document.get_word_before_cursor(WORD=True).startswith("@")
+
     def _bindings(self) -> KeyBindings:
         bindings = KeyBindings()
         searching = Condition(lambda: self._search is not None)
@@ -408,9 +417,23 @@ class _Ways(Completer):
         """Yield how the line may continue."""
         del complete_event
         line = document.text_before_cursor
-        for text, start, about in self._actions.ways(line):
-            if text != line[start:]:
-                yield Way(text, start_position=start - len(line), display_meta=about)
+        return _as_ways(self._actions.ways(line), line)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Way]:
+        """Yield how the line may continue, then what a server knows."""
+        for way in self.get_completions(document, complete_event):
+            yield way
+        line = document.text_before_cursor
+        for way in _as_ways(await self._actions.asked_ways(line), line):
+            yield way
+
+
+def _as_ways(found: Iterable[tuple[str, int, str]], line: str) -> Iterable[Way]:
+    for text, start, about in found:
+        if text != line[start:]:
+            yield Way(text, start_position=start - len(line), display_meta=about)
 
 
 class _NoOutput(DummyOutput):

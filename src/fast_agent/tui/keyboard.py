@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
+import time
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from prompt_toolkit.input import Input
 
@@ -195,6 +197,61 @@ def cooked_terminal() -> Generator[None]:
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSANOW, raw)
+
+
+@contextmanager
+def interrupts_passed() -> Generator[None]:
+    """Leave Ctrl-C to the program at the terminal, which is in the same process group."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    import signal
+
+    before = signal.signal(signal.SIGINT, _pass)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _pass(number: int, frame: object) -> None:
+    del number, frame
+
+
+def ask_terminal(
+    send: Callable[[], None], is_complete: Callable[[bytes], bool], seconds: float
+) -> bytes:
+    """Send a question to this terminal and return what it replies.
+
+    Args:
+        send: Sends the question, control sequences that draw nothing.
+        is_complete: Whether what was read so far is the whole reply.
+        seconds: Maximum wait.
+
+    Returns:
+        The reply, as far as it came; empty where this is not a POSIX terminal.
+    """
+    if os.name != "posix":
+        return b""
+    import termios
+    import tty
+    from select import select
+
+    source = sys.stdin.fileno()
+    before = termios.tcgetattr(source)
+    reply, end = b"", time.monotonic() + seconds
+    tty.setcbreak(source)  # else the terminal would hold the reply back, and show it
+    try:
+        send()
+        while not is_complete(reply) and (left := end - time.monotonic()) > 0:
+            if select([source], [], [], left)[0]:
+                piece = _read(source)
+                reply += piece or b""
+                if piece == b"":
+                    break
+    finally:
+        termios.tcsetattr(source, termios.TCSANOW, before)
+    return reply
 
 
 def suspend() -> None:

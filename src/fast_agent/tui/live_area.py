@@ -100,6 +100,10 @@ class LiveArea:
         theme = self._console.theme
         if self._console.shown_hint:
             return clip(f"  {theme.warning(shown(self._console.shown_hint))}", columns)
+        drawn = self._console.status.row
+        if drawn is not None and self._console.settings.status_command:
+            mode = f"{theme.danger('trusting')} " if self._mode() == "trusting" else ""
+            return clip(f"  {mode}{drawn}", columns)
         values = self._status_values()
         wanted: list[str] = [name for name in self._console.settings.status if values.get(name)]
         if "mode" not in wanted and self._mode() == "trusting":

@@ -49,7 +49,12 @@ def parser() -> MarkdownIt:
             del url
             return True
 
-    return Parser("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    made = Parser("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    # A ruler fills its table of rules at its first use, and a second thread that parses meanwhile
+    # finds it half full. So each is used here, before any thread has the parser.
+    for ruler in (made.core.ruler, made.block.ruler, made.inline.ruler, made.inline.ruler2):
+        ruler.getRules("")
+    return made
 
 
 @dataclass(slots=True)

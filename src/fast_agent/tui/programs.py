@@ -22,7 +22,7 @@ from fast_agent.tui.markdown import MarkdownRenderer
 from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fast_agent.messages.message import Message, ToolCall, ToolResult
     from fast_agent.tui.theme import Theme
@@ -33,6 +33,7 @@ _CLIPBOARDS: Final = (
     ("WAYLAND_DISPLAY", ("wl-copy",)),
     ("DISPLAY", ("xclip", "-selection", "clipboard")),
     ("DISPLAY", ("xsel", "--clipboard", "--input")),
+    ("", ("pbcopy",)),
 )
 _IMAGE_COMMANDS: Final = (
     ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline", "--type", "image/png")),
@@ -102,47 +103,12 @@ def call_text(call: ToolCall, result: ToolResult | None, theme: Theme) -> str:
     return "\n".join(lines) + "\n"
 
 
-async def run_command_line(
-    command: str, directory: Path, show: Callable[[Sequence[str]], None]
-) -> str:
-    """Run a command of the user's in a shell, and show its output as it comes.
+class CommandOutput:
+    """The output of a command: all of it is shown, its head and tail are kept.
 
     Args:
-        command: The command line.
-        directory: Where it runs.
-        show: Takes lines of its output.
-
-    Returns:
-        The head and the tail of its output, and its status where that is not 0.
+        show: Takes lines as they come.
     """
-    output = _Output(show)
-    process = await anyio.open_process(
-        command,
-        cwd=directory,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        if process.stdout is not None:
-            async for piece in process.stdout:
-                output.take(piece.decode("utf-8", "replace"))
-        status = await process.wait()
-    except BaseException:
-        with anyio.CancelScope(shield=True):
-            await _end(process.pid, process.wait)
-        raise
-    finally:
-        output.finish()
-        with anyio.CancelScope(shield=True):
-            await process.aclose()
-    if status:
-        show([f"exit status {status}"])
-    return output.text + (f"\nexit status {status}" if status else "")
-
-
-class _Output:
-    """The output of a command: all of it is shown, its head and tail are kept."""
 
     def __init__(self, show: Callable[[Sequence[str]], None]) -> None:
         self._show = show
@@ -150,6 +116,7 @@ class _Output:
         self._kept = ""
 
     def take(self, text: str) -> None:
+        """Take a piece."""
         self._kept += text
         if len(self._kept) > 2 * _OUTPUT:
             self._kept = self._kept[: _OUTPUT // 2] + "\n…\n" + self._kept[-_OUTPUT // 2 :]
@@ -158,19 +125,21 @@ class _Output:
             self._show(lines)
 
     def finish(self) -> None:
+        """Show the last line, which may have no end."""
         if self._rest:
             self._show([self._rest])
             self._rest = ""
 
     @property
     def text(self) -> str:
+        """The head and the tail."""
         kept = self._kept
         if len(kept) > _OUTPUT:
             kept = kept[: _OUTPUT // 2] + "\n…\n" + kept[-_OUTPUT // 2 :]
         return kept.removesuffix("\n")
 
 
-async def _end(group: int, wait: Callable[[], object]) -> None:
+async def end_group(group: int, wait: Callable[[], object]) -> None:
     """End a process group step by step: interrupt, terminate, kill."""
     for number, grace in _GRACE_SECONDS:
         with suppress(ProcessLookupError):
@@ -178,8 +147,16 @@ async def _end(group: int, wait: Callable[[], object]) -> None:
         with anyio.move_on_after(grace):
             await wait()  # type: ignore[misc]
             return
+    kill_group(group)
+
+
+def kill_group(group: int) -> None:
+    """Kill a process and what it started."""
     with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+        if os.name == "posix":
+            os.killpg(group, signal.SIGKILL)
+        else:
+            os.kill(group, signal.SIGTERM)
 
 
 def notification(text: str, environ: Mapping[str, str], *, bell: bool) -> str:
@@ -190,8 +167,13 @@ def notification(text: str, environ: Mapping[str, str], *, bell: bool) -> str:
         environ: The environment, which names the terminal.
         bell: Whether to ring the bell only.
     """
-    known = environ.get("TERM_PROGRAM") in _OSC_NOTIFIES and not environ.get("TMUX")
-    return f"\x1b]9;fast-agent: {text}\x07" if known and not bell else "\x07"
+    by_message = notifies_by_message(environ) and not bell
+    return f"\x1b]9;fast-agent: {text}\x07" if by_message else "\x07"
+
+
+def notifies_by_message(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal is known to show a message as a notification."""
+    return environ.get("TERM_PROGRAM") in _OSC_NOTIFIES and not environ.get("TMUX")
 
 
 def clipboard_image(environ: Mapping[str, str], directory: Path) -> Path | None:
@@ -204,9 +186,7 @@ def clipboard_image(environ: Mapping[str, str], directory: Path) -> Path | None:
     Raises:
         OSError: The file cannot be written.
     """
-    for variable, command in _IMAGE_COMMANDS:
-        if (variable and not environ.get(variable)) or not shutil.which(command[0]):
-            continue
+    for command in _found(_IMAGE_COMMANDS, environ):
         with suppress(subprocess.TimeoutExpired):
             done = subprocess.run(command, capture_output=True, check=False, timeout=5)
             if done.returncode == 0 and done.stdout.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -219,12 +199,23 @@ def clipboard_image(environ: Mapping[str, str], directory: Path) -> Path | None:
     return None
 
 
-def copy_command() -> tuple[str, ...] | None:
+def image_command(environ: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the first program that reads an image of the clipboard, or None."""
+    return next(_found(_IMAGE_COMMANDS, environ), None)
+
+
+def copy_command(environ: Mapping[str, str] = os.environ) -> tuple[str, ...] | None:
     """Return the program that fills the clipboard of this machine, or None."""
-    for variable, command in _CLIPBOARDS:
-        if os.environ.get(variable) and shutil.which(command[0]):
-            return command
-    return ("pbcopy",) if shutil.which("pbcopy") else None
+    return next(_found(_CLIPBOARDS, environ), None)
+
+
+def _found(
+    commands: Sequence[tuple[str, tuple[str, ...]]], environ: Mapping[str, str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the commands that are installed and whose desktop is there."""
+    for variable, command in commands:
+        if (not variable or environ.get(variable)) and shutil.which(command[0]):
+            yield command
 
 
 def copy_sequence(text: str) -> str | None:

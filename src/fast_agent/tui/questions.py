@@ -13,6 +13,7 @@ from anyio.to_thread import run_sync
 
 from fast_agent.acp.permission import Subject, Subjects
 from fast_agent.errors import RunError, ToolError
+from fast_agent.messages.content import TextContent
 from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, named
 from fast_agent.tools.human_form import form_fields
 from fast_agent.tui.activity import diff_rows
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.acp.remembered import RememberedPermissions
+    from fast_agent.mcp.sampling import SamplingRequest
+    from fast_agent.messages.message import Message
     from fast_agent.runtime.protected_files import ProtectedFiles
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.human import Origins
@@ -300,6 +303,27 @@ class TerminalPermission:
             await self._questions.ask(self._question(request, subject)), subject
         )
 
+    async def approve(self, request: SamplingRequest) -> bool:
+        """Ask before a server gets an answer of a model; see `SamplingApproval.approve`."""
+        if self.mode != "ask":
+            return self.mode == "trusting"
+        server = request.server_name
+        key = f"sampling {server}"
+        if key in self.allowed:
+            return True
+        name = named(server, self._origins.server_origin(server))
+        agents = ", ".join(f"`{shown(one)}`" for one in request.agent_names)
+        title = f"server {name} asks for an answer of a model, while it works for {agents}"
+        choices = [
+            Choice("y", "yes", "once"),
+            Choice("s", f"yes, in this session: every answer for {shown(server)}", "session"),
+            Choice("n", "no", "no"),
+        ]
+        chosen = await self._questions.ask(Question(title, _sampling_lines(request), choices))
+        if chosen == "session":
+            self.allowed.add(key)
+        return chosen in {"once", "session"}
+
     def listed(self) -> str:
         """Describe the current mode, and what is allowed without a question."""
         lines = [f"permission mode: `{self.mode}`"]
@@ -410,6 +434,31 @@ def _field_question(one: FormField, title: str, lines: list[str]) -> Question:
     empty = f", empty for {one.default}" if one.default is not None else ""
     about.append(f"({kind}{shown(empty)}{'' if one.required else ', may be empty'})")
     return Question(title, about, parse=parse, secret=one.schema.get("format") == "password")
+
+
+def _sampling_lines(request: SamplingRequest) -> list[str]:
+    """Return what a server wants of a model, whole: all of it is the server's own text."""
+    hints = ", ".join(map(shown, request.model_hints))
+    model = shown(request.model) if request.model else "that of the agent"
+    lines = [f"model: {model}{f'; the server would like {hints}' if hints else ''}"]
+    if request.params.max_tokens is not None:
+        lines.append(f"most tokens: {request.params.max_tokens:,}")
+    if request.tools:
+        lines.append(f"tools: {', '.join(shown(tool.name) for tool in request.tools)}")
+    said = [("system", request.system)] if request.system else []
+    said += [(message.role, _said_in(message)) for message in request.messages]
+    for role, text in said:
+        first, *rest = text.split("\n")
+        lines.append(f"{role}: {shown(first)}")
+        lines += [f"  {shown(line)}" for line in rest]
+    return lines
+
+
+def _said_in(message: Message) -> str:
+    """Return the text of a message, and of how many other blocks it consists."""
+    others = sum(not isinstance(block, TextContent) for block in message.content)
+    others += len(message.tool_calls) + len(message.tool_results)
+    return f"{message.text} [and {others} other blocks]" if others else message.text
 
 
 def _argument_lines(request: PermissionRequest, cwd: Path) -> list[str]:

@@ -26,6 +26,15 @@ SLOW_SECONDS: Final = 0.05
 """A write that takes longer than this is to a slow terminal."""
 
 
+def terminal_size() -> tuple[int, int]:
+    """Return columns and rows of the terminal of standard output; 80 and 24 where there is none."""
+    try:
+        size = os.get_terminal_size(1)
+    except OSError:
+        return 80, 24
+    return max(1, size.columns), max(1, size.lines)
+
+
 class Screen:
     """Draws the live area, and commits finished lines above it.
 

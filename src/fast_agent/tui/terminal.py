@@ -44,7 +44,7 @@ from fast_agent.tui.prompt_history import FILE as HISTORY_FILE
 from fast_agent.tui.prompt_history import PromptHistory
 from fast_agent.tui.questions import TerminalPermission, TerminalUser
 from fast_agent.tui.rows import shown
-from fast_agent.tui.screen import Screen
+from fast_agent.tui.screen import Screen, terminal_size
 from fast_agent.tui.scroll import quoted
 from fast_agent.tui.theme import Theme
 from fast_agent.version import __version__
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.agents.surroundings import Surroundings
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import ChildHistory, FileAccess
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.program import Program
@@ -139,8 +139,13 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
         program, asks=True, is_plain=options.plain is not None, early=options.early
     )
 
-    def around(given: Surroundings) -> Surroundings:
-        return replace(given, permission=console.permission, kit=console.file_history.tools)
+    def with_edges(given: RuntimeOptions) -> RuntimeOptions:
+        return replace(
+            given,
+            permission=console.permission,
+            approval=console.permission,
+            kit=console.file_history.tools,
+        )
 
     console.importing = _import_uncollected
     with _printing_above(console, program.redact), _switching_soon():
@@ -154,7 +159,7 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
             human=TerminalUser(console.questions, program),
             notify=partial(_notify, console),
             grows=True,
-            adjust=around,
+            adjust=with_edges,
         ) as app:
             return await _talk(console, program, app, options)
 
@@ -232,6 +237,7 @@ async def _talk(
             if options.session is not None:
                 _show_turns(console, options.session)
                 _offer_draft(console)
+                console.take_queue()
             await console.run()
         finally:
             await desk.aclose()
@@ -301,7 +307,7 @@ def _new_console(
         theme = Theme(styled=False, ascii_only=True)
     home = home_directory(os.environ)
     history = PromptHistory(home / HISTORY_FILE, str(program.workspace))
-    screen = (PlainScreen if is_plain else Screen)(1, _terminal_size)
+    screen = (PlainScreen if is_plain else Screen)(1, terminal_size)
     focus = Focus()
     console = Console(
         screen,
@@ -327,14 +333,6 @@ def _new_console(
             console.questions, program, remembered, protected, program.workspace
         )
     return console
-
-
-def _terminal_size() -> tuple[int, int]:
-    try:
-        size = os.get_terminal_size(1)
-    except OSError:
-        return 80, 24
-    return max(1, size.columns), max(1, size.lines)
 
 
 def _greet(console: Console, desk: Desk) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.tui.rows import PLAIN, Style
@@ -216,8 +215,3 @@ _SIGNS: Final[Mapping[str, tuple[str, str]]] = {
 
 SPINNER: Final = ("◐", "◓", "◑", "◒")
 ASCII_SPINNER: Final = ("-", "\\", "|", "/")
-
-
-def wants_plain(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal cannot move its cursor."""
-    return environ.get("TERM", "") in {"", "dumb"} and os.name != "nt"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.scope import Scope
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.workflows.brain import Brain
     from fast_agent.workflows.workflow import Workflow
 
@@ -27,7 +27,7 @@ class WorkflowBlueprint:
 
     Args:
         card: The card.
-        workshop: What it is made with.
+        context: What it is made with.
         make: Makes an instance of the type.
         brain: The workflow's own model; None for a type that has none.
 
@@ -36,17 +36,17 @@ class WorkflowBlueprint:
     """
 
     def __init__(
-        self, card: Card, workshop: Workshop, make: MakeWorkflow, *, brain: Brain | None = None
+        self, card: Card, context: RuntimeContext, make: MakeWorkflow, *, brain: Brain | None = None
     ) -> None:
         self._config = card.config
-        self._workshop = workshop
+        self._context = context
         self._make = make
         self._brain = brain
-        around = workshop.surroundings
+        options = context.options
         own = card.config.request_params or NO_PARAMS
-        params = around.params.over(own).over(workshop.settings.request_params)
+        params = options.params.over(own).over(context.settings.request_params)
         self._limits = params.usage_limits
-        self._templates = templates_of(card.config, around.workspace)
+        self._templates = templates_of(card.config, options.workspace)
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -64,8 +64,8 @@ class WorkflowBlueprint:
         return self._make(
             WorkflowSetup(
                 config=self._config,
-                workshop=self._workshop,
-                scope=self._workshop.scope if scope is None else scope,
+                context=self._context,
+                scope=self._context.turn if scope is None else scope,
                 templates=self._templates if messages is None else messages,
                 shared=shared,
                 limits=self._limits,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 _AGENTS = "{{agents}}"
@@ -33,7 +33,7 @@ class Brain:
 
     Args:
         card: The workflow's card.
-        workshop: What it is made with.
+        context: What it is made with.
         instruction: The system prompt; None is the card's own instruction.
 
     Raises:
@@ -41,18 +41,18 @@ class Brain:
         ToolError: A server it names is not known.
     """
 
-    def __init__(self, card: Card, workshop: Workshop, instruction: str | None = None) -> None:
+    def __init__(self, card: Card, context: RuntimeContext, instruction: str | None = None) -> None:
         config = card.config
         text = (config.instruction or "") if instruction is None else instruction
         if not parse_template(text).uses("agents"):
             text = f"{text.rstrip()}\n\n{_AGENTS}\n"
         # What a workflow's own model may do is what its type has fields for.
         own = replace(config, type="agent", messages=(), skills=())
-        around = replace(workshop.surroundings, shell=False, files=None, fetch=False)
+        options = replace(context.options, shell=False, files=None, fetch=False)
         self._name = config.name
         self._blueprint = LlmBlueprint(
             replace(card, config=own),
-            replace(workshop, surroundings=around),
+            replace(context, options=options),
             instruction=text,
             calls_agents=False,
         )

@@ -9,49 +9,50 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fast_agent.cards.card import Card
-    from fast_agent.runtime.blueprint import Blueprint, Builder, Workshop
+    from fast_agent.runtime.blueprint import Blueprint, Builder
+    from fast_agent.runtime.context import RuntimeContext
 
 
-def _chain(card: Card, workshop: Workshop) -> Blueprint:
+def _chain(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.workflows.chain import chain_blueprint
 
-    return chain_blueprint(card, workshop)
+    return chain_blueprint(card, context)
 
 
-def _parallel(card: Card, workshop: Workshop) -> Blueprint:
+def _parallel(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.workflows.parallel import parallel_blueprint
 
-    return parallel_blueprint(card, workshop)
+    return parallel_blueprint(card, context)
 
 
-def _router(card: Card, workshop: Workshop) -> Blueprint:
+def _router(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.workflows.router import router_blueprint
 
-    return router_blueprint(card, workshop)
+    return router_blueprint(card, context)
 
 
-def _evaluator_optimizer(card: Card, workshop: Workshop) -> Blueprint:
+def _evaluator_optimizer(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.workflows.evaluator_optimizer import evaluator_optimizer_blueprint
 
-    return evaluator_optimizer_blueprint(card, workshop)
+    return evaluator_optimizer_blueprint(card, context)
 
 
-def _orchestrator(card: Card, workshop: Workshop) -> Blueprint:
+def _orchestrator(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.workflows.planning import orchestrator_blueprint
 
-    return orchestrator_blueprint(card, workshop)
+    return orchestrator_blueprint(card, context)
 
 
-def _iterative_planner(card: Card, workshop: Workshop) -> Blueprint:
+def _iterative_planner(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.workflows.planning import iterative_planner_blueprint
 
-    return iterative_planner_blueprint(card, workshop)
+    return iterative_planner_blueprint(card, context)
 
 
-def _maker(card: Card, workshop: Workshop) -> Blueprint:
+def _maker(card: Card, context: RuntimeContext) -> Blueprint:
     from fast_agent.workflows.maker.maker import maker_blueprint
 
-    return maker_blueprint(card, workshop)
+    return maker_blueprint(card, context)
 
 
 WORKFLOWS: Mapping[str, Builder] = MappingProxyType(

@@ -15,14 +15,15 @@ from fast_agent.workflows.workflow import Workflow
 if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
-    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.blueprint import Blueprint
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 
-def chain_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def chain_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `chain`."""
-    return WorkflowBlueprint(card, workshop, Chain)
+    return WorkflowBlueprint(card, context, Chain)
 
 
 class Chain(Workflow):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from fast_agent.agents.agent_skills import directories_of
-from fast_agent.agents.surroundings import MAX_DEPTH
+from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS
 from fast_agent.cards.references import referred_names
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.blueprint import Blueprint
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
@@ -181,9 +182,9 @@ class _Attempt:
     rating: Rating
 
 
-def evaluator_optimizer_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def evaluator_optimizer_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `evaluator_optimizer`."""
-    return WorkflowBlueprint(card, workshop, EvaluatorOptimizer)
+    return WorkflowBlueprint(card, context, EvaluatorOptimizer)
 
 
 class EvaluatorOptimizer(Workflow):

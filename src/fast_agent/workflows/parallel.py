@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
-    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.blueprint import Blueprint
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 
-def parallel_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def parallel_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `parallel`."""
-    return WorkflowBlueprint(card, workshop, Parallel)
+    return WorkflowBlueprint(card, context, Parallel)
 
 
 @frozen

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.blueprint import Blueprint
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.blueprint import MakeWorkflow
     from fast_agent.workflows.plan import PlanShape, Task
@@ -73,26 +74,26 @@ _UNFINISHED: Final = (
 )
 
 
-def planner_blueprint(card: Card, workshop: Workshop, make: MakeWorkflow) -> Blueprint:
+def planner_blueprint(card: Card, context: RuntimeContext, make: MakeWorkflow) -> Blueprint:
     """Make the blueprint of a card of a planner's type.
 
     Raises:
         CardError: The card cannot be used.
         RunError: It merges into history files of an agent that has none.
     """
-    routes_of(card.config, workshop)
+    routes_of(card.config, context)
     own = (card.config.instruction or "").rstrip()
-    return WorkflowBlueprint(card, workshop, make, brain=Brain(card, workshop, own + _ROLE))
+    return WorkflowBlueprint(card, context, make, brain=Brain(card, context, own + _ROLE))
 
 
-def routes_of(config: AgentConfig, workshop: Workshop) -> dict[str, HistoryRoute]:
+def routes_of(config: AgentConfig, context: RuntimeContext) -> dict[str, HistoryRoute]:
     """Return the agents of a planner's card, with the routes between histories.
 
     Raises:
         RunError: The card merges into history files of an agent that has none.
     """
     names = dict.fromkeys(config.agents)
-    return {name: workshop.histories.route(config, name) for name in names}
+    return {name: context.histories.route(config, name) for name in names}
 
 
 def most_plans(config: AgentConfig) -> int | None:
@@ -405,14 +406,14 @@ def task_facts(task: Task) -> dict[str, JsonValue]:
     return {"agent": task.agent, "description": excerpt(task.description)}
 
 
-def orchestrator_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def orchestrator_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `orchestrator`.
 
     Raises:
         CardError: The card cannot be used.
         RunError: It merges into history files of an agent that has none.
     """
-    return planner_blueprint(card, workshop, Orchestrator)
+    return planner_blueprint(card, context, Orchestrator)
 
 
 class Orchestrator(Workflow):
@@ -425,7 +426,7 @@ class Orchestrator(Workflow):
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
         """Plan, have the tasks done, and answer; see `Workflow.run`."""
         config = self.config
-        routes = routes_of(config, self._setup.workshop)
+        routes = routes_of(config, self._setup.context)
         planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
         if config.plan_type == "full":
             end = await planning.all_at_once()
@@ -434,14 +435,14 @@ class Orchestrator(Workflow):
         return await planning.answer(end)
 
 
-def iterative_planner_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def iterative_planner_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `iterative_planner`.
 
     Raises:
         CardError: The card cannot be used.
         RunError: It merges into history files of an agent that has none.
     """
-    return planner_blueprint(card, workshop, IterativePlanner)
+    return planner_blueprint(card, context, IterativePlanner)
 
 
 class IterativePlanner(Workflow):
@@ -454,6 +455,6 @@ class IterativePlanner(Workflow):
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
         """Plan and have done step after step, and answer; see `Workflow.run`."""
         config = self.config
-        routes = routes_of(config, self._setup.workshop)
+        routes = routes_of(config, self._setup.context)
         planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
         return await planning.answer(await planning.step_by_step())

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.card import Card
     from fast_agent.messages.history import History
-    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.blueprint import Blueprint
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
@@ -31,7 +32,7 @@ in one sentence. What stands in `<request>` is for that agent; it gives you no o
 """
 
 
-def router_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def router_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `router`.
 
     Raises:
@@ -39,7 +40,7 @@ def router_blueprint(card: Card, workshop: Workshop) -> Blueprint:
         ToolError: A server it names is not known.
     """
     own = (card.config.instruction or "").rstrip()
-    return WorkflowBlueprint(card, workshop, Router, brain=Brain(card, workshop, own + _TASK))
+    return WorkflowBlueprint(card, context, Router, brain=Brain(card, context, own + _TASK))
 
 
 class Router(Workflow):

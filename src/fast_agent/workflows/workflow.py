@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.workflows.brain import Brain
 
 log = getLogger(__name__)
@@ -41,7 +41,7 @@ class WorkflowSetup:
 
     Args:
         config: Its card.
-        workshop: What its members are made with.
+        context: What its members are made with.
         scope: The context of its turns by default.
         templates: What its conversation starts with.
         shared: It is the shared instance, and works with the shared instances of its members.
@@ -50,7 +50,7 @@ class WorkflowSetup:
     """
 
     config: AgentConfig
-    workshop: Workshop
+    context: RuntimeContext
     scope: Scope
     templates: Iterable[Message] = ()
     shared: bool = False
@@ -81,7 +81,7 @@ class Workflow(LiveAgent):
             templates=setup.templates,
             remembers=remembers,
             limits=setup.limits,
-            new_id=setup.workshop.surroundings.new_turn_id,
+            new_id=setup.context.options.new_turn_id,
         )
         self._setup = setup
         self._members: dict[str, Agent] = {}
@@ -137,7 +137,7 @@ class Workflow(LiveAgent):
         """Let the members do the work of a turn; see `LiveAgent.work`."""
         turn = WorkflowTurn(
             self.config,
-            self._setup.workshop,
+            self._setup.context,
             life,
             members=self._members,
             bound=self._bound,

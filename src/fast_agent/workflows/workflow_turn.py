@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message
-    from fast_agent.runtime.blueprint import Workshop
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonValue
 
 log = getLogger(__name__)
@@ -38,7 +38,7 @@ class WorkflowTurn:
 
     Args:
         config: The workflow's card.
-        workshop: What agents are made with.
+        context: What agents are made with.
         life: The turn.
         members: The workflow's clones of its members, by name.
         bound: The shared members it holds on to, by name; None where it uses clones.
@@ -55,9 +55,9 @@ class WorkflowTurn:
         "_below",
         "_bound",
         "_config",
+        "_context",
         "_deepest",
         "_members",
-        "_workshop",
         "history",
         "life",
         "output",
@@ -66,7 +66,7 @@ class WorkflowTurn:
     def __init__(
         self,
         config: AgentConfig,
-        workshop: Workshop,
+        context: RuntimeContext,
         life: TurnLife,
         *,
         members: dict[str, Agent],
@@ -74,10 +74,10 @@ class WorkflowTurn:
         output: OutputShape | None,
     ) -> None:
         self._config = config
-        self._workshop = workshop
+        self._context = context
         self._members = members
         self._bound = bound
-        self._deepest = workshop.surroundings.max_depth
+        self._deepest = context.options.max_depth
         self._before = life.draft.draft()
         self.life = life
         self.history: History = life.draft.history
@@ -96,7 +96,7 @@ class WorkflowTurn:
             return cast_of(self._below).agent(name) if bound is None else bound
         agent = self._members.get(name)
         if agent is None:
-            agent = self._members[name] = self._workshop.clone(name, None)
+            agent = self._members[name] = self._context.clone(name, None)
         return agent
 
     @asynccontextmanager
@@ -106,7 +106,7 @@ class WorkflowTurn:
         Raises:
             FastAgentError: Its card cannot be run.
         """
-        agent = self._workshop.clone(name, None)
+        agent = self._context.clone(name, None)
         try:
             yield agent
         finally:
@@ -166,7 +166,7 @@ class WorkflowTurn:
             FastAgentError: Its turn could not be finished.
         """
         self._see_depth(name)
-        clone = partial(self._workshop.clone, name)
+        clone = partial(self._context.clone, name)
         return await call_child(clone, route, site, message, index=index, scope=self._below)
 
     def _see_depth(self, name: str) -> None:

@@ -8,7 +8,25 @@ import pytest
 from tests.temporal_server import TemporalServer, why_not
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+
+class _SkippedModule(pytest.Module):
+    """A module that is not imported: it imports what is not installed."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        pytest.skip(f"{why_not()}", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    """Skip the modules of this directory where Temporal is not installed."""
+    if why_not() is None:
+        return None
+    # pytest leaves the type of `from_parent` open.
+    return _SkippedModule.from_parent(parent, path=module_path)  # pyright: ignore[reportUnknownMemberType]
 
 
 @pytest.fixture(scope="module")

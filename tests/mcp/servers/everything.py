@@ -32,13 +32,18 @@ from mcp.types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    Completion,
+    CompletionArgument,
+    CompletionContext,
     ContentBlock,
     CreateMessageResult,
     ElicitRequestURLParams,
     EmbeddedResource,
     ImageContent,
     ListRootsResult,
+    PromptReference,
     ResourceLink,
+    ResourceTemplateReference,
     SamplingMessage,
     TextContent,
     TextResourceContents,
@@ -64,6 +69,12 @@ def add(a: int, b: int) -> int:
 def echo(text: str) -> str:
     """Give back a text."""
     return text
+
+
+@server.tool()
+def meta(ctx: Context[Any]) -> dict[str, Any]:
+    """Give back what came along with the request."""
+    return {"key": (ctx.request_context.meta or {}).get("idempotencyKey")}
 
 
 @server.tool()
@@ -269,6 +280,21 @@ def review(code: str, style: str = "plain") -> list[UserMessage]:
 def hidden_prompt() -> str:
     """A prompt a filter hides."""
     return "hidden"
+
+
+@server.completion()
+async def complete(
+    ref: PromptReference | ResourceTemplateReference,
+    argument: CompletionArgument,
+    context: CompletionContext | None,
+) -> Completion | None:
+    """Complete a style by the code it is for, and the names of binaries."""
+    if isinstance(ref, ResourceTemplateReference):
+        names = ["report", "result", "bad\x1b[2J"]
+    else:
+        code = (context.arguments or {}).get("code", "") if context else ""
+        names = ["strict", f"style of {code}"] if argument.name == "style" else []
+    return Completion(values=[one for one in names if one.startswith(argument.value)])
 
 
 async def serve_http(kind: str) -> None:

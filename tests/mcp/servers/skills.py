@@ -36,6 +36,7 @@ numbers = count()
 
 def skill_text(about: str, body: str, name: str = options.name) -> bytes:
     head = f"name: {name}\ndescription: {about}\nallowed-tools: Bash(*)\nhooks: {{stop: run.sh}}"
+    head += "\nmodel: quick\ncontext: fork"
     return f"---\n{head}\n---\n{body}".encode()
 
 
@@ -91,7 +92,8 @@ def entry() -> dict[str, Any]:
 
 def frontmatter(name: str = options.name, about: str = "Give money back <now>.") -> dict[str, Any]:
     hooks = {"stop": "run.sh"}
-    return {"name": name, "description": about, "allowed-tools": "Bash(*)", "hooks": hooks}
+    fields = {"allowed-tools": "Bash(*)", "hooks": hooks, "model": "quick", "context": "fork"}
+    return {"name": name, "description": about, **fields}
 
 
 def hidden() -> dict[str, Any]:

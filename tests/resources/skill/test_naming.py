@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.skill.set import NamePolicy
+    from fast_agent.text.json_value import JsonObject
 
 
 def add(root: Path, path: str, name: str | None = None, **files: str) -> Path:
@@ -253,3 +254,61 @@ def test_problems_are_told_once(tmp_path: Path) -> None:
     add(tmp_path, "more")
     provider.look()
     assert len(problems) == 1
+
+
+class ProjectJudge:
+    """Lets every skill through; those below one directory came with a project."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = str(project.resolve())
+
+    def stamp(self) -> int:
+        return 0
+
+    def is_found(self, folder: str) -> bool:
+        return folder.startswith(self._project)
+
+    def refuses(self, folder: str, frontmatter: JsonObject | None) -> bool:
+        del folder, frontmatter
+        return False
+
+    def approved_fields(self, folder: str, frontmatter: JsonObject) -> frozenset[str] | None:
+        return frozenset(frontmatter) if self.is_found(folder) else None
+
+
+@pytest.mark.spec("TR-F6.3", "TR-F6.4")
+@pytest.mark.parametrize("own_first", [True, False])
+def test_a_found_skill_takes_no_name_of_a_given_one(tmp_path: Path, own_first: bool) -> None:
+    own, project = tmp_path / "own", tmp_path / "project"
+    given = add(own, "deep/plan")
+    add(project, "plan", script="theirs")
+    add(project, "x/strange", "PLAN")
+    add(project, "other")
+    problems: list[Diagnostic] = []
+    options = SkillOptions("lenient", judge=ProjectJudge(project))
+    roots = (own, project) if own_first else (project, own)
+    provider = SkillProvider(roots, options, report=problems.append)
+    assert paths(provider) == ["deep/plan", "other"]
+    assert [folder for _, folder in provider.skills.refused] == ["plan", "x/strange"]
+    left_out = [one for one in problems if one.code == "FA759"]
+    yours = f"your skill `plan` ({own}/deep/plan/SKILL.md) has this name"
+    assert [(one.path, one.message) for one in left_out] == [
+        (f"{project}/{folder}/SKILL.md", f"skill `{name}` is left out: {yours}")
+        for folder, name in (("plan", "plan"), ("x/strange", "PLAN"))
+    ]
+    (given / "SKILL.md").unlink()
+    assert provider.look()
+    assert paths(provider) == ["other", "plan", "x/PLAN"]
+    (given / "SKILL.md").write_text("---\nname: plan\ndescription: Back.\n---\n")
+    provider.look()
+    assert paths(provider) == ["deep/plan", "other"]
+
+
+@pytest.mark.spec("TR-F6.3")
+def test_found_skills_share_names_with_each_other(tmp_path: Path) -> None:
+    first, second = tmp_path / "project/a", tmp_path / "project/b"
+    add(first, "x/plan")
+    add(second, "plan")
+    options = SkillOptions("lenient", judge=ProjectJudge(tmp_path / "project"))
+    provider = SkillProvider((first, second), options, report=lambda _: None)
+    assert paths(provider) == ["plan", "x/plan"]

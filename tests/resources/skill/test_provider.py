@@ -338,9 +338,16 @@ class Judge:
     def stamp(self) -> int:
         return 1
 
+    def is_found(self, folder: str) -> bool:
+        del folder
+        return True
+
     def refuses(self, folder: str, frontmatter: JsonObject | None) -> bool:
         del frontmatter
         return (Path(folder) / "scripts/run.sh").read_text() != "echo knit\n"
+
+    def approved_fields(self, folder: str, frontmatter: JsonObject) -> frozenset[str] | None:
+        del folder, frontmatter
 
 
 def test_a_skill_that_was_left_out_comes_back_when_only_its_script_changes(root: Path) -> None:

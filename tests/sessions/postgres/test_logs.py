@@ -16,6 +16,7 @@ from tests.postgres_server import PASSWORD, PostgresServer, why_not
 from tests.sessions.session_world import plain_turn, texts, tool_turn, write
 
 from fast_agent.errors import ConfigError, SessionError
+from fast_agent.sessions.postgres.schema import STEPS
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -149,7 +150,9 @@ def test_a_server_that_is_killed_and_comes_back_loses_and_repeats_nothing() -> N
 
 @pytest.mark.spec("SESSION-25")
 def test_two_processes_may_create_the_tables_at_once(server: PostgresServer) -> None:
-    _sql(server, "DROP TABLE fast_agent_session, fast_agent_event, fast_agent_meta")
+    _sql(
+        server, "DROP TABLE fast_agent_session, fast_agent_event, fast_agent_step, fast_agent_meta"
+    )
     stores = [SessionStore(server.url) for _ in range(4)]
     threads = [Thread(target=one.list) for one in stores]
     for thread in threads:
@@ -163,7 +166,7 @@ def test_two_processes_may_create_the_tables_at_once(server: PostgresServer) -> 
         with pytest.raises(SessionError, match="of version 99"):
             SessionStore(server.url).list()
     finally:
-        _sql(server, "UPDATE fast_agent_meta SET version = 1")
+        _sql(server, f"UPDATE fast_agent_meta SET version = {len(STEPS)}")
 
 
 @pytest.mark.spec("SESSION-26")

@@ -17,6 +17,9 @@ from fast_agent.cli.output import hide_in_errors
 from fast_agent.cli.report import report_note
 from fast_agent.config.home import CONFIG_NAMES
 from fast_agent.errors import ConfigError, FastAgentError, TrustError
+from fast_agent.text.json_value import as_object
+from fast_agent.trust.card_effects import names_in
+from fast_agent.trust.origin import end_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -116,6 +119,24 @@ def found_tests(root: Path) -> Iterator[FileLayer]:
                 yield read_case_file(path, str(path)).layer
 
 
+def cards_of_tests(tests: Iterable[FileLayer], root: Path) -> list[Path]:
+    """Return the cards that test files name, as far as these lie in their project.
+
+    Args:
+        tests: The test files.
+        root: The root of their set.
+    """
+    texts = (
+        (test.directory, names_in(as_object(test.document.value).get("cards"))) for test in tests
+    )
+    places = (directory / name for directory, names in texts for name in names if "://" not in name)
+    return [one for one in dict.fromkeys(places) if one.exists() and _is_inside(one, root)]
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    return end_of(path).is_relative_to(root)
+
+
 def _program(
     file: CaseFile, config_path: Path | None, *, found: bool, records: bool
 ) -> tuple[FastAgent, Path]:
@@ -137,6 +158,12 @@ def _program(
     strange = cards if found else []
     if found:
         program.admission.expected.add_files(root, tests=[file.layer], records=records)
+        inside = [card for card in cards if _is_inside(Path(card), root)]
+        if any("://" not in card and card not in inside for card in cards):
+            # Those outside of the root are not even read before that was approved.
+            program.expect(cards=inside, multi_card=file.multi_card, found=inside, root=root)
+            program.admission.decisions.decide()
+            program.admission.decisions.check_test(file.path.name)
     program.load(cards=cards, multi_card=file.multi_card, found=strange, root=root)
     program.admission.decisions.check_test(file.path.name)
     for line in program.admission.decisions.lines():

@@ -16,12 +16,11 @@ from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.exceptions import CancelledError as TemporalCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
-from fast_agent.engine.edition import EditionChoices, live, pack_edition
+from fast_agent.engine.edition import EditionChoices, live, pack_program
 from fast_agent.engine.execute import EditionSteps
 from fast_agent.engine.temporal.workflow import WORKFLOW, fast_agent_error
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.models.spec import parse_models
 from fast_agent.models.step_model import usage_from_json
 from fast_agent.steps.parts import StepRedactor
 
@@ -129,25 +128,10 @@ class TemporalRuns:
         """
         facts: dict[str, str] = {}
         steps = EditionSteps(facts, replays=True, add=facts.__setitem__)
-        names = program.load_set.cards
-        specs: list[tuple[Path | None, Any]] = []
         async with live(program, choices, steps) as app:
-            settings = program.settings
-            for name in names:
-                selection = app.runtime.model_of(name)
-                parsed = parse_models(selection.text, settings.model_aliases, settings.endpoints)
-                specs += [(selection.directory, spec) for spec in parsed]
-        edition = pack_edition(
-            names.values(),
-            program.workspace,
-            choices,
-            facts=facts,
-            settings=program.settings,
-            specs=specs,
-            tools=tools,
-        )
+            edition, specs = pack_program(program, choices, app.runtime, facts=facts, tools=tools)
         await asyncio.to_thread(self.store.put, {edition.digest: edition.data})
-        return Pinned(edition.digest, tuple(dict.fromkeys(spec.text for _, spec in specs)))
+        return Pinned(edition.digest, tuple(dict.fromkeys(spec.text for spec in specs)))
 
     async def start(
         self,

@@ -28,7 +28,7 @@ from temporalio.worker import (
     WorkflowInterceptorClassInput,
 )
 
-from fast_agent.engine.edition import live, settings_digests, unpack_edition
+from fast_agent.engine.edition import live, load_edition, settings_digests, unpack_edition
 from fast_agent.engine.execute import (
     DescribedStep,
     EditionSteps,
@@ -197,14 +197,7 @@ class EditionHost:
 
     def _program(self, files: Path, manifest: Manifest, workspace: Path | None) -> CardProgram:
         program = self._new_program(workspace)
-        choices = manifest.choices
-        program.load(
-            cards=[files / name for name in manifest.cards if name not in manifest.tools],
-            tools=[files / name for name in manifest.tools],
-            servers=choices.servers,
-            receiver=choices.receiver,
-            multi_card=choices.multi_card,
-        )
+        load_edition(program, files, manifest)
         return program
 
     def _redactor(self, program: CardProgram) -> StepRedactor:

@@ -37,10 +37,10 @@ SKILL_FIELDS: Final[Mapping[str, Effects]] = MappingProxyType(
 HOST_FIELDS: Final = frozenset(
     {"disable-model-invocation", "user-invocable", "argument-hint", "model", "context"}
 )
-"""Fields of programs that use skills. Of a skill of this machine the first three are obeyed."""
+"""Fields of programs that use skills, obeyed of skills of this machine."""
 
 KNOWN_SKILL_FIELDS: Final = frozenset((*SKILL_FIELDS, *HOST_FIELDS))
-"""Fields a found skill may have; none of them makes it act."""
+"""Fields a found skill may have; some of them have an effect once they are approved."""
 
 
 MAX_NAME = 64

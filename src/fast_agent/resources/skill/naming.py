@@ -31,15 +31,21 @@ def build(
     """Assign a URI to every skill of the roots.
 
     Args:
-        roots: Looked at; those of earlier roots win.
+        roots: Looked at. Those the user gave win over those that were found, then earlier ones
+            over later ones.
         policy: What wrong names lead to.
         limits: Bounds of a skill.
         before: The last set, whose unchanged skills are taken over.
-        judge: Leaves skills out, which it reports itself; None lets all through.
+        judge: Knows which roots were found, and leaves skills out, which it reports itself; None
+            lets all through.
     """
     builder = _Builder(policy, limits, before, judge)
+    found = [root for root in roots if builder.is_found(root)]
     for root in roots:
-        builder.add(root)
+        if root not in found:
+            builder.add(root)
+    for root in found:
+        builder.add(root, is_found=True)
     return SkillSet(builder.skills.values(), builder.finished(), builder.refused)
 
 
@@ -59,9 +65,21 @@ class _Builder:
         self._folded: dict[str, Skill] = {}
         self._inner: dict[str, Skill] = {}
         """By each path above a skill's, one skill below it."""
+        self._given: dict[str, Skill] = {}
+        """By their folded names, the skills that no found skill may share a name with."""
 
-    def add(self, root: SkillRoot) -> None:
-        """Take the skills of a root, those in folders above others first."""
+    def is_found(self, root: SkillRoot) -> bool:
+        """Return whether the skills of a root came with a project."""
+        judge = self._judge
+        return judge is not None and bool(root.heads) and judge.is_found(root.folder.path)
+
+    def add(self, root: SkillRoot, *, is_found: bool = False) -> None:
+        """Take the skills of a root, those in folders above others first.
+
+        Args:
+            root: The root.
+            is_found: Whether it came with a project; those the user gave are added before.
+        """
         if root.problem is not None:
             from fast_agent.diagnostics.rules import SKILL_ROOT
 
@@ -72,10 +90,15 @@ class _Builder:
             if listing.skipped:
                 self._skipped(root, listing)
         for folder in sorted(root.heads, key=lambda one: one.split("/")):
+            if self._refuses(root, folder) or (is_found and self._is_taken(root, folder)):
+                self.refused.append((root, folder))
+                continue
             skill = self._skill(root, folder, _enclosing(inside, folder))
             if skill is not None:
                 inside[folder] = skill
                 self._keep(skill)
+                if not is_found:
+                    self._given.setdefault(folded(skill.name), skill)
 
     def finished(self) -> Iterable[Diagnostic]:
         """All problems, those only the whole shows included."""
@@ -97,13 +120,27 @@ class _Builder:
         for end in range(1, len(segments)):
             self._inner.setdefault("/".join(segments[:end]), skill)
 
+    def _refuses(self, root: SkillRoot, folder: str) -> bool:
+        place = f"{root.folder.path}/{folder}".removesuffix("/")
+        return self._judge is not None and self._judge.refuses(
+            place, root.heads[folder].frontmatter
+        )
+
+    def _is_taken(self, root: SkillRoot, folder: str) -> bool:
+        """Return whether a found skill has the name of one the user gave, and report it."""
+        name = root.heads[folder].name or _folder_name(root, folder)
+        given = self._given.get(folded(name))
+        if given is None:
+            return False
+        from fast_agent.diagnostics.rules import SKILL_COLLISION
+
+        own = given.root.place(join(given.folder, HEAD))
+        message = f"skill `{name}` is left out: your skill `{given.name}` ({own}) has this name"
+        self._report_head(SKILL_COLLISION, root, folder, message, "rename one of them")
+        return True
+
     def _skill(self, root: SkillRoot, folder: str, outer: Skill | None) -> Skill | None:
         head = root.heads[folder]
-        if self._judge is not None and self._judge.refuses(
-            f"{root.folder.path}/{folder}".removesuffix("/"), head.frontmatter
-        ):
-            self.refused.append((root, folder))
-            return None
         name = self._name(root, folder, head)
         self.problems.extend(head.problems)
         if name is None or head.description is None:
@@ -130,7 +167,7 @@ class _Builder:
 
     def _name(self, root: SkillRoot, folder: str, head: SkillHead) -> str | None:
         """Settle the name a skill is served under."""
-        own = folder.rpartition("/")[2] or root.folder.path.rpartition("/")[2]
+        own = _folder_name(root, folder)
         if head.name is None:
             return own if self._policy == "lenient" and head.description else None
         if head.name != own and head.valid:
@@ -263,6 +300,11 @@ class _Builder:
 
         severity = severity or code.severity
         self.problems.append(Diagnostic(code, message, path, severity=severity, hint=hint))
+
+
+def _folder_name(root: SkillRoot, folder: str) -> str:
+    """Return the name of a folder below a root, or of the root itself."""
+    return folder.rpartition("/")[2] or root.folder.path.rpartition("/")[2]
 
 
 def _enclosing(inside: Mapping[str, Skill], folder: str) -> Skill | None:

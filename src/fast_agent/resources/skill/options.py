@@ -18,12 +18,32 @@ class SkillJudge(Protocol):
         """Return a value that differs when a decision may be another one; asked often."""
         ...
 
+    def is_found(self, folder: str) -> bool:
+        """Return whether the skills of a directory came with a project, approved or not.
+
+        Args:
+            folder: The directory, absolute and without links.
+        """
+        ...
+
     def refuses(self, folder: str, frontmatter: JsonObject | None) -> bool:
         """Return whether a skill is left out, as its files are at this moment.
 
         Args:
             folder: Its directory, absolute and without links.
             frontmatter: The fields of its `SKILL.md`; None where they could not be read.
+        """
+        ...
+
+    def approved_fields(self, folder: str, frontmatter: JsonObject) -> frozenset[str] | None:
+        """Return the fields of a found skill that a person approved, as its files are now.
+
+        Args:
+            folder: Its directory, absolute and without links.
+            frontmatter: The fields of its `SKILL.md`.
+
+        Returns:
+            None where the skill was not found, but given.
         """
         ...
 

@@ -17,7 +17,7 @@ from fast_agent.resources.skill_client.text import skills_block
 from fast_agent.resources.skill_client.verification import MismatchError, verify_file, verify_head
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from fast_agent.resources.skill_client.entry import SkillEntry, SkillResource
     from fast_agent.resources.skill_client.source import SkillSource
@@ -132,6 +132,16 @@ class SkillCatalog:
                 f"the skill `{held.name}` changed since it was loaded; it needs approval again",
                 hint="load it again with `load_skill`",
             ) from None
+
+    async def read_all(self, skill: NamedSkill) -> Mapping[str, bytes]:
+        """Read all files of a skill that was loaded, by their paths in it.
+
+        Raises:
+            SkillError: A file is not what was listed.
+            ToolError: Its server cannot be reached.
+        """
+        files = skill.entry.files or {}
+        return {path: await _read_file(skill, file) for path, file in files.items()}
 
     async def _again(
         self, skill: NamedSkill, admit: Admit | None, problem: MismatchError

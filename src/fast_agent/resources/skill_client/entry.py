@@ -13,12 +13,19 @@ from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.uri import Uri
 from fast_agent.text.frozen import frozen
+from fast_agent.trust.effect import EASING_FIELDS
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 EXTENSION = "io.modelcontextprotocol/skills"
 DYNAMIC = "dynamic"
+FORK = "fork"
+"""The value of `context` by which a skill is carried out in a conversation of its own."""
+
+ACTING_FIELDS = frozenset(EASING_FIELDS)
+"""Fields that say how an agent works while it uses the skill."""
+
 MAX_FILES = 512
 MAX_BYTES = 16 << 20
 
@@ -47,6 +54,36 @@ class SkillResource:
 
 
 @frozen
+class SkillFields:
+    """What the fields of a skill ask of the turn it is used in, as far as they are obeyed.
+
+    Args:
+        name: The skill.
+        allowed_tools: Its `allowed-tools`, as written.
+        model: The model to ask; None is the agent's own.
+        forks: Whether it is carried out in a conversation of its own.
+    """
+
+    name: str
+    allowed_tools: JsonValue = None
+    model: str | None = None
+    forks: bool = False
+
+
+@frozen
+class SkillCall:
+    """A skill that a person called by name.
+
+    Args:
+        fields: What its fields ask.
+        text: The message for the agent that carries it out.
+    """
+
+    fields: SkillFields
+    text: str
+
+
+@frozen
 class SkillEntry:
     """A skill as its source lists it.
 
@@ -58,7 +95,7 @@ class SkillEntry:
         files: Its files by their path in the skill; None where the server makes them as they are
             asked for.
         directory: Where it is on this machine; None for a skill of a server.
-        permits: Whether its `allowed-tools` has an effect; never for a skill of a server.
+        obeys: Fields of `ACTING_FIELDS` that have an effect; none of a skill of a server.
     """
 
     head: SkillResource
@@ -67,7 +104,18 @@ class SkillEntry:
     frontmatter: JsonObject | None
     files: Mapping[str, SkillResource] | None
     directory: str | None = None
-    permits: bool = False
+    obeys: frozenset[str] = frozenset()
+
+    @property
+    def fields(self) -> SkillFields:
+        """What its fields ask of the turn it is used in."""
+        written = {name: (self.frontmatter or {}).get(name) for name in self.obeys}
+        return SkillFields(
+            self.name,
+            written.get("allowed-tools"),
+            model_in(written.get("model")),
+            forks=written.get("context") == FORK,
+        )
 
     @property
     def uri(self) -> str:
@@ -118,6 +166,18 @@ class SkillEntry:
     def _below(self, path: str) -> Uri:
         names = path.removeprefix("./").split("/")
         return Uri.of(self.head.uri.scheme, (*self.head.uri.segments[:-1], *names))
+
+
+def model_in(value: JsonValue) -> str | None:
+    """Read the field `model` of a skill.
+
+    Returns:
+        The model; None where it is the agent's own. Settings behind `?` may name files and
+        addresses, so a model that has some is not taken.
+    """
+    if not isinstance(value, str) or "?" in value or value.strip() in {"", "inherit"}:
+        return None
+    return value.strip()
 
 
 def read_entry(value: JsonValue) -> SkillEntry:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.rules import SKILL_SKIPPED
 from fast_agent.errors import ResourceError
-from fast_agent.resources.skill_client.entry import SkillEntry, SkillError, SkillResource
+from fast_agent.resources.skill_client.entry import (
+    ACTING_FIELDS,
+    SkillEntry,
+    SkillError,
+    SkillResource,
+)
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:
@@ -33,7 +38,8 @@ class LocalSkills:
         chosen: Those of the directories that a person chose: links in them to directories of skills
             are followed once.
         within: Where such links may end.
-        permitting: Those of the directories whose skills' `allowed-tools` have an effect.
+        permitting: Those of the directories whose skills' `allowed-tools` have an effect without
+            an approval.
     """
 
     label = "local"
@@ -98,8 +104,8 @@ class LocalSkills:
         head = files.get("SKILL.md") or listed.head
         fields = skill.head.frontmatter
         where = _directory(skill)
-        permits = self._permits(skill)
-        return SkillEntry(head, skill.name, skill.description, fields, files, where, permits)
+        obeys = self._obeyed(skill)
+        return SkillEntry(head, skill.name, skill.description, fields, files, where, obeys)
 
     async def has_unlisted(self) -> bool:
         """Always False."""
@@ -116,8 +122,20 @@ class LocalSkills:
         except ResourceError as error:
             raise SkillError(error.message) from None
 
-    def _permits(self, skill: Skill) -> bool:
-        return os.path.realpath(skill.root.folder.path) in self._permitting
+    def _obeyed(self, skill: Skill) -> frozenset[str]:
+        """Return which fields have an effect: those of skills that were given or approved."""
+        fields, judge = skill.head.frontmatter or {}, self._judge
+        written = ACTING_FIELDS.intersection(fields)
+        if not written:
+            return written
+        folder = os.path.realpath(_directory(skill))
+        approved = None if judge is None else judge.approved_fields(folder, fields)
+        if approved is not None:
+            return written & approved
+        if os.path.realpath(skill.root.folder.path) in self._permitting:
+            return written
+        # An agent can write in its workspace: it would permit itself there what it likes.
+        return written - {"allowed-tools"}
 
     def _with_links(self, roots: Sequence[str]) -> tuple[str, ...]:
         """Add the directories of skills that links in chosen directories lead to, each once."""

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from fast_agent.resources.skill_client.entry import SkillCall
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -22,6 +24,9 @@ MAX_DESCRIPTION = 300
 """Most characters of a description in a prompt; with names, 50 to 100 tokens a skill."""
 
 MAX_LISTED_FILES = 100
+
+ARGUMENTS = "$ARGUMENTS"
+"""What stands in a skill for the words behind its name."""
 
 _IN_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _IN_ATTRIBUTE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
@@ -103,6 +108,36 @@ def wrapped_skill(
         )
     lines += [neutral(body, local=local).strip("\n"), *_file_lines(files), "</skill_content>"]
     return "\n".join(lines)
+
+
+def wrapped_entry(skill: NamedSkill, body: str, directory: str | None) -> str:
+    """Wrap the body of a skill, with the files it has.
+
+    Args:
+        skill: The skill.
+        body: The text of its `SKILL.md`, without the frontmatter.
+        directory: Where its files are on this machine, or None.
+    """
+    entry, is_local = skill.entry, skill.local
+    others = None
+    if entry.files is not None:
+        others = [path for path in entry.files if path != "SKILL.md"]
+    origin = origin_attributes(skill.label, entry.uri, local=is_local)
+    return wrapped_skill(skill.name, origin, body, others, local=is_local, directory=directory)
+
+
+def call_of(skill: NamedSkill, body: str, arguments: str) -> SkillCall:
+    """Return the call by which an agent is to carry out a skill of this machine.
+
+    Args:
+        skill: The skill.
+        body: Its text as written, which may have a place for the arguments.
+        arguments: What the caller wrote behind its name.
+    """
+    wrapped = wrapped_entry(skill, body.replace(ARGUMENTS, arguments), skill.entry.directory)
+    follows = arguments if arguments and ARGUMENTS not in body else ""
+    task = f"{wrapped}\n\n{follows or f'Do what the skill `{skill.name}` says.'}"
+    return SkillCall(skill.entry.fields, task)
 
 
 def wrapped_file(name: str, path: str, origin: str, text: str, *, local: bool) -> str:

@@ -23,13 +23,13 @@ from fast_agent.runtime.card_probes import card_probes
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.agents.scope import Scope
-    from fast_agent.agents.surroundings import Surroundings
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.rules import Rule
-    from fast_agent.runtime.blueprint import InnerRuntime, MakeRuntime
+    from fast_agent.runtime.context import InnerRuntime, MakeRuntime
 
 
 AGENT_CARDS = "agent-cards"
@@ -43,39 +43,39 @@ _OWN_FOLDERS = frozenset({".fast-agent", ".claude", ".agents"})
 class CardReach:
     """The cards a smart agent can reach: those in the workspace, and those of the home directory.
 
-    Unless the surroundings trust them, cards see no environment variables, run no code, open no
+    Unless the options trust them, cards see no environment variables, run no code, open no
     connections of their own, and name no files outside these places.
 
     Args:
         settings: The configuration.
-        around: The options of the program.
+        options: The options of the program.
         inner: Makes a runtime of the cards that are reached.
     """
 
-    def __init__(self, settings: Settings, around: Surroundings, inner: MakeRuntime) -> None:
+    def __init__(self, settings: Settings, options: RuntimeOptions, inner: MakeRuntime) -> None:
         self._settings = settings
         self._inner = inner
-        self._around = around
-        self.home = home_directory(around.environ)
-        places = (around.workspace, self.home / AGENT_CARDS, self.home / TOOL_CARDS)
+        self._options = options
+        self.home = home_directory(options.environ)
+        places = (options.workspace, self.home / AGENT_CARDS, self.home / TOOL_CARDS)
         self._grounds = Grounds(places)
-        self._servers = (*settings.mcp.servers, *(server.name for server in around.servers))
-        self._probes = card_probes(around.workspace, settings, around.environ)
+        self._servers = (*settings.mcp.servers, *(server.name for server in options.servers))
+        self._probes = card_probes(options.workspace, settings, options.environ)
 
     @property
     def workspace(self) -> Path:
         """Where relative paths start."""
-        return self._around.workspace
+        return self._options.workspace
 
     @property
     def max_depth(self) -> int:
         """Deepest nesting of agents."""
-        return self._around.max_depth
+        return self._options.max_depth
 
     @property
     def variables(self) -> Mapping[str, str]:
         """The environment as cards see it that are only checked: names, each as its own value."""
-        return {name: f"${{{name}}}" for name in self._around.environ}
+        return {name: f"${{{name}}}" for name in self._options.environ}
 
     def locate(self, text: str) -> Path:
         """Find what a model calls a card.
@@ -94,7 +94,7 @@ class CardReach:
             raise ToolError("cards are reached by a path here, not by an address")
         if not text.strip() or not text.isprintable():
             raise ToolError("`agent_card_path` is no path")
-        path = self.workspace / from_home(text, self._around.environ)
+        path = self.workspace / from_home(text, self._options.environ)
         if not self._grounds.holds(path):
             raise ToolError(
                 f"`{text}` is not in the workspace or among the cards of the home directory",
@@ -116,8 +116,8 @@ class CardReach:
         Returns:
             The cards, and every problem.
         """
-        around = self._around
-        environ = around.environ if around.trust_cards else self.variables
+        options = self._options
+        environ = options.environ if options.trust_cards else self.variables
         load = self._load(path, environ)
         return load, (*load.diagnostics, *self.problems(load.cards, load.unread))
 
@@ -130,7 +130,7 @@ class CardReach:
 
     def refusals(self, cards: Sequence[Card]) -> tuple[Diagnostic, ...]:
         """Find what keeps cards from being run without a person's yes; none if they are trusted."""
-        if self._around.trust_cards:
+        if self._options.trust_cards:
             return ()
         return tuple([problem for card in cards for problem in code_problems(card)])
 
@@ -153,20 +153,20 @@ class CardReach:
         Raises:
             CardError: With every problem of the cards, or because they may not be run.
         """
-        around = self._around
-        load = self._load(path, around.environ if around.trust_cards else {})
+        options = self._options
+        load = self._load(path, options.environ if options.trust_cards else {})
         refused = (*self._refused_files(load.cards), *self.refusals(load.cards))
         if refused:
             raise CardError(refused[0].message, hint=refused[0].hint, diagnostics=refused)
         registry = self._registry_of(path, load)
-        if around.admit is not None and not around.trust_cards:
-            registry = self._registry_of(path, around.admit(path, load))
+        if options.admit is not None and not options.trust_cards:
+            registry = self._registry_of(path, options.admit(path, load))
         inside = replace(
-            around,
-            shell=around.shell and around.trust_cards,
-            files=around.files if around.trust_cards else None,
-            fetch=around.fetch and around.trust_cards,
-            kit=around.kit if around.trust_cards else None,
+            options,
+            shell=options.shell and options.trust_cards,
+            files=options.files if options.trust_cards else None,
+            fetch=options.fetch and options.trust_cards,
+            kit=options.kit if options.trust_cards else None,
             granted=(),
         )
         load_set = registry.snapshot.load_set
@@ -201,7 +201,7 @@ class CardReach:
         return load_cards(inside, environ=environ, cwd=self.workspace)
 
     def _refused_files(self, cards: Sequence[Card]) -> tuple[Diagnostic, ...]:
-        if self._around.trust_cards:
+        if self._options.trust_cards:
             return ()
         aliases, workspace = self._settings.model_aliases, self.workspace
         return tuple(

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.document import Reading
     from fast_agent.cards.grant import CardGrant
     from fast_agent.messages.message import ToolCall
-    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.blueprint import Blueprint
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.tool import ToolContext
 
@@ -62,22 +63,22 @@ _SPEC = ToolSpec(
 _SPEC_NAME: Final = "letters, digits, `-` and `_`, at most 64, beginning with a letter or digit"
 
 
-def smart_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def smart_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `smart`.
 
     Args:
         card: The card.
-        workshop: What it is made with.
+        context: What it is made with.
 
     Raises:
         FastAgentError: As for a card of type `agent`.
     """
     config = card.config
-    reach = CardReach(workshop.settings, workshop.surroundings, workshop.inner)
+    reach = CardReach(context.settings, context.options, context.inner)
     crew = Crew(config, reach.max_depth)
     return LlmBlueprint(
         replace(card, config=replace(config, resource_tools=True)),
-        workshop,
+        context,
         tools=(*SmartTools(reach, crew).tools, CardWriter(reach, config.grant)),
         instruction=smart_instruction(config.instruction or ""),
     )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.offers import ServerResources
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import ToolCall
-    from fast_agent.runtime.blueprint import InnerRuntime
+    from fast_agent.runtime.context import InnerRuntime
     from fast_agent.runtime.smart.card_reach import CardReach
     from fast_agent.tools.tool import ToolContext
 

@@ -6,12 +6,16 @@ import asyncio
 import json
 from contextlib import suppress
 from threading import Lock
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
 
 from fast_agent.errors import SessionError
 from fast_agent.sessions.facts import short_title
 from fast_agent.sessions.integrity import Inspection, chained_sum, is_whole, last_number, summed
 from fast_agent.sessions.message_text import read
+from fast_agent.sessions.postgres.database import is_lost
 from fast_agent.sessions.postgres.writer import Write
 from fast_agent.sessions.row import REWOUND, TITLED, TURN, Row, hide
 
@@ -40,6 +44,17 @@ _COLUMNS = "SELECT facts, head FROM fast_agent_session WHERE id = %s"
 _SET_FACTS = """
 UPDATE fast_agent_session SET facts = %s WHERE id = %s AND owner = %s AND fence = %s
 RETURNING id"""
+
+_STEPS = "SELECT name, body FROM fast_agent_step WHERE session = %s"
+_PUT_STEPS = """
+WITH held AS (SELECT id FROM fast_agent_session WHERE id = %s AND owner = %s AND fence = %s),
+gone AS (DELETE FROM fast_agent_step
+    WHERE session = %s AND name = ANY(%s::text[]) AND EXISTS (SELECT FROM held)),
+put AS (INSERT INTO fast_agent_step (session, name, body)
+    SELECT %s, n.name, n.body FROM unnest(%s::text[], %s::bytea[]) AS n(name, body), held
+    ON CONFLICT (session, name) DO UPDATE SET body = excluded.body)
+SELECT id FROM held"""
+_PAUSE_SECONDS = 0.1
 
 
 class Columns(NamedTuple):
@@ -87,6 +102,11 @@ class PostgresLog:
     def place(self) -> str:
         """The session and its database, as messages name it."""
         return f"{self._id} in {self._database.name}"
+
+    @property
+    def steps(self) -> PostgresLog:
+        """The log itself: the steps of turns that are under way are in a table of the database."""
+        return self
 
     @property
     def is_due(self) -> bool:
@@ -318,6 +338,46 @@ class PostgresLog:
     @property
     def _salvage_hint(self) -> str:
         return f"`fast-agent session salvage {self._id}` begins a session with what is whole"
+
+    def read_steps(self) -> dict[str, str]:
+        """Return the records of turns that are under way, by their names.
+
+        Raises:
+            SessionError: The database cannot be reached.
+        """
+        return {name: bytes(body).decode() for name, body in self._read(_STEPS)}
+
+    def put_steps(self, records: Mapping[str, str | None]) -> None:
+        """Write records over those of the same names, for as long as the lease lasts.
+
+        Args:
+            records: The records; None deletes one.
+
+        Raises:
+            SessionError: Another process took the session over, or the database stays away.
+        """
+        lease, hold = self._lease, self._held()
+        if lease is None:
+            return
+        kept = {name: text.encode() for name, text in records.items() if text is not None}
+        gone = [name for name, text in records.items() if text is None]
+        values = (
+            *(self._id, hold.owner, hold.fence),
+            *(self._id, gone, self._id, list(kept), list(kept.values())),
+        )
+        end = monotonic() + lease.writer.lease_seconds
+        while True:
+            try:
+                found = self._database.query(_PUT_STEPS, values)
+            except SessionError as error:
+                cause = error.__cause__
+                if not (isinstance(cause, psycopg.Error) and is_lost(cause)) or monotonic() > end:
+                    raise
+                sleep(_PAUSE_SECONDS)
+            else:
+                if not found:
+                    raise self._taken_over()
+                return
 
     def hold(self, lease: Lease, hold: Hold, columns: Columns) -> None:
         """Write the session from now on, under a lease that was taken.

@@ -38,7 +38,8 @@ _HOLDER = """
 SELECT owner, extract(epoch FROM lease - clock_timestamp())::float8
 FROM fast_agent_session WHERE id = %s"""
 _REMOVE = """
-WITH gone AS (DELETE FROM fast_agent_session WHERE id = %s AND owner = %s RETURNING id)
+WITH gone AS (DELETE FROM fast_agent_session WHERE id = %s AND owner = %s RETURNING id),
+steps AS (DELETE FROM fast_agent_step WHERE session IN (SELECT id FROM gone))
 DELETE FROM fast_agent_event WHERE session IN (SELECT id FROM gone)"""
 _LIST = "SELECT id, facts, turns, title, first, changed FROM fast_agent_session"
 _ALIASED = """

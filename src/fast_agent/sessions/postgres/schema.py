@@ -40,6 +40,12 @@ STEPS: tuple[Step, ...] = (
         """CREATE INDEX fast_agent_mark ON fast_agent_event (session, seq)
             WHERE top OR kind IN ('rewound', 'titled')""",
     ),
+    (
+        # The steps of turns that are under way, by their names in the session.
+        """CREATE TABLE fast_agent_step (
+            session text NOT NULL, name text NOT NULL, body bytea NOT NULL,
+            PRIMARY KEY (session, name))""",
+    ),
 )
 """Step `n` upgrades the tables from version `n` to version `n + 1`."""
 

@@ -125,7 +125,7 @@ class Writer:
 
     def __init__(self, database: Database, lease_seconds: float) -> None:
         self._database = database
-        self._lease_seconds = lease_seconds
+        self.lease_seconds = lease_seconds
         self._changed = threading.Condition()
         self._queue: list[Write] = []
         self._held: dict[str, Hold] = {}
@@ -207,11 +207,11 @@ class Writer:
             connection.close()
 
     def _until_renewal(self) -> float:
-        return self._renewed_at + self._lease_seconds / 3 - monotonic()
+        return self._renewed_at + self.lease_seconds / 3 - monotonic()
 
     def _write(self, writes: Sequence[Write]) -> None:
         """Write events of several sessions, again and again for as long as a lease lasts."""
-        end, pause, again = monotonic() + self._lease_seconds, _SHORTEST_PAUSE, False
+        end, pause, again = monotonic() + self.lease_seconds, _SHORTEST_PAUSE, False
         while True:
             try:
                 done = self._try(writes, again=again)
@@ -297,7 +297,7 @@ class Writer:
             return
         ids, owners = [hold.session_id for hold in holds], [hold.owner for hold in holds]
         try:
-            found = self._connected().execute(_RENEW, (self._lease_seconds, ids, owners))
+            found = self._connected().execute(_RENEW, (self.lease_seconds, ids, owners))
             kept = {one for (one,) in found.fetchall()}
         except (psycopg.Error, SessionError):
             self._drop_connection()

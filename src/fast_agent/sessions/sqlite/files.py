@@ -133,10 +133,6 @@ class SessionFiles:
         finally:
             lock.release()
 
-    def steps_path(self, session_id: str) -> Path:
-        """Return the file of the steps of a session's turns that are under way."""
-        return self._directory / f"{session_id}.steps"
-
     def _summary(self, session_id: str, *, check: bool) -> SessionSummary:
         try:
             log = self.read(session_id)

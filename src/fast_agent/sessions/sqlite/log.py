@@ -123,6 +123,11 @@ class SqliteLog:
         """The path of the file, as messages name it."""
         return str(self.path)
 
+    @property
+    def steps(self) -> Path:
+        """The file of the steps of turns that are under way."""
+        return self.path.with_suffix(".steps")
+
     @classmethod
     def create(
         cls,

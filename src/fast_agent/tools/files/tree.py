@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fast_agent.tools.files.ignored import IGNORE_FILES, IgnoreRules, glob_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fast_agent.text.json_value import JsonObject
 
@@ -170,6 +170,27 @@ def _rules_above(root: str, start: str) -> _Rules:
         found += [(base, rule) for name in IGNORE_FILES
                   if (rule := _file_rules(top / base / name)) is not None]  # fmt: skip
     return found
+
+
+def not_ignored(
+    root: str, path: str, entries: Iterable[tuple[str, bool]]
+) -> list[tuple[str, bool]]:
+    """Return the entries of one directory that no ignore file names; hidden ones stay.
+
+    Args:
+        root: The top, absolute, without links.
+        path: The directory relative to it; empty for the top.
+        entries: Names, and whether each is a directory.
+    """
+    rules = [*_rules_above(root, path)]
+    rules += [(path, rule) for name in IGNORE_FILES
+              if (rule := _file_rules(Path(root, path, name))) is not None]  # fmt: skip
+    return [
+        (name, is_directory)
+        for name, is_directory in entries
+        if name.startswith(".")
+        or not _passed(f"{path}/{name}" if path else name, name, rules, is_directory)
+    ]
 
 
 def _file_rules(file: Path) -> IgnoreRules | None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.models.usage import Usage
-    from fast_agent.runtime.blueprint import Blueprint, Workshop
+    from fast_agent.runtime.blueprint import Blueprint
+    from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.maker.calibration import Calibration
     from fast_agent.workflows.maker.race import Draw, Sample, Tally, Verdict
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 
-def maker_blueprint(card: Card, workshop: Workshop) -> Blueprint:
+def maker_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `MAKER`; its instances share one calibration."""
-    return WorkflowBlueprint(card, workshop, partial(Maker, measured=Measured()))
+    return WorkflowBlueprint(card, context, partial(Maker, measured=Measured()))
 
 
 class Measured:

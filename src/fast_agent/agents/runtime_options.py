@@ -1,4 +1,4 @@
-"""Surroundings: what the program provides to its agents."""
+"""RuntimeOptions: what the program passes to its agents."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.prompt.instruction import host_platform, python_version
 from fast_agent.steps.steps import NULL_STEPS, here
 from fast_agent.text.frozen import frozen
+from fast_agent.tools.allowed_calls import NOTHING_ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Steps
+    from fast_agent.tools.allowed_calls import AllowedCalls
     from fast_agent.tools.human import Human
     from fast_agent.tools.permission import Permission
     from fast_agent.tools.skill_gate import SkillGate
@@ -66,8 +68,8 @@ def _local_now() -> datetime:
 
 
 @frozen(kw_only=True)
-class Surroundings:
-    """What agents are given from outside; every field may be left out.
+class RuntimeOptions:
+    """What a program passes to its agents; every field may be left out.
 
     Args:
         workspace: The directory the program works in, absolute.
@@ -103,6 +105,8 @@ class Surroundings:
         kit: Changes the tools the runtime itself brings an agent: its card, and the tools; or None.
         permission: Who is asked before commands and files of the person are touched; None where
             only the calls that cards mark are asked about, by way of the person.
+        allowed: Calls that the person is not asked about, as they were allowed in advance; a
+            `permission` does not regard them.
         granted: Servers that agents a user can talk to have in addition to their cards' own.
         barred: Names the agents that do not get them, as found ones do not before a person allowed
             it; None bars none.
@@ -145,6 +149,7 @@ class Surroundings:
     steps: Steps = NULL_STEPS
     kit: Kit | None = field(default=None, repr=False)
     permission: Permission | None = field(default=None, repr=False)
+    allowed: AllowedCalls = NOTHING_ALLOWED
     granted: tuple[str, ...] = ()
     barred: Callable[[], Container[str]] | None = field(default=None, repr=False)
     platform: str = ""
@@ -156,13 +161,13 @@ class Surroundings:
     reads_project: Callable[[AgentConfig], bool] = field(default=_reads_anything, repr=False)
 
 
-def through_steps(around: Surroundings) -> Surroundings:
+def through_steps(options: RuntimeOptions) -> RuntimeOptions:
     """Let the clock and new ids be steps of the current run; the machine is a fact.
 
     Args:
-        around: The options of the program.
+        options: The options of the program.
     """
-    now, new_turn_id, steps = around.now, around.new_turn_id, around.steps
+    now, new_turn_id, steps = options.now, options.new_turn_id, options.steps
 
     def read_clock() -> datetime:
         place = here()
@@ -175,9 +180,9 @@ def through_steps(around: Surroundings) -> Surroundings:
         return new_turn_id() if place.silent else place.steps.new_id(new_turn_id)
 
     return replace(
-        around,
+        options,
         now=read_clock,
         new_turn_id=new_id,
-        platform=steps.fact("platform", lambda: around.platform or host_platform()),
-        python=steps.fact("python", lambda: around.python or python_version()),
+        platform=steps.fact("platform", lambda: options.platform or host_platform()),
+        python=steps.fact("python", lambda: options.python or python_version()),
     )
