@@ -16,6 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ARTICLE = (HERE / "article.txt").read_text(encoding="utf-8").strip()
+QUESTION = "What is a tide?"
 # The configuration is named, so its server may start: what only lies in a directory may not.
 GO = ("go", "--card", "cards", "--config-path", "fastagent.config.yaml")
 KEYS = {"ANTHROPIC_API_KEY": "sonnet", "OPENAI_API_KEY": "gpt"}
@@ -60,7 +61,7 @@ def main() -> None:
     if model is None:
         say("2. A real answer, written by the small local model on this machine's processor:")
         run("models", "pull", "smollm2")
-        run(*GO, "--message", "-", "--model", "local", message=ARTICLE)
+        run(*GO, "--message", QUESTION, "--model", "local")
         say("3. Tools. A model of 135 million parameters does not choose tools, so the calls are")
         print("   spelled out, and the model `passthrough` makes them: an MCP server over stdio,")
         print("   a Python function, and the agent that just answered.")
@@ -76,7 +77,7 @@ def main() -> None:
         )  # fmt: skip
     else:
         say(f"2. A real answer, written by {model}:")
-        run(*GO, "--message", "-", "--model", model, message=ARTICLE)
+        run(*GO, "--message", QUESTION, "--model", model)
         say(f"3. Tools, chosen by {model}: an MCP server over stdio, a function, another agent.")
         question = (
             "When it is 08:30 in Oslo, what time is it in Tokyo? How many words does the text "
