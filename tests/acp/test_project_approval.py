@@ -76,7 +76,7 @@ async def at_work(
         yield there, editor
 
 
-@pytest.mark.spec("TR-Q4.1", "TR-Q4.2", "TR-Q4.4")
+@pytest.mark.spec("TR-Q4.1a", "TR-Q4.1b", "TR-Q4.3a")
 async def test_a_found_agent_is_a_mode_and_its_first_prompt_asks(tmp_path: Path) -> None:
     desk(tmp_path)
     async with at_work(tmp_path, choose="allow_once") as (there, editor):
@@ -109,7 +109,7 @@ async def test_a_found_agent_is_a_mode_and_its_first_prompt_asks(tmp_path: Path)
     assert approvals(tmp_path) == []
 
 
-@pytest.mark.spec("TR-Q4.2")
+@pytest.mark.spec("TR-Q4.1b")
 async def test_until_it_changes_is_kept_for_the_next_start(tmp_path: Path) -> None:
     desk(tmp_path)
     async with at_work(tmp_path, choose="allow_always") as (there, editor):
@@ -124,7 +124,7 @@ async def test_until_it_changes_is_kept_for_the_next_start(tmp_path: Path) -> No
         assert (editor.said(), editor.asked) == ("marked", [])
 
 
-@pytest.mark.spec("TR-Q4.3")
+@pytest.mark.spec("TR-Q4.2")
 async def test_a_no_is_answered_with_what_is_missing_and_kept(tmp_path: Path) -> None:
     desk(tmp_path)
     async with at_work(tmp_path, choose="reject_always") as (there, editor):
@@ -153,7 +153,7 @@ async def test_a_no_is_answered_with_what_is_missing_and_kept(tmp_path: Path) ->
         assert editor.said().endswith("marked")
 
 
-@pytest.mark.spec("TR-Q4.3")
+@pytest.mark.spec("TR-Q4.2")
 async def test_a_dismissed_question_is_a_no_that_is_not_kept(tmp_path: Path) -> None:
     desk(tmp_path)
     async with at_work(tmp_path, choose=None) as (there, editor):
@@ -167,7 +167,7 @@ async def test_a_dismissed_question_is_a_no_that_is_not_kept(tmp_path: Path) -> 
         assert len(editor.asked) == 2
 
 
-@pytest.mark.spec("TR-Q4.3")
+@pytest.mark.spec("TR-Q4.2")
 async def test_a_prompt_is_cancelled_while_its_question_is_open(tmp_path: Path) -> None:
     desk(tmp_path)
     async with at_work(tmp_path, choose="wait") as (there, editor):
@@ -182,7 +182,7 @@ async def test_a_prompt_is_cancelled_while_its_question_is_open(tmp_path: Path) 
     assert approvals(tmp_path) == []
 
 
-@pytest.mark.spec("TR-Q4.3")
+@pytest.mark.spec("TR-Q4.2")
 def test_an_editor_that_hangs_up_leaves_no_answer(tmp_path: Path) -> None:
     desk(tmp_path)
     with RawClient(tmp_path, "--no-session") as client:
@@ -197,7 +197,7 @@ def test_an_editor_that_hangs_up_leaves_no_answer(tmp_path: Path) -> None:
     assert not (tmp_path / "acted").exists()
 
 
-@pytest.mark.spec("TR-Q4.2")
+@pytest.mark.spec("TR-Q4.1b")
 async def test_two_sessions_ask_once(tmp_path: Path) -> None:
     desk(tmp_path)
     release = anyio.Event()
@@ -225,7 +225,7 @@ async def test_two_sessions_ask_once(tmp_path: Path) -> None:
         assert {one["sessionId"] for one in answers} == {first.session_id, second.session_id}
 
 
-@pytest.mark.spec("TR-Q4.2")
+@pytest.mark.spec("TR-Q4.1b")
 async def test_what_changed_while_the_question_was_open_is_asked_about_again(
     tmp_path: Path,
 ) -> None:
@@ -251,7 +251,7 @@ async def test_what_changed_while_the_question_was_open_is_asked_about_again(
     assert not (tmp_path / "acted").exists()
 
 
-@pytest.mark.spec("TR-Q4.2")
+@pytest.mark.spec("TR-Q4.1b")
 async def test_servers_and_settings_of_the_project_come_with_the_answer(tmp_path: Path) -> None:
     project = work(tmp_path)
     write(project, "lead.md", "servers: [tiny]")
@@ -274,7 +274,7 @@ async def test_servers_and_settings_of_the_project_come_with_the_answer(tmp_path
         assert "before" in editor.said().rpartition("3")[2]
 
 
-@pytest.mark.spec("TR-Q4.5")
+@pytest.mark.spec("TR-Q4.3b")
 async def test_the_directory_of_a_session_is_only_a_place(tmp_path: Path) -> None:
     project = desk(tmp_path)
     elsewhere = tmp_path / "elsewhere"
@@ -285,7 +285,7 @@ async def test_the_directory_of_a_session_is_only_a_place(tmp_path: Path) -> Non
         assert editor.asked == []
 
 
-@pytest.mark.spec("TR-Q4.1")
+@pytest.mark.spec("TR-Q4.1a")
 async def test_agents_that_wait_are_listed_and_chosen_by_commands(tmp_path: Path) -> None:
     desk(tmp_path)
     async with at_work(tmp_path, "--agent", "plain", choose="allow_once") as (there, editor):
@@ -298,7 +298,7 @@ async def test_agents_that_wait_are_listed_and_chosen_by_commands(tmp_path: Path
         assert editor.said().endswith("marked")
 
 
-@pytest.mark.spec("TR-Q4.2")
+@pytest.mark.spec("TR-Q4.1b")
 async def test_tools_that_are_meant_for_an_agent_wait_with_it(tmp_path: Path) -> None:
     project = work(tmp_path)
     write(project, "lead.md", "shell: true")
@@ -313,7 +313,7 @@ async def test_tools_that_are_meant_for_an_agent_wait_with_it(tmp_path: Path) ->
         assert editor.said() == "hello"
 
 
-@pytest.mark.spec("TR-Q4.1", "TR-F2.1")
+@pytest.mark.spec("TR-Q4.1a", "TR-F2.1a")
 async def test_a_card_of_a_typed_address_waits_too(tmp_path: Path) -> None:
     with canary_server() as canary:
         page = "---\nmodel: passthrough\n---\n{{url:" + canary.url + "/page}}\n"
@@ -329,7 +329,7 @@ async def test_a_card_of_a_typed_address_waits_too(tmp_path: Path) -> None:
             assert [one.split()[1] for one in canary.heard] == ["/ann.md", "/page"]
 
 
-@pytest.mark.spec("TR-E1.5", "TR-Q4.2")
+@pytest.mark.spec("TR-E.use-servers", "TR-Q4.1b")
 async def test_servers_of_the_editor_reach_found_agents_once_that_is_allowed(
     tmp_path: Path,
 ) -> None:
@@ -373,7 +373,7 @@ async def test_servers_of_the_editor_reach_found_agents_once_that_is_allowed(
         assert "server `tiny`" not in question(editor)
 
 
-@pytest.mark.spec("TR-F6.1")
+@pytest.mark.spec("TR-F6.1a")
 async def test_a_found_server_gives_way_to_one_of_the_editor(tmp_path: Path) -> None:
     project = work(tmp_path)
     given = tmp_path / "own.md"
@@ -391,7 +391,7 @@ async def test_a_found_server_gives_way_to_one_of_the_editor(tmp_path: Path) -> 
         assert "is left out: something you gave" in editor.said("agent_thought_chunk")
 
 
-@pytest.mark.spec("TR-F6.1")
+@pytest.mark.spec("TR-F6.1a")
 async def test_a_found_agent_takes_no_name_of_a_command(tmp_path: Path) -> None:
     write(work(tmp_path), "trust.md", "default: true")
     async with at_work(tmp_path, choose=None) as (there, editor):

@@ -58,7 +58,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-@pytest.mark.spec("TR-F6.1", "TR-F6.2")
+@pytest.mark.spec("TR-F6.1a", "TR-F6.2")
 def test_a_found_agent_takes_no_name_of_a_given_one(project: Project) -> None:
     given = project.card("own/helper.md", "shell: true", "description: mine")
     project.card(f"desk/{FOUND}/helper.md", "description: theirs", "default: true")
@@ -75,7 +75,7 @@ def test_a_found_agent_takes_no_name_of_a_given_one(project: Project) -> None:
     assert list(program.load_set.cards) == ["helper", "plain"]
 
 
-@pytest.mark.spec("TR-F6.1", "TR-F6.2")
+@pytest.mark.spec("TR-F6.1a", "TR-F6.2")
 def test_nor_that_of_an_agent_made_in_python(project: Project) -> None:
     project.card(f"desk/{FOUND}/helper.md", "default: true")
     program = project.program()
@@ -85,7 +85,7 @@ def test_nor_that_of_an_agent_made_in_python(project: Project) -> None:
     assert program.load_set.cards["helper"].config.instruction == "Mine."
 
 
-@pytest.mark.spec("TR-F6.1")
+@pytest.mark.spec("TR-F6.1a")
 def test_a_found_file_takes_no_server_of_the_home(project: Project) -> None:
     project.write(
         "home/fastagent.config.yaml",
@@ -102,7 +102,7 @@ def test_a_found_file_takes_no_server_of_the_home(project: Project) -> None:
     assert "fastagent.secrets.yaml" in line
 
 
-@pytest.mark.spec("TR-F6.1")
+@pytest.mark.spec("TR-F6.1a")
 def test_nor_one_of_an_option(project: Project) -> None:
     project.write(
         "desk/fastagent.config.yaml", "mcp: {servers: {docs: {url: 'https://theirs.example'}}}\n"
@@ -116,7 +116,7 @@ def test_nor_one_of_an_option(project: Project) -> None:
     assert program.server_names == ("docs",)
 
 
-@pytest.mark.spec("TR-F6.1")
+@pytest.mark.spec("TR-F6.1a")
 def test_a_found_file_takes_no_alias_and_no_name_of_a_model_or_provider(project: Project) -> None:
     names = ("sonnet", "passthrough", "local", "openai", "generic", "mine", "gpt")
     aliases = "".join(f"  {name}: passthrough\n" for name in names)
@@ -128,7 +128,7 @@ def test_a_found_file_takes_no_alias_and_no_name_of_a_model_or_provider(project:
     assert [one.partition(" of ")[0] for one in lines] == taken
 
 
-@pytest.mark.spec("TR-F6.1")
+@pytest.mark.spec("TR-F6.1a")
 def test_a_found_function_takes_no_name_of_a_tool_of_the_program(project: Project) -> None:
     project.card(
         f"desk/{FOUND}/lead.md",
@@ -143,7 +143,7 @@ def test_a_found_function_takes_no_name_of_a_tool_of_the_program(project: Projec
     assert lines[0].startswith(f"tool `execute` of `lead`, {FOUND}/lead.md, is left out")
 
 
-@pytest.mark.spec("TR-F6.1")
+@pytest.mark.spec("TR-F6.1a")
 def test_the_names_of_the_tools_of_the_program_are_known() -> None:
     known: set[str] = set()
     for file in Path(fast_agent.__file__).parent.rglob("*.py"):

@@ -115,7 +115,7 @@ async def test_what_was_found_runs_once_it_was_approved(world: World) -> None:
         assert await app(CALL) == "2"
 
 
-@pytest.mark.spec("APPROVAL-1", "TR-F2.3")
+@pytest.mark.spec("APPROVAL-1", "TR-F2.2")
 async def test_what_was_named_runs_at_once(world: World) -> None:
     world.write_adder()
     program = world.new_program()
@@ -251,7 +251,7 @@ async def test_more_files_than_anybody_reads_are_not_approved(world: World) -> N
     assert world.refused() == ["ann"]
 
 
-@pytest.mark.spec("APPROVAL-4", "APPROVAL-5", "TR-G9.2")
+@pytest.mark.spec("APPROVAL-4", "APPROVAL-5", "TR-G9.1b")
 async def test_a_reload_takes_in_what_was_approved_and_nothing_else(world: World) -> None:
     world.write_adder()
     world.approve()
@@ -328,7 +328,7 @@ async def _tools(app: AgentApp) -> list[str]:
     return list(await agent.setup.tools.table())
 
 
-@pytest.mark.spec("APPROVAL-6", "TR-G5.3")
+@pytest.mark.spec("APPROVAL-6", "TR-G5.2")
 @pytest.mark.parametrize("change", [_function, _sibling, _package])
 async def test_what_changed_between_the_check_and_the_first_run_is_not_run(
     world: World, change: Callable[[World], None]
@@ -341,7 +341,7 @@ async def test_what_changed_between_the_check_and_the_first_run_is_not_run(
             await app(CALL)
 
 
-@pytest.mark.spec("APPROVAL-1", "TR-G5.2")
+@pytest.mark.spec("APPROVAL-1", "TR-G5.1b")
 async def test_a_link_does_not_carry_a_card_out_of_its_directory(world: World) -> None:
     outside = world.directory.parent / "outside.md"
     outside.write_text("---\nmodel: passthrough\n---\nHi.\n")
@@ -401,7 +401,7 @@ async def test_no_such_bound_holds_for_what_a_person_allowed(world: World, way: 
         await app.row.send(_calls(60))
 
 
-@pytest.mark.spec("TR-G3.4")
+@pytest.mark.spec("TR-G3.2b")
 @pytest.mark.parametrize(
     ("kind", "fields", "kept", "wanted"),
     [
@@ -464,7 +464,7 @@ request_params: {usage_limits: {max_requests: 11, max_tool_calls: 4}}
 """
 
 
-@pytest.mark.spec("TR-G3.4")
+@pytest.mark.spec("TR-G3.2b")
 async def test_of_a_configuration_the_stricter_value_holds(world: World) -> None:
     world.home.mkdir(mode=0o700)
     (world.home / "fastagent.config.yaml").write_text(OWN)
@@ -505,7 +505,7 @@ async def test_of_a_configuration_the_stricter_value_holds(world: World) -> None
     assert none.settings.default_model == "slow", "the configuration of the home holds then"
 
 
-@pytest.mark.spec("TR-G3.4")
+@pytest.mark.spec("TR-G3.2b")
 async def test_a_stricter_value_of_a_weaker_file_of_the_project_holds(world: World) -> None:
     world.write("ann.md", "---\nmodel: passthrough\n---\nHi.\n")
     (world.directory / "fastagent.config.yaml").write_text("shell: {timeout_seconds: 5}\n")
@@ -517,7 +517,7 @@ async def test_a_stricter_value_of_a_weaker_file_of_the_project_holds(world: Wor
     assert (shell.timeout_seconds, shell.variables) == (5, ())
 
 
-@pytest.mark.spec("TR-G3.4")
+@pytest.mark.spec("TR-G3.2b")
 async def test_of_a_server_that_may_start_the_stricter_bound_holds(world: World) -> None:
     world.home.mkdir(mode=0o700)
     (world.home / "fastagent.config.yaml").write_text("trust: {commands: [touch x]}\n")
@@ -533,7 +533,7 @@ async def test_of_a_server_that_may_start_the_stricter_bound_holds(world: World)
     assert len(list(world.program.admission.decisions.lines())) == 2
 
 
-@pytest.mark.spec("TR-G3.3")
+@pytest.mark.spec("TR-G3.2a")
 async def test_cards_that_would_use_a_model_nobody_approved_are_left_out(
     world: World, tmp_path: Path
 ) -> None:

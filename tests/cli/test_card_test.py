@@ -343,7 +343,7 @@ def test_a_live_case_is_kept_off_the_network(run: Run) -> None:
     assert run("test").code == 0
 
 
-@pytest.mark.spec("TR-F1.1")
+@pytest.mark.spec("TR-F1.3")
 def test_cards_of_tests_that_nobody_named_run_no_code(run: Run, project: Path) -> None:
     (project.parent / "home/fastagent.config.yaml").unlink()
     refused = run("test", "--record")

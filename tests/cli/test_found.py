@@ -68,7 +68,7 @@ def _tested(project: Path, folder: str) -> Path:
     return acted
 
 
-@pytest.mark.spec("TR-E.test", "TR-Q3.2")
+@pytest.mark.spec("TR-E.test", "TR-Q3.error")
 def test_cards_that_a_test_file_names_outside_of_the_root(run: Run, project: Path) -> None:
     """Reading them is one approval, and what they do another: they are a set of their own."""
     acted = _tested(project, "../outside")
@@ -92,7 +92,7 @@ def test_cards_that_a_test_file_names_outside_of_the_root(run: Run, project: Pat
     assert (run("test").code, acted.exists()) == (3, False)
 
 
-@pytest.mark.spec("TR-E.test", "TR-Q3.2")
+@pytest.mark.spec("TR-E.test", "TR-Q3.error")
 def test_the_hint_about_cards_of_a_test_file_helps(run: Run, project: Path) -> None:
     acted = _tested(project, "cards")
     refused = run("test")
@@ -103,7 +103,7 @@ def test_the_hint_about_cards_of_a_test_file_helps(run: Run, project: Path) -> N
     assert (run("test").code, acted.exists()) == (0, True)
 
 
-@pytest.mark.spec("TR-F6.3")
+@pytest.mark.spec("TR-F6.1b")
 @pytest.mark.parametrize("theirs", ["plan", "PLAN"])
 def test_a_skill_of_a_project_never_takes_the_name_of_yours(
     run: Run, project: Path, theirs: str
@@ -122,7 +122,7 @@ def test_a_skill_of_a_project_never_takes_the_name_of_yours(
         assert ".fast-agent/skills/other/SKILL.md" in loaded.err
 
 
-@pytest.mark.spec("TR-F6.3", "TR-F6.4")
+@pytest.mark.spec("TR-F6.1b", "TR-F6.1c")
 def test_skills_of_an_own_directory_come_before_found_ones(
     run: Run, spawn: Run, project: Path
 ) -> None:
@@ -181,7 +181,7 @@ def config(project: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.spec("TR-F1.2")
+@pytest.mark.spec("TR-F1.1")
 @pytest.mark.parametrize("side", ["command", "args"])
 def test_a_value_made_of_several_is_found_if_any_part_is(
     run: Run, write_card: WriteCard, project: Path, monkeypatch: pytest.MonkeyPatch, side: str
@@ -197,7 +197,7 @@ def test_a_value_made_of_several_is_found_if_any_part_is(
     assert not mark.exists()
 
 
-@pytest.mark.spec("TR-F1.3")
+@pytest.mark.spec("TR-F1.2")
 def test_a_configuration_beside_given_cards_is_found_whatever_names_it(
     run: Run, write_card: WriteCard, project: Path, home: Path
 ) -> None:
@@ -218,7 +218,7 @@ def test_a_configuration_beside_given_cards_is_found_whatever_names_it(
     assert mark.exists()
 
 
-@pytest.mark.spec("TR-F2.4")
+@pytest.mark.spec("TR-F2.3")
 @pytest.mark.parametrize("where", ["answer", "history", "skill", "message file"])
 def test_commands_are_read_only_from_what_a_person_types(
     spawn: Run, write_card: WriteCard, project: Path, where: str
@@ -238,7 +238,7 @@ def test_commands_are_read_only_from_what_a_person_types(
     assert not mark.exists()
 
 
-@pytest.mark.spec("TR-F4.3")
+@pytest.mark.spec("TR-F4.2")
 def test_no_env_file_is_read(run: Run, write_card: WriteCard, project: Path) -> None:
     for name in (".env", ".env.local"):
         (project / name).write_text(f"FAST_AGENT_MODEL=passthrough\nSECRET={CANARY}\n")
@@ -263,7 +263,7 @@ def test_a_reference_in_a_schema_is_never_fetched(
     assert canary.heard == []
 
 
-@pytest.mark.spec("TR-G1.3")
+@pytest.mark.spec("TR-G1.2")
 def test_no_value_of_a_project_has_a_part_in_asking(
     run: Run, write_card: WriteCard, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,7 +281,7 @@ def test_no_value_of_a_project_has_a_part_in_asking(
         assert refused.out == ""
 
 
-@pytest.mark.spec("TR-G3.5")
+@pytest.mark.spec("TR-G3.3")
 def test_nothing_else_answers_in_the_place_of_an_agent_that_is_left_out(
     run: Run, write_card: WriteCard
 ) -> None:
@@ -294,7 +294,7 @@ def test_nothing_else_answers_in_the_place_of_an_agent_that_is_left_out(
     assert run(*SAY, "--agent", "bob").out == "hi\n"
 
 
-@pytest.mark.spec("TR-G4.4")
+@pytest.mark.spec("TR-G4.3")
 def test_no_found_loads_nothing_that_was_found(
     run: Run, write_card: WriteCard, project: Path
 ) -> None:
@@ -327,7 +327,7 @@ def test_a_found_connection_carries_no_netrc_and_no_cookies(
         assert name not in heard
 
 
-@pytest.mark.spec("TR-G9.3")
+@pytest.mark.spec("TR-G9.2")
 def test_what_was_revoked_does_not_act_any_more(
     run: Run, write_card: WriteCard, project: Path
 ) -> None:
@@ -339,7 +339,7 @@ def test_what_was_revoked_does_not_act_any_more(
     assert run(*call).code == 3
 
 
-@pytest.mark.spec("TR-A6.2")
+@pytest.mark.spec("TR-A6.1b")
 def test_after_a_no_later_starts_say_one_line(write_card: WriteCard, project: Path) -> None:
     write_card(f"{CARDS}/ann.md", PLAIN, "shell: true")
     write_card(f"{CARDS}/bob.md", PLAIN)
@@ -370,7 +370,7 @@ def test_serve_does_not_offer_what_is_left_out(run: Run, spawn: Run, write_card:
     assert (nothing.code, nothing.out) == (3, "")
 
 
-@pytest.mark.spec("TR-C3.2")
+@pytest.mark.spec("TR-C3.1")
 @pytest.mark.parametrize(
     "text",
     [
@@ -459,7 +459,7 @@ def test_a_key_goes_to_its_own_host_or_one_approved_for_it(
     assert CANARY in "".join(canary.heard)
 
 
-@pytest.mark.spec("TR-G4.3")
+@pytest.mark.spec("TR-G4.2b")
 def test_a_replay_asks_only_for_what_a_replay_does(
     run: Run, write_card: WriteCard, project: Path
 ) -> None:

@@ -77,7 +77,7 @@ def test_it_approves_a_project_as_it_is(run: Run, card: Path, project: Path) -> 
     assert "approved already" in run("trust", "--yes").out
 
 
-@pytest.mark.spec("TR-Q3.1", "TR-Q6.1")
+@pytest.mark.spec("TR-Q3.1", "TR-Q6.1a")
 def test_the_digest_in_the_refusal_approves_exactly_this_set(
     run: Run, card: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +209,7 @@ def test_names_that_would_steer_a_terminal_are_shown_plainly(
     assert "<U+001B>" in done.err
 
 
-@pytest.mark.spec("APPROVAL-8", "TR-Q1.1", "TR-A6.1")
+@pytest.mark.spec("APPROVAL-8", "TR-Q1.1", "TR-A6.1a")
 @pytest.mark.parametrize(
     ("answer", "code", "out", "later"),
     [("y", 0, "1", 0), ("o", 0, "1", 3), ("n", 3, "", 3), ("", 3, "", 3)],
@@ -436,7 +436,7 @@ def test_earlier_approvals_are_listed_and_revoked(run: Run, card: Path, tmp_path
     assert run(*CALL).code == 3
 
 
-@pytest.mark.spec("TR-C3.1")
+@pytest.mark.spec("TR-C3.2")
 def test_a_project_has_no_say_in_who_is_trusted(run: Run, card: Path, project: Path) -> None:
     config = project / "fastagent.config.yaml"
     config.write_text(f"trust: {{own: ['{project}']}}\n")
@@ -446,7 +446,7 @@ def test_a_project_has_no_say_in_who_is_trusted(run: Run, card: Path, project: P
     assert run(*CALL, "--config-path", config).codes == ["FA305"]
 
 
-@pytest.mark.spec("TR-E1.4")
+@pytest.mark.spec("TR-E.use-shell")
 def test_a_found_card_reaches_the_shell_of_the_person_only_once_approved(
     run: Run, write_card: WriteCard
 ) -> None:
@@ -459,7 +459,7 @@ def test_a_found_card_reaches_the_shell_of_the_person_only_once_approved(
     assert run(*plain, "--shell", "--trust").out == "hi\n"
 
 
-@pytest.mark.spec("TR-E1.4", "TR-Q1.3")
+@pytest.mark.spec("TR-E.use-shell", "TR-Q1.3")
 def test_what_a_run_with_options_would_use_is_approved_beforehand(
     run: Run, write_card: WriteCard
 ) -> None:
@@ -473,7 +473,7 @@ def test_what_a_run_with_options_would_use_is_approved_beforehand(
     assert run("trust", "--list", "--shell").code == 2
 
 
-@pytest.mark.spec("TR-E1.5", "TR-Q1.3")
+@pytest.mark.spec("TR-E.use-servers", "TR-Q1.3")
 def test_what_a_given_card_would_use_of_a_project_is_approved_beforehand(
     run: Run, write_card: WriteCard, project: Path, tmp_path: Path
 ) -> None:
@@ -495,7 +495,7 @@ def test_what_a_given_card_would_use_of_a_project_is_approved_beforehand(
     assert "no such file" in missing.err
 
 
-@pytest.mark.spec("TR-E1.5")
+@pytest.mark.spec("TR-E.use-servers")
 @pytest.mark.parametrize("option", ["--stdio", "--url", "--servers"])
 def test_a_found_card_reaches_servers_of_the_person_only_once_approved(
     run: Run, write_card: WriteCard, helper: Path, project: Path, option: str
@@ -536,7 +536,7 @@ SHOWN_WHOLE = (
 """What a project could hide behind what looks like a secret, or like a value of the environment."""
 
 
-@pytest.mark.spec("TR-Q3.3", "TR-S1.1")
+@pytest.mark.spec("TR-Q3.whole", "TR-S1.1")
 @pytest.mark.parametrize("way", ["go", "trust", "terminal", "json"])
 def test_what_is_approved_is_readable_in_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str

@@ -261,7 +261,7 @@ async def test_a_card_from_an_address_is_loaded(world: DeskWorld) -> None:
         server.server_close()
 
 
-@pytest.mark.spec("TR-G9.1")
+@pytest.mark.spec("TR-G9.1a")
 async def test_a_project_that_waits_is_shown_and_approved(world: DeskWorld) -> None:
     found = ".fast-agent/agent-cards"
     world.write("ann")
@@ -283,7 +283,7 @@ async def test_a_project_that_waits_is_shown_and_approved(world: DeskWorld) -> N
         assert "`bob` is left out" in await shell.refused("/reload")
 
 
-@pytest.mark.spec("TR-G3.7", "TR-G9.3")
+@pytest.mark.spec("TR-G3.1b", "TR-G9.2")
 async def test_a_skill_that_waits_comes_with_the_yes_and_goes_with_a_change(
     world: DeskWorld,
 ) -> None:
@@ -314,7 +314,7 @@ async def test_a_skill_that_waits_comes_with_the_yes_and_goes_with_a_change(
         assert await shell("/skills") == "`ann` has no skills"
 
 
-@pytest.mark.spec("TR-G3.7")
+@pytest.mark.spec("TR-G3.1b")
 async def test_fields_of_a_found_skill_hold_once_they_are_approved(world: DeskWorld) -> None:
     skill = world.directory / ".claude/skills/knit"
     skill.mkdir(parents=True)

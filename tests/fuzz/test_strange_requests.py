@@ -288,7 +288,7 @@ def lines(kind: Kind, place: Path) -> Generator[Lines]:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.spec("TR-N3.3")
+@pytest.mark.spec("TR-N3.2b")
 def test_no_request_over_http_is_answered_with_an_exception(door: Door) -> None:
     strange = Strange(Random(SEED))
     for number in range(REQUESTS):
@@ -303,7 +303,7 @@ def test_no_request_over_http_is_answered_with_an_exception(door: Door) -> None:
     assert not FAILED.search(log), f"seed {SEED}: {log[-5_000:]}"
 
 
-@pytest.mark.spec("TR-N3.2")
+@pytest.mark.spec("TR-N3.2a")
 @pytest.mark.timeout(3600)
 def test_a_message_is_answered_alike_over_http_and_over_stdio(door: Door, lines: Lines) -> None:
     strange = Strange(Random(SEED))

@@ -51,7 +51,7 @@ def _desk(tmp_path: Path) -> Path:
     return desk
 
 
-@pytest.mark.spec("TR-G5.1", "TR-G2.1")
+@pytest.mark.spec("TR-G5.1a", "TR-G2.1")
 @pytest.mark.parametrize("field", READ)
 @pytest.mark.parametrize("name", ["../../../private.md", "../../linked.md", "../../.env", "{}"])
 async def test_a_found_card_reads_nothing_outside_its_root_and_no_secret(
@@ -98,7 +98,7 @@ async def test_a_found_card_writes_nothing_outside_its_root(desk: Path, link: bo
         Grant(desk, everything=True).check_write(desk / FOUND / name)
 
 
-@pytest.mark.spec("TR-G5.1", "TR-F2.1")
+@pytest.mark.spec("TR-G5.1a", "TR-F2.1a")
 @pytest.mark.parametrize("path", [".", "linked.md", "sub", "sub/linked.md"])
 async def test_load_agents_of_a_client_follows_no_link_out_of_its_directory(
     tmp_path: Path, path: str

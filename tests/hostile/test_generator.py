@@ -104,7 +104,7 @@ IN_AGENTS = sorted(one for one in ALONE.values() if not one.startswith(("case.",
 """Those that act when an agent is sent a message."""
 
 
-@pytest.mark.spec("TR-E.generated", "TR-G1.1", "TR-G1.2", "TR-G3.3", "TR-G3.4", "TR-E.line")
+@pytest.mark.spec("TR-E.generated", "TR-G1.1a", "TR-G1.1b", "TR-G3.2a", "TR-G3.2b", "TR-E.line")
 @pytest.mark.parametrize("field", ALONE.values())
 def test_a_field_acts_once_it_was_approved_and_not_before(
     tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], field: str
@@ -130,7 +130,7 @@ def test_a_field_acts_once_it_was_approved_and_not_before(
     assert acted(scene, trap, scene.fork(list(trap.command) or go, **environ))
 
 
-@pytest.mark.spec("TR-E.generated", "TR-G1.1", "TR-G3.1", "TR-G4.1", "TR-G4.2", "TR-E.line")
+@pytest.mark.spec("TR-E.generated", "TR-G1.1a", "TR-G3.1a", "TR-G4.1", "TR-G4.2a", "TR-E.line")
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
 def test_no_combination_acts_before_it_was_approved(
     tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], seed: int

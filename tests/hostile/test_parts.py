@@ -80,7 +80,7 @@ def skills(scene: Scene, folder: str, *, cards: bool = True) -> None:
         write(scene, **{SHELL: "---\nmodel: passthrough\nshell: true\n---\nHi.\n"})
 
 
-@pytest.mark.spec("TR-G3.7", "TR-G4.2", "TR-G1.1")
+@pytest.mark.spec("TR-G3.1b", "TR-G4.2a", "TR-G1.1a")
 @pytest.mark.parametrize("command", OF_SKILLS)
 @pytest.mark.parametrize("folder", [".fast-agent/skills", ".claude/skills", ".agents/skills"])
 def test_a_skill_that_would_act_is_nowhere(scene: Scene, command: str, folder: str) -> None:
@@ -95,7 +95,7 @@ def test_a_skill_that_would_act_is_nowhere(scene: Scene, command: str, folder: s
         assert f"({folder}/evil/SKILL.md:1)" in line
 
 
-@pytest.mark.spec("TR-G1.2", "TR-G3.7")
+@pytest.mark.spec("TR-G1.1b", "TR-G3.1b")
 @pytest.mark.parametrize(
     "command",
     ["go with a card of the person", "serve with a card of the person", "resources read",
@@ -115,7 +115,7 @@ def test_a_skill_that_was_approved_acts(scene: Scene, command: str) -> None:
     assert MARK not in done.stdout
 
 
-@pytest.mark.spec("TR-G3.7", "TR-E1.1")
+@pytest.mark.spec("TR-G3.1b", "TR-E1.1")
 def test_a_fresh_clone_with_a_card_of_the_person(scene: Scene) -> None:
     """The repository brings nothing but skills; the agent with a shell is the person's."""
     skills(scene, ".claude/skills", cards=False)
@@ -132,7 +132,7 @@ def test_a_fresh_clone_with_a_card_of_the_person(scene: Scene) -> None:
     assert "left out" not in done.stderr
 
 
-@pytest.mark.spec("TR-G3.7")
+@pytest.mark.spec("TR-G3.1b")
 def test_a_skill_is_used_by_an_agent_of_the_person_with_tools(scene: Scene) -> None:
     skills(scene, ".claude/skills", cards=False)
     (scene.directory / "tools.py").write_text('def one() -> int:\n    """One."""\n    return 1\n')
@@ -147,7 +147,7 @@ def test_a_skill_is_used_by_an_agent_of_the_person_with_tools(scene: Scene) -> N
     assert MARK in scene.run([*asked, "--trust"], "").stdout
 
 
-@pytest.mark.spec("TR-G3.7", "TR-G4.2")
+@pytest.mark.spec("TR-G3.1b", "TR-G4.2a")
 def test_a_script_in_python_gets_no_skill_that_would_act(scene: Scene) -> None:
     skills(scene, ".claude/skills", cards=False)
     done = scene.run([sys.executable, "-c", SCRIPT], "")
@@ -184,7 +184,7 @@ def test_an_unknown_field_keeps_a_found_skill_from_loading(scene: Scene, field: 
     assert MARK in done.stdout
 
 
-@pytest.mark.spec("TR-G3.7")
+@pytest.mark.spec("TR-G3.1b")
 def test_skills_that_are_elsewhere_by_a_link_or_look_secret(scene: Scene) -> None:
     elsewhere = scene.private / "skills/evil"
     elsewhere.mkdir(parents=True)
@@ -204,7 +204,7 @@ def test_skills_that_are_elsewhere_by_a_link_or_look_secret(scene: Scene) -> Non
     assert MARK in done.stdout
 
 
-@pytest.mark.spec("TR-G3.7")
+@pytest.mark.spec("TR-G3.1b")
 def test_a_guide_that_reads_what_is_hidden(scene: Scene) -> None:
     write(
         scene,
@@ -242,7 +242,7 @@ TESTS = {
 }
 
 
-@pytest.mark.spec("TR-G3.7", "TR-G4.2")
+@pytest.mark.spec("TR-G3.1b", "TR-G4.2a")
 @pytest.mark.parametrize("name", TESTS)
 def test_a_found_test_that_would_act_is_not_run(scene: Scene, name: str) -> None:
     (scene.private / "card.md").write_text(f"---\nmodel: passthrough\n---\n{CANARY}\n")
@@ -276,7 +276,7 @@ def test_a_found_test_that_would_act_is_not_run(scene: Scene, name: str) -> None
         assert "there is no recording" in allowed.stdout
 
 
-@pytest.mark.spec("TR-G3.7")
+@pytest.mark.spec("TR-G3.1b")
 def test_a_recording_that_is_elsewhere_by_a_link(scene: Scene) -> None:
     write(scene, **{"lead.md": "---\nmodel: passthrough\n---\nHi.\n"})
     write(scene, **{"lead.test.yaml": "cards: [lead.md]\ncases:\n- {name: one, message: hi}\n"})

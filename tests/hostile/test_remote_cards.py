@@ -91,7 +91,7 @@ def person(tmp_path: Path, canary: Canary) -> Person:
     return Person(tmp_path, canary)
 
 
-@pytest.mark.spec("TR-F2.1", "TR-E3.3", "TR-Q5.2")
+@pytest.mark.spec("TR-F2.1a", "TR-E3.3a", "TR-Q5.2")
 def test_a_card_of_a_typed_address_acts_once_it_was_approved(person: Person) -> None:
     said = person.refused()
     assert f"connect  {person.canary.url} (this machine)" in said
@@ -111,7 +111,7 @@ def test_a_card_of_a_typed_address_acts_once_it_was_approved(person: Person) -> 
     person.refused()
 
 
-@pytest.mark.spec("TR-E3.3")
+@pytest.mark.spec("TR-E3.3a")
 def test_another_text_or_another_final_address_asks_again(person: Person) -> None:
     person.run("trust", "--yes", person.address)
     text = person.canary.answers["/ann.yaml"]
@@ -123,7 +123,7 @@ def test_another_text_or_another_final_address_asks_again(person: Person) -> Non
     person.refused()
 
 
-@pytest.mark.spec("TR-E3.3")
+@pytest.mark.spec("TR-E3.3a")
 @pytest.mark.parametrize(
     "field",
     ["servers: [mine]", "agents: [own]", "type: smart"],
@@ -146,7 +146,7 @@ def test_nothing_but_connect_and_send_can_be_approved(person: Person, field: str
     assert not (person.directory / "work/acted").exists()
 
 
-@pytest.mark.spec("TR-E3.3")
+@pytest.mark.spec("TR-E3.3a")
 def test_a_question_it_would_ask_stays_off(person: Person) -> None:
     person.offer("model: passthrough", "human_input: true")
     for more in ((), ("--trust",)):
@@ -155,7 +155,7 @@ def test_a_question_it_would_ask_stays_off(person: Person) -> None:
         assert "is not approved; the stricter value holds" in done.stderr
 
 
-@pytest.mark.spec("TR-E3.3")
+@pytest.mark.spec("TR-E3.3a")
 def test_options_of_the_person_do_not_reach_a_card_of_an_address(person: Person) -> None:
     person.offer("model: passthrough")
     assert person.go().stdout == "hi\n"
@@ -163,7 +163,7 @@ def test_options_of_the_person_do_not_reach_a_card_of_an_address(person: Person)
     assert "`--shell` reaches agent `ann`" in said
 
 
-@pytest.mark.spec("TR-F2.1")
+@pytest.mark.spec("TR-F2.1a")
 def test_no_found_fetches_no_address(person: Person) -> None:
     done = person.go("--no-found")
     assert done.returncode == 1
@@ -172,7 +172,7 @@ def test_no_found_fetches_no_address(person: Person) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.spec("TR-F2.1", "TR-Q1.1")
+@pytest.mark.spec("TR-F2.1a", "TR-Q1.1")
 async def test_one_that_is_loaded_while_agents_live_is_left_out(person: Person) -> None:
     program = FastAgent(
         cwd=person.directory / "work",
@@ -192,7 +192,7 @@ async def test_one_that_is_loaded_while_agents_live_is_left_out(person: Person) 
     assert person.pages == [f"GET /page?k={CANARY} HTTP/1.1"]
 
 
-@pytest.mark.spec("TR-E3.4")
+@pytest.mark.spec("TR-E3.3b")
 @pytest.mark.parametrize("path", ["{}", "./{}", "{}/../x.md"])
 def test_load_agents_over_mcp_takes_no_address(person: Person, path: str) -> None:
     program = FastAgent(

@@ -57,7 +57,7 @@ def test_messages(data: bytes, expected: Message) -> None:
     assert read_message(data) == expected
 
 
-@pytest.mark.spec("TR-N3.2")
+@pytest.mark.spec("TR-N3.2a")
 @pytest.mark.parametrize(
     ("data", "code", "message", "request_id"),
     [

@@ -82,7 +82,7 @@ async def test_a_call_whose_client_never_answers_ends(
             await step(client, request_state=first.request_state)
 
 
-@pytest.mark.spec("SERVE-7", "TR-N2.3")
+@pytest.mark.spec("SERVE-7", "TR-N2.1c")
 async def test_abandoned_questions_give_way_to_new_ones(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

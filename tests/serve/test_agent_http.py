@@ -352,7 +352,7 @@ def test_an_open_stream_ends_with_the_server(tmp_path: Path) -> None:
         connection.close()
 
 
-@pytest.mark.spec("SERVE-13", "TR-N2.1")
+@pytest.mark.spec("SERVE-13", "TR-N2.1a")
 @pytest.mark.skipif(sys.platform != "linux", reason="only there this machine has many addresses")
 def test_a_thousand_abandoned_sessions_keep_nobody_out(tmp_path: Path) -> None:
     directory = write_cards(tmp_path)

@@ -17,7 +17,7 @@ def held_by(most: int, *owners: str) -> FairShare[int]:
     return shares
 
 
-@pytest.mark.spec("TR-N2.1")
+@pytest.mark.spec("TR-N2.1a")
 @pytest.mark.parametrize(
     ("owners", "busy", "newcomer", "ends"),
     [

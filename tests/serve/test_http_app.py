@@ -70,7 +70,7 @@ BODIES: list[tuple[bytes, int, object]] = [
 ]
 
 
-@pytest.mark.spec("TR-N3.2")
+@pytest.mark.spec("TR-N3.2a")
 async def test_bodies(world: AgentWorld, caplog: pytest.LogCaptureFixture) -> None:
     async with world.serving() as server, open_app(server) as client:
         await client.begin()

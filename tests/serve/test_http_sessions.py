@@ -51,7 +51,7 @@ class Held:
         return [self.sessions.find(one.name) is one for one in some]
 
 
-@pytest.mark.spec("TR-N2.4")
+@pytest.mark.spec("TR-N2.1d")
 async def test_unused_sessions_end_and_those_in_use_do_not() -> None:
     held = Held()
     idle, busy, fresh = [await held.new() for _ in range(3)]
@@ -72,7 +72,7 @@ async def test_unused_sessions_end_and_those_in_use_do_not() -> None:
     assert not held.service.following.sessions
 
 
-@pytest.mark.spec("TR-N2.1", "TR-N2.2")
+@pytest.mark.spec("TR-N2.1a", "TR-N2.1b")
 async def test_the_client_with_the_most_sessions_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_sessions, "MAX_SESSIONS", 10)
     held = Held()
@@ -86,7 +86,7 @@ async def test_the_client_with_the_most_sessions_gives_way(monkeypatch: pytest.M
     assert held.find(victim) == [True]
 
 
-@pytest.mark.spec("TR-N2.2")
+@pytest.mark.spec("TR-N2.1b")
 async def test_sessions_in_use_give_way_where_a_client_has_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,7 +100,7 @@ async def test_sessions_in_use_give_way_where_a_client_has_too_many(
     assert held.find(*flood, other) == [False, *[True] * 10]
 
 
-@pytest.mark.spec("TR-N2.2")
+@pytest.mark.spec("TR-N2.1b")
 async def test_a_client_with_too_many_streams_loses_one_to_others(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,7 +221,7 @@ async def test_ending_a_session_ends_what_is_under_way(world: AgentWorld) -> Non
         assert (await call(client, "hi")).status == 404
 
 
-@pytest.mark.spec("TR-N2.1")
+@pytest.mark.spec("TR-N2.1a")
 async def test_strangers_do_not_end_a_conversation(world: AgentWorld) -> None:
     asked: dict[str, Any] = {"name": "ann", "arguments": {"message": "hi"}}
     limits = ScopeLimits(conversations=10)
@@ -236,7 +236,7 @@ async def test_strangers_do_not_end_a_conversation(world: AgentWorld) -> None:
         assert again.json["result"]["_meta"][SESSION_ID] == own
 
 
-@pytest.mark.spec("TR-N2.3")
+@pytest.mark.spec("TR-N2.1c")
 async def test_abandoned_questions_do_not_silence_others(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,7 +51,7 @@ class HeldTool:
         )
 
 
-@pytest.mark.spec("TR-N3.3")
+@pytest.mark.spec("TR-N3.2b")
 async def test_a_session_that_ends_under_a_call_answers_it() -> None:
     tool = HeldTool()
     async with open_app(tool.server()) as world:
@@ -70,7 +70,7 @@ async def test_a_session_that_ends_under_a_call_answers_it() -> None:
         assert (await world.ask("DELETE")).status == 404
 
 
-@pytest.mark.spec("TR-N3.3")
+@pytest.mark.spec("TR-N3.2b")
 async def test_a_session_that_cannot_be_closed_is_gone_and_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -97,7 +97,7 @@ def test_plain_values(value: str) -> None:
     assert not is_secret_value(value)
 
 
-@pytest.mark.spec("TR-S1.1", "TR-Q3.3")
+@pytest.mark.spec("TR-S1.1", "TR-Q3.whole")
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -67,7 +67,7 @@ def approvals(tmp_path: Path) -> Approvals:
     return Approvals(tmp_path / "home")
 
 
-@pytest.mark.spec("TR-A1.1", "APPROVAL-7")
+@pytest.mark.spec("TR-A1.1a", "APPROVAL-7")
 def test_approvals_are_the_owners_alone(approvals: Approvals, root: Path) -> None:
     approvals.approve(found(root, effect()))
     assert approvals.path.stat().st_mode & 0o777 == 0o600
@@ -77,7 +77,7 @@ def test_approvals_are_the_owners_alone(approvals: Approvals, root: Path) -> Non
     assert all(one.stat().st_mode & 0o077 == 0 for one in texts.iterdir())
 
 
-@pytest.mark.spec("TR-A1.2")
+@pytest.mark.spec("TR-A1.1b")
 @pytest.mark.parametrize(("machine", "user"), [("other", None), (None, 4_321)])
 def test_approvals_of_others_count_for_nothing_and_are_kept(
     tmp_path: Path, root: Path, machine: str | None, user: int | None
@@ -93,7 +93,7 @@ def test_approvals_of_others_count_for_nothing_and_are_kept(
     assert theirs.standing(found(root, effect())).state == "approved"
 
 
-@pytest.mark.spec("TR-A2.1")
+@pytest.mark.spec("TR-A2.2")
 @pytest.mark.parametrize(
     ("before", "after", "state", "added"),
     [
@@ -127,7 +127,7 @@ def test_fewer_effects_never_ask_and_others_ask_for_the_difference(
     assert standing.allowed == frozenset(before) & frozenset(after)
 
 
-@pytest.mark.spec("TR-A2.1", "TR-A4.1")
+@pytest.mark.spec("TR-A2.2", "TR-A4.1")
 @pytest.mark.parametrize("prose", [False, True])
 def test_words_ask_again_where_they_decide_what_happens(
     approvals: Approvals, root: Path, prose: bool
@@ -144,14 +144,14 @@ def test_words_ask_again_where_they_decide_what_happens(
         assert (own in again.allowed) is not asks
 
 
-@pytest.mark.spec("TR-A2.1")
+@pytest.mark.spec("TR-A2.2")
 def test_a_change_of_a_file_without_effects_never_asks(approvals: Approvals, root: Path) -> None:
     approvals.approve(found(root, effect()))
     assert approvals.standing(found(root, effect(), texts={CARD: "new"})).state == "approved"
     assert approvals.standing(found(root, effect(), texts={"more.md": "x"})).state == "approved"
 
 
-@pytest.mark.spec("TR-A2.1")
+@pytest.mark.spec("TR-A2.2")
 def test_fewer_effects_do_not_smuggle_words_into_a_card_with_a_shell(
     approvals: Approvals, root: Path
 ) -> None:
@@ -160,7 +160,7 @@ def test_fewer_effects_do_not_smuggle_words_into_a_card_with_a_shell(
     assert approvals.standing(found(root, shell(), texts={CARD: "rm"})).state == "changed"
 
 
-@pytest.mark.spec("TR-A2.1", "TR-Q1.1")
+@pytest.mark.spec("TR-A2.2", "TR-Q1.1")
 def test_a_yes_in_one_command_keeps_the_yes_of_another(approvals: Approvals, root: Path) -> None:
     """Options decide which effects a command works out of the same files: `use` of a server."""
     one, other = effect("use", "a and b", path=CARD), effect("use", "a and c", path=CARD)
@@ -172,7 +172,7 @@ def test_a_yes_in_one_command_keeps_the_yes_of_another(approvals: Approvals, roo
     assert approvals.standing(found(root, third)).added == (third,)
 
 
-@pytest.mark.spec("TR-A2.1")
+@pytest.mark.spec("TR-A2.2")
 def test_a_yes_to_changed_files_forgets_what_was_approved_of_the_files_before(
     approvals: Approvals, root: Path
 ) -> None:
@@ -187,7 +187,7 @@ def test_a_yes_to_changed_files_forgets_what_was_approved_of_the_files_before(
     assert approvals.standing(found(root, effect(a="2"))).state == "approved"
 
 
-@pytest.mark.spec("TR-A2.1")
+@pytest.mark.spec("TR-A2.2")
 def test_a_no_is_not_added_to_a_yes(approvals: Approvals, root: Path) -> None:
     approvals.approve(found(root, shell()))
     approvals.decline(found(root, shell(), effect()))
@@ -196,7 +196,7 @@ def test_a_no_is_not_added_to_a_yes(approvals: Approvals, root: Path) -> None:
     assert shell() not in approvals.standing(found(root, shell())).allowed
 
 
-@pytest.mark.spec("TR-A2.1")
+@pytest.mark.spec("TR-A2.2")
 def test_the_approved_text_is_kept_up_to_its_bound(approvals: Approvals, root: Path) -> None:
     large = "x" * ((256 << 10) + 1)
     small = "y" * (256 << 10)
@@ -215,7 +215,7 @@ def test_a_kept_text_that_was_altered_is_not_shown(approvals: Approvals, root: P
     assert approvals.text_of(digest("words")) is None
 
 
-@pytest.mark.spec("TR-A6.1")
+@pytest.mark.spec("TR-A6.1a")
 def test_a_no_is_kept_for_exactly_this_set(approvals: Approvals, root: Path) -> None:
     approvals.decline(found(root, effect()))
     assert approvals.standing(found(root, effect())).state == "declined"
@@ -362,7 +362,7 @@ def test_a_machine_is_told_apart_without_naming_it() -> None:
     assert not machine.exists() or machine.read_text().strip() not in this_machine()
 
 
-@pytest.mark.spec("TR-F4.1")
+@pytest.mark.spec("TR-F4.1b")
 def test_any_change_of_a_set_that_others_may_write_to_asks_again(
     approvals: Approvals, root: Path
 ) -> None:

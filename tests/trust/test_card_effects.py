@@ -448,7 +448,7 @@ def test_bounds_of_workflows(project: Project, fields: str, subject: str | None)
     assert [one.subject for one in project.effects()] == ([] if subject is None else [subject])
 
 
-@pytest.mark.spec("TR-Q1.4")
+@pytest.mark.spec("TR-Q1.dialog")
 def test_which_cards_talk_with_the_persons_keys(project: Project) -> None:
     project.card("model: sonnet\n", "a")
     project.card("model: gpt\n", "b")
@@ -473,7 +473,7 @@ def test_a_provider_that_needs_no_key_is_a_connection(project: Project) -> None:
     assert project.effects(environ={**project.environ, "AWS_PROFILE": "me"}) == []
 
 
-@pytest.mark.spec("TR-E1.3")
+@pytest.mark.spec("TR-E.run-texts")
 def test_prose_that_steers_a_shell_is_part_of_its_effect(project: Project) -> None:
     project.write("notes.md", "be nice")
     project.card("shell: true\n", body="{{file:notes.md}}\n")
@@ -485,7 +485,7 @@ def test_prose_that_steers_a_shell_is_part_of_its_effect(project: Project) -> No
     assert set(before.files) == {"notes.md", f"{CARDS}/notes.md"}
 
 
-@pytest.mark.spec("TR-Q6.2")
+@pytest.mark.spec("TR-Q6.1b")
 def test_the_digest_of_a_set_is_that_of_its_texts(project: Project, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     other = Project(tmp_path / "elsewhere")

@@ -54,7 +54,7 @@ def test_a_root_is_the_directory_that_brings_the_set(root: Path, place: str, roo
     assert root_of(root / place) == root / root_is
 
 
-@pytest.mark.spec("TR-G5.1")
+@pytest.mark.spec("TR-G5.1a")
 def test_what_is_inside_is_judged_by_where_it_ends(root: Path, tmp_path: Path) -> None:
     outside = put(tmp_path / "other" / "notes.md")
     (root / "link.md").symlink_to(outside)
@@ -72,7 +72,7 @@ def test_what_is_inside_is_judged_by_where_it_ends(root: Path, tmp_path: Path) -
     assert found.holds(root / "missing.md")
 
 
-@pytest.mark.spec("TR-G5.1")
+@pytest.mark.spec("TR-G5.1a")
 def test_another_spelling_of_the_same_directory_is_inside(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +157,7 @@ def test_the_home_of_the_account_is_wide_whatever_the_environment_says() -> None
     assert is_wide(account, {"HOME": "/nowhere"})
 
 
-@pytest.mark.spec("TR-F4.2")
+@pytest.mark.spec("TR-F4.1a")
 def test_files_of_another_user_are_strange(root: Path) -> None:
     card = put(root / ".fast-agent" / "agent-cards" / "lead.md")
     me = os.geteuid()
@@ -170,7 +170,7 @@ def test_files_of_another_user_are_strange(root: Path) -> None:
     assert found.owner == str(SOMEBODY)
 
 
-@pytest.mark.spec("TR-F4.2")
+@pytest.mark.spec("TR-F4.1a")
 def test_files_of_root_are_not_strange(root: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the files here are not root's")
@@ -179,7 +179,7 @@ def test_files_of_root_are_not_strange(root: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [".", ".fast-agent", ".fast-agent/agent-cards/lead.md"])
-@pytest.mark.spec("TR-F4.2")
+@pytest.mark.spec("TR-F4.1a")
 def test_files_and_directories_everyone_may_write_to_are_strange(root: Path, place: str) -> None:
     card = put(root / ".fast-agent" / "agent-cards" / "lead.md")
     (root / place).chmod(0o777)

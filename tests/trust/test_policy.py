@@ -102,7 +102,7 @@ def test_deny_is_before_all_and_over_trust(
         assert policy.allows(effect(kind, *terms)) is not denied
 
 
-@pytest.mark.spec("TR-A5.1", "TR-A5.2")
+@pytest.mark.spec("TR-A5.1", "TR-A5.2a")
 def test_own_reaches_into_no_repository_nested_in_it(tmp_path: Path) -> None:
     mine = tmp_path.resolve() / "mine"
     (mine / "repo" / ".git").mkdir(parents=True)
@@ -124,7 +124,7 @@ def test_own_reaches_into_no_repository_nested_in_it(tmp_path: Path) -> None:
     assert Policy(home=TrustSettings(own=(link,))).owns(mine / "plain")
 
 
-@pytest.mark.spec("TR-A5.3")
+@pytest.mark.spec("TR-A5.2b")
 def test_what_is_too_wide_cannot_be_ones_own(tmp_path: Path) -> None:
     home = tmp_path / "people" / "me"
     home.mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_the_machines_policy_is_roots_alone(tmp_path: Path) -> None:
         assert read_policy(None, {}, machine_file=file) == Policy()
 
 
-@pytest.mark.spec("TR-Q6.1")
+@pytest.mark.spec("TR-Q6.1a")
 def test_only_digests_approve_by_the_environment(tmp_path: Path) -> None:
     none = tmp_path / "none"
     other = f"sha256:{'a' * 64}"

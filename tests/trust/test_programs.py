@@ -288,7 +288,7 @@ def test_what_a_launcher_downloads_is_said(root: Path, tools: Path) -> None:
     assert DOWNLOADS not in examine(root, str(tools), "npx", "-y", "thing@1.0.0").notes
 
 
-@pytest.mark.spec("TR-P4.1", "TR-P4.2")
+@pytest.mark.spec("TR-P4.1a", "TR-P4.1b")
 def test_variables_are_part_of_the_line_and_those_that_change_code_come_first(
     root: Path, tools: Path
 ) -> None:

@@ -73,13 +73,13 @@ def test_a_new_set_is_asked_about_as_a_whole_with_run_first(found: FoundSet) -> 
     )
 
 
-@pytest.mark.spec("TR-F4.1")
+@pytest.mark.spec("TR-F4.1b")
 def test_the_owner_of_strange_files_is_named(found: FoundSet) -> None:
     text = render_question(replace(found, owner="eve"), Standing("new", added=EFFECTS))
     assert "Its files belong to the user `eve`." in text.splitlines()[0]
 
 
-@pytest.mark.spec("TR-Q2.3", "TR-A2.1")
+@pytest.mark.spec("TR-Q2.3", "TR-A2.2")
 def test_a_changed_set_shows_the_difference_alone(found: FoundSet) -> None:
     standing = Standing(
         "changed",
@@ -187,7 +187,7 @@ def test_the_python_files_of_an_effect_are_shown_too(tmp_path: Path) -> None:
     assert list(file_lines(FoundSet(tmp_path, effects=(runs,)))) == ["--- tools.py", "  print(1)"]
 
 
-@pytest.mark.spec("TR-Q2.2")
+@pytest.mark.spec("TR-Q2.2b")
 @pytest.mark.parametrize(
     ("typed", "reply"),
     [("y\n", "always"), ("Y \n", "always"), ("o\n", "once"), ("n\n", "no"), ("\n", "no"),
@@ -224,7 +224,7 @@ def read_until(descriptor: int, text: str) -> str:
     return seen
 
 
-@pytest.mark.spec("TR-Q2.1")
+@pytest.mark.spec("TR-Q2.2a")
 def test_what_was_typed_before_the_question_never_answers_it(tmp_path: Path) -> None:
     control, terminal = pty.openpty()
     settings = termios.tcgetattr(terminal)

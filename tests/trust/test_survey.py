@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.spec("TR-A2.1")
+@pytest.mark.spec("TR-A2.2")
 def test_a_card_behind_a_link_asks_again_where_its_words_change(tmp_path: Path) -> None:
     project = Project(tmp_path)
     words = "---\nmodel: passthrough\nshell: true\n---\n"

@@ -276,7 +276,7 @@ class ProjectJudge:
         return frozenset(frontmatter) if self.is_found(folder) else None
 
 
-@pytest.mark.spec("TR-F6.3", "TR-F6.4")
+@pytest.mark.spec("TR-F6.1b", "TR-F6.1c")
 @pytest.mark.parametrize("own_first", [True, False])
 def test_a_found_skill_takes_no_name_of_a_given_one(tmp_path: Path, own_first: bool) -> None:
     own, project = tmp_path / "own", tmp_path / "project"
@@ -304,7 +304,7 @@ def test_a_found_skill_takes_no_name_of_a_given_one(tmp_path: Path, own_first: b
     assert paths(provider) == ["deep/plan", "other"]
 
 
-@pytest.mark.spec("TR-F6.3")
+@pytest.mark.spec("TR-F6.1b")
 def test_found_skills_share_names_with_each_other(tmp_path: Path) -> None:
     first, second = tmp_path / "project/a", tmp_path / "project/b"
     add(first, "x/plan")

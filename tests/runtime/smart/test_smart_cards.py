@@ -380,7 +380,7 @@ async def test_a_card_is_written_only_where_a_person_allowed_this_one(room: Room
 SERVER = "mcp: {{servers: {{who: {{command: '{python}', args: ['{script}', someone]}}}}}}\n"
 
 
-@pytest.mark.spec("TR-F2.2")
+@pytest.mark.spec("TR-F2.1b")
 @pytest.mark.parametrize(
     ("files", "refused"),
     [
@@ -425,7 +425,7 @@ async def test_a_card_a_model_named_acts_as_a_found_one(
     assert not done.is_error, done.text
 
 
-@pytest.mark.spec("TR-F2.2")
+@pytest.mark.spec("TR-F2.1b")
 async def test_a_card_a_model_named_weakens_no_bound(room: Room) -> None:
     room.write("card.md", "---\nmodel: passthrough\nhuman_input: true\n---\nHi.")
     asked = '***CALL_TOOL request_human_input {"message": "Your key?"}'
@@ -435,7 +435,7 @@ async def test_a_card_a_model_named_weakens_no_bound(room: Room) -> None:
     assert room.human.asked == []
 
 
-@pytest.mark.spec("TR-A7.3", "TR-F2.2")
+@pytest.mark.spec("TR-A7.3", "TR-F2.1b")
 async def test_a_smart_agent_of_a_project_writes_where_its_approval_says(room: Room) -> None:
     room.write(
         ".fast-agent/agent-cards/desk.md",
