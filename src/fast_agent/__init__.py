@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.server import from_command_line
     from fast_agent.messages.media import Media
+    from fast_agent.messages.message import Message
+    from fast_agent.messages.prompt import Prompt
     from fast_agent.recording.cassette import read_cassette
     from fast_agent.recording.recorder import Recorder
     from fast_agent.recording.replayer import Replayer
@@ -97,10 +99,12 @@ __all__ = [
     "LimitError",
     "Listener",
     "Media",
+    "Message",
     "ModelAnswered",
     "ModelError",
     "ModelRequested",
     "Origin",
+    "Prompt",
     "Recorder",
     "Replayer",
     "ResourceError",
@@ -164,11 +168,13 @@ _HOMES = {
     "LimitError": "fast_agent.errors",
     "Listener": "fast_agent.agents.events",
     "Media": "fast_agent.messages.media",
+    "Message": "fast_agent.messages.message",
     "ModelAnswered": "fast_agent.agents.events",
     "ModelError": "fast_agent.errors",
     "ModelRequested": "fast_agent.agents.events",
     "Origin": "fast_agent.agents.events",
     "Replayer": "fast_agent.recording.replayer",
+    "Prompt": "fast_agent.messages.prompt",
     "Recorder": "fast_agent.recording.recorder",
     "ResourceError": "fast_agent.errors",
     "ResourceService": "fast_agent.resources.service",

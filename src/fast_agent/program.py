@@ -19,6 +19,7 @@ from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, user_home, working_directory
 from fast_agent.config.load import load_settings
 from fast_agent.config.settings import Settings
+from fast_agent.diagnostics.rules import FULL_WINDOW
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.card_root import CardReader, read_roots
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card_load import Fetched
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.mcp.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.card_root import CardRoot
@@ -105,6 +107,7 @@ class Program:
         self._reconsidering = Lock()
         self._model: str | None = None
         self._hidden: set[str] = set()
+        self._reported: set[str] = set()
         self._authorizations: Authorizations | None = None
         self._functions: list[Callable[..., object]] = []
         self._redactor: tuple[object, Redactor] | None = None
@@ -164,6 +167,14 @@ class Program:
     def snapshot(self) -> Snapshot:
         """The agents now, and where they came from."""
         return self._agents.snapshot
+
+    def mark_reported(self, notes: Iterable[Diagnostic]) -> None:
+        """Record which warnings a user was shown, so that turns do not repeat them.
+
+        Args:
+            notes: The warnings.
+        """
+        self._reported |= {note.path for note in notes if note.code == FULL_WINDOW.code}
 
     @property
     def load_set(self) -> LoadSet:
@@ -553,6 +564,7 @@ class Program:
             skills=self.admission.skills,
             reads_project=partial(self._reads_project, any_tools=bool(shared)),
             deps=(*as_dependencies(deps), *as_dependencies(self._deps)),
+            reported=self._reported,
         )
         if params is not None:
             options = replace(options, params=params)

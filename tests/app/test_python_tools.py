@@ -141,6 +141,8 @@ async def test_tools_are_given_to_all_agents_or_to_one(new_program: NewProgram) 
         result = await app.call_tool("shared", agent="bob")
         assert getattr(result.content[0], "mime_type", None) == "application/x-thing"
         assert await app.bob("hello") == "hello"
+        said = await app.bob("***CALL_TOOL shared {}")
+        assert said == "[file:///thing, application/x-thing, 2 bytes]"
         assert {"ann", "bob", "map", "call_tool"} <= set(dir(app))
         with pytest.raises(RunError, match="no tools of its own"):
             await app.list_tools("line")

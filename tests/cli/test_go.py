@@ -235,6 +235,25 @@ class TestPrecedence:
         write_card("ann.md", "servers: [mine]")
         assert run(*options).out == "3\n"
 
+    @pytest.mark.spec("CONTEXT-5")
+    def test_a_full_window_is_reported_once(
+        self, run: Run, write_card: WriteCard, project: Path
+    ) -> None:
+        server = Path(__file__).parents[1] / "mcp/servers/tiny.py"
+        (project / "fastagent.config.yaml").write_text(
+            f"mcp: {{servers: {{mine: {{command: {sys.executable}, args: [{server}, wordy]}}}}}}\n"
+            "model_facts: {passthrough: {context_window: 3000}}\n"
+        )
+        write_card("ann.md", "servers: [mine]", "model: passthrough")
+        first = run("go", "--card", "ann.md", "-m", "hi")
+        assert "most of the 3,000 tokens" in first.err
+        assert first.codes == []
+        second = run("go", "--card", "ann.md", "-m", "hi")
+        assert second.codes == ["FA511"]
+        assert "most of the 3,000 tokens" not in second.err
+        quiet = run("go", "--card", "ann.md", "--quiet", "-m", "hi")
+        assert quiet.err == ""
+
 
 class TestServers:
     def test_over_http(self, run: Run, server_url: str) -> None:

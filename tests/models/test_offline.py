@@ -8,7 +8,13 @@ import anyio
 import pytest
 
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import TextContent
+from fast_agent.messages.content import (
+    EmbeddedResource,
+    ImageContent,
+    OpaqueContent,
+    ResourceLink,
+    TextContent,
+)
 from fast_agent.messages.history import History
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import Delta, ModelRequest, ModelResponse, OutputSchema, TextDelta
@@ -295,3 +301,27 @@ async def test_it_streams_the_text() -> None:
 async def test_there_must_be_something_to_answer_of_playback() -> None:
     with pytest.raises(ModelError, match="nothing to answer"):
         await say(PlaybackModel(HISTORY), Message.assistant("x"))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (ToolResult("c", (ImageContent("AAA=", "image/png"),)), "[image/png, 2 bytes]"),
+        (ToolResult("c", (), structured={"n": [1]}), '{"n": [1]}'),
+        (ToolResult("c", (EmbeddedResource("file:///x", "text/plain", "hi"),)), "hi"),
+        (
+            ToolResult("c", (EmbeddedResource("file:///x", "a/b", blob="AAAA"),)),
+            "[file:///x, a/b, 3 bytes]",
+        ),
+        (
+            ToolResult("c", (ResourceLink("https://x.example", "page"),)),
+            "[page: https://x.example]",
+        ),
+        (ToolResult("c", (OpaqueContent({"type": "odd"}),)), "[a block of the type `odd`]"),
+        (ToolResult("c"), ""),
+    ],
+)
+async def test_a_result_without_text_is_described(given: ToolResult, text: str) -> None:
+    call = Message("assistant", (), (ToolCall("c", "tool"),))
+    answer = await ask(PassthroughModel(), "go", call, Message("user", tool_results=(given,)))
+    assert answer.message.text == text

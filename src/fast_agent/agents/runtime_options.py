@@ -119,6 +119,8 @@ class RuntimeOptions:
         skills: Decides which skills of directories that no person named may be used; None lets all
             through.
         reads_project: Returns whether an agent may have the instructions of the project it is in.
+        reported: Paths of cards of which the program has already said that their tools fill the
+            window, so that no turn says it again.
     """
 
     workspace: Path = field(default_factory=Path.cwd)
@@ -159,6 +161,7 @@ class RuntimeOptions:
     authorizations: Callable[[], Authorizations | None] | None = field(default=None, repr=False)
     skills: SkillJudge | None = field(default=None, repr=False)
     reads_project: Callable[[AgentConfig], bool] = field(default=_reads_anything, repr=False)
+    reported: Container[str] = ()
 
 
 def through_steps(options: RuntimeOptions) -> RuntimeOptions:

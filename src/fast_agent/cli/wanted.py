@@ -71,7 +71,9 @@ def check_model(program: FastAgent, model: str | None) -> None:
 def report_warnings(program: FastAgent) -> None:
     """Print the warnings of the configuration and the cards."""
     notes = (*program.settings.warnings, *program.snapshot.notes)
-    report_diagnostics(note for note in notes if note.severity == "warning")
+    shown = [note for note in notes if note.severity == "warning"]
+    report_diagnostics(shown)
+    program.mark_reported(shown)
 
 
 def child_history(

@@ -208,13 +208,19 @@ def _parse(path: Path, source: Source, check: Check | None = None) -> Transcript
     return read_delimited_history(source, lambda name: attach_file(path.parent, name, check))
 
 
-def attach_file(directory: Path, name: str, check: Check | None = None) -> Content:
+def attach_file(
+    directory: Path,
+    name: str,
+    check: Check | None = None,
+    address: str = "resource://history",
+) -> Content:
     """Read a file as a content block.
 
     Args:
         directory: Where the name starts from, and what it may not leave.
         name: A relative path.
         check: Asked before it is read.
+        address: What the address of a resource starts with.
 
     Returns:
         An image or sound for a file whose name says so, else a resource: of text where the file is
@@ -240,7 +246,7 @@ def attach_file(directory: Path, name: str, check: Check | None = None) -> Conte
     if media_type is not None and kind in {"image", "audio"} and media_type != "image/svg+xml":
         block = ImageContent if kind == "image" else AudioContent
         return block(b64encode(data).decode(), media_type)
-    uri = f"resource://history/{quote(shown)}"
+    uri = f"{address}/{quote(shown)}"
     try:
         return EmbeddedResource(uri, media_type or "text/plain", data.decode("utf-8-sig"))
     except UnicodeDecodeError:

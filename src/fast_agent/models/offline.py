@@ -8,6 +8,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import ModelError
+from fast_agent.messages.content import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    OpaqueContent,
+    ResourceLink,
+    TextContent,
+)
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta
 from fast_agent.models.usage import Usage
@@ -17,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from json import JSONDecoder
 
+    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import ToolResult
     from fast_agent.models.model import DeltaSink, ModelRequest
     from fast_agent.text.json_value import JsonObject
 
@@ -125,7 +135,9 @@ def heard_text(messages: Sequence[Message]) -> str:
         )
     if last.tool_results:
         # A user who speaks after interrupted calls is heard, not the results of those calls.
-        return last.text if last.content else "\n".join([one.text for one in last.tool_results])
+        if last.content:
+            return last.text
+        return "\n".join([one.text or _described(one) for one in last.tool_results])
     if count == 1 or messages[-2].role != "user":
         return last.text
     texts: list[str] = []
@@ -135,6 +147,38 @@ def heard_text(messages: Sequence[Message]) -> str:
             break
         texts.append(message.text)
     return "\n".join(reversed(texts))
+
+
+def _described(result: ToolResult) -> str:
+    """Return a line for each block of a result that has no text of its own."""
+    from fast_agent.models.plain_json import plain_json
+
+    if not result.content and result.structured is not None:
+        import json
+
+        return json.dumps(plain_json(result.structured), ensure_ascii=False)
+    return "\n".join([_described_block(block) for block in result.content])
+
+
+def _described_block(block: Content) -> str:
+    """Return a content block as text: what it holds, or its type, size and address."""
+    match block:
+        case TextContent():
+            return block.text
+        case ImageContent() | AudioContent():
+            return f"[{block.mime_type}, {_size(block.data)}]"
+        case EmbeddedResource():
+            if block.text is not None:
+                return block.text
+            return f"[{block.uri}, {block.mime_type or 'unknown type'}, {_size(block.blob or '')}]"
+        case ResourceLink():
+            return f"[{block.name}: {block.uri}]"
+        case OpaqueContent():
+            return f"[a block of the type `{block.data.get('type')}`]"
+
+
+def _size(base64: str) -> str:
+    return f"{len(base64) * 3 // 4 - base64[-2:].count('='):,} bytes"
 
 
 def _parse_call(text: str) -> tuple[str, JsonObject]:

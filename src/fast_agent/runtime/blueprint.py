@@ -121,6 +121,7 @@ class LlmBlueprint:
         config, options = card.config, context.options
         self._config = config
         self._context = context
+        self._is_reported = card.path in options.reported
         own = config.request_params or NO_PARAMS
         self._params = options.params.over(own).over(context.settings.request_params)
         self._results = result_limits(self._params)
@@ -259,7 +260,12 @@ class LlmBlueprint:
         return stated_facts(specs[0], settings).context_window if len(specs) == 1 else None
 
     def _known_window(self) -> int | None:
-        """Return how many tokens the model has room for, or None; the first time looks it up."""
+        """Return how many tokens the model has room for, or None; the first time looks it up.
+
+        None as well where a user was told at the start what fills it.
+        """
+        if self._is_reported:
+            return None
         from fast_agent.models.facts import known_window
 
         environ = self._context.options.environ

@@ -1,7 +1,8 @@
 """A server without the SDK: the handshake of 2025-06-18 over standard input and output only.
 
 It starts at once, and it is a peer that knows nothing of later protocols. Its argument says how its
-tool list ends: `once`, or never, by `repeat`ing a cursor or by ever new `pages`.
+tool list ends: `once`, `wordy` with a long description, or never, by `repeat`ing a cursor or by
+ever new `pages`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def tools() -> dict[str, Any]:
     if how == "once":
         names = ["add", "die", "spawn", "wrong", "notified", "add", ""]
         return {"tools": [{"name": name, "inputSchema": SCHEMA} for name in names]}
+    if how == "wordy":
+        return {"tools": [{"name": "add", "description": "x" * 8_000, "inputSchema": SCHEMA}]}
     number = next(numbers)
     cursor = "again" if how == "repeat" else f"page {number}"
     return {"tools": [{"name": f"tool{number}", "inputSchema": SCHEMA}], "nextCursor": cursor}
