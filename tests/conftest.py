@@ -42,3 +42,5 @@ if PROFILE == "repeatable":
 # interrupts; some tests interrupt programs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as under `nohup`
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

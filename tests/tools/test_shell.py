@@ -232,6 +232,38 @@ async def test_a_process_that_left_the_group_is_not_waited_for(tmp_path: Path) -
         os.kill(await read_pid(tmp_path / "pid"), signal.SIGKILL)
 
 
+_KILLED_AT_THE_START = """
+import os, signal
+from pathlib import Path
+import anyio
+from fast_agent.tools import shell
+
+def killed(group):
+    print(group, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    command = ["/bin/sh", "-c", "touch ran; exec sleep 1000"]
+    await shell.ProcessGroup.start(command, cwd=Path.cwd(), env={}, grace_seconds=1)
+
+shell.guard_group = killed
+anyio.run(main)
+"""
+
+
+@pytest.mark.spec("SIGNAL-3")
+async def test_no_command_begins_before_it_is_guarded(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", _KILLED_AT_THE_START]
+    done = await anyio.run_process(program, cwd=tmp_path, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    try:
+        await ended(int(done.stdout))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(int(done.stdout), signal.SIGKILL)
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.spec("TOOL-6")
 async def test_a_huge_output_is_cut_and_does_not_grow_memory(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

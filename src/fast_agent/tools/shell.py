@@ -10,12 +10,13 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
+from errno import ENOENT
 from pathlib import Path
 from shutil import which
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from anyio import CancelScope, move_on_after, open_process, sleep
+from anyio import BrokenResourceError, CancelScope, move_on_after, open_process, sleep
 
 from fast_agent.config.bounds import SHELL_OUTPUT_BYTES, SHELL_TIMEOUT_SECONDS
 from fast_agent.errors import ToolError
@@ -405,6 +406,11 @@ def _without_cut_start(data: bytes) -> bytes:
 _POLL_SECONDS = 0.02
 
 
+_HELD: Final = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
+"""Holds a command until a line comes, and never begins it if this program dies before that: nothing
+would end a command that has begun and is not guarded yet."""
+
+
 class ProcessGroup:
     """A running process, the leader of its group and session.
 
@@ -448,23 +454,33 @@ class ProcessGroup:
             OSError: It cannot be started.
             ValueError: The command holds a NUL character.
         """
-        opening = asyncio.ensure_future(
-            open_process(
-                command,
-                stdin=subprocess.DEVNULL,
+        if which(command[0], path=env.get("PATH")) is None:
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), command[0])
+
+        async def started() -> ProcessGroup:
+            process = await open_process(
+                [*_HELD, *command],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
                 env=env,
                 start_new_session=True,
             )
-        )
+            group = cls(process, grace_seconds)
+            if process.stdin is not None:
+                with suppress(BrokenResourceError):  # it was killed before it began
+                    await process.stdin.send(b"\n")
+                await process.stdin.aclose()
+            return group
+
+        starting = asyncio.ensure_future(started())
         try:
-            return cls(await asyncio.shield(opening), grace_seconds)
+            return await asyncio.shield(starting)
         except asyncio.CancelledError:
             # The process may be running by now: nothing else would end it.
             with CancelScope(shield=True), suppress(OSError, ValueError):
-                await cls(await opening, grace_seconds).close()
+                await (await starting).close()
             raise
 
     async def end(self, *, interrupt: bool = False) -> None:
