@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.tui.markdown import MarkdownRenderer
-from fast_agent.tui.rows import plain, width
+from fast_agent.tui.rows import clip, plain, width
 from fast_agent.tui.scroll import FRAME_SECONDS, SLOW_FRAME_SECONDS, Scroll
-from fast_agent.tui.theme import Theme
+from fast_agent.tui.theme import Theme, link_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def drawn(text: str, columns: int) -> list[str]:
@@ -62,6 +63,60 @@ def test_a_link_shows_its_text_and_its_address() -> None:
         "see here (https://example.org/x) now"
     ]
     assert drawn("<https://example.org/x>", 80) == ["https://example.org/x"]
+
+
+@pytest.mark.spec("T-L4.2")
+@pytest.mark.parametrize(
+    ("source", "shown", "opened"),
+    [
+        ("[here](https://example.org/x)", "here", "https://example.org/x"),
+        ("[see Example.org](https://example.org/x)", "see Example.org", "https://example.org/x"),
+        (
+            "[bank.com](https://evil.example/x)",
+            "bank.com (https://evil.example/x)",
+            "https://evil.example/x",
+        ),
+        ("<ann@example.org>", "ann@example.org", "mailto:ann@example.org"),
+        ("[x](https://bank.com@evil.example)", "x (https://bank.com@evil.example)", ""),
+        ("[x](javascript:alert)", "x (javascript:alert)", ""),
+        ("[x](https://bаnk.com)", "x (https://bаnk.com)", ""),  # noqa: RUF001 (a Cyrillic a)
+        ("[x](<https://a.example/ y>)", "x (https://a.example/ y)", ""),
+        ("[x](https://[)", "x (https://[)", ""),
+    ],
+)
+def test_a_link_is_given_to_terminals_that_open_links(source: str, shown: str, opened: str) -> None:
+    (row,) = MarkdownRenderer(100, Theme(links=True)).render(source)
+    assert plain(row) == shown
+    assert re.findall(r"\x1b\]8;;(.*?)\x1b\\", row) == ([opened, ""] if opened else [])
+
+
+@pytest.mark.spec("T-L4.2")
+def test_a_link_ends_with_each_row_and_starts_again_on_the_next() -> None:
+    source = "> - **[one two\\\nthree four five](https://example.org)** and more"
+    rows = MarkdownRenderer(16, Theme(links=True)).render(source)
+    linked = re.compile(r"\x1b\]8;;https://example.org\x1b\\(.*?)\x1b\]8;;\x1b\\")
+    found = [plain(text) for row in rows for text in linked.findall(row)]
+    assert found == ["one two", "three four", "five"]
+    assert [plain(text) for text in linked.findall(clip(rows[1], 9))] == ["thre…"]
+
+
+@pytest.mark.spec("T-L4.2")
+@pytest.mark.parametrize(
+    ("environ", "source"),
+    [
+        ({}, None),
+        ({"TERM_PROGRAM": "Apple_Terminal"}, None),
+        ({"TERM_PROGRAM": "WezTerm"}, "TERM_PROGRAM"),
+        ({"TERM_PROGRAM": "WezTerm", "TMUX": "/tmp/x"}, None),
+        ({"TERM": "xterm-kitty"}, "TERM"),
+        ({"VTE_VERSION": "4999"}, None),
+        ({"VTE_VERSION": "7600"}, "VTE_VERSION"),
+        ({"KONSOLE_VERSION": "new"}, None),
+        ({"WT_SESSION": "1"}, "WT_SESSION"),
+    ],
+)
+def test_terminals_known_to_open_links(environ: Mapping[str, str], source: str | None) -> None:
+    assert link_source(environ) == source
 
 
 @pytest.mark.spec("T-M4.1", "T-M4.2")

@@ -273,6 +273,21 @@ def test_the_last_answer_as_source(project: Path) -> None:
         terminal.wait_for("a **bold** [word](https://example.org)")
 
 
+@pytest.mark.spec("T-L4.2")
+@pytest.mark.parametrize("within", ["", "/tmp/tmux"])
+def test_links_of_an_answer(project: Path, within: str) -> None:
+    step = {"text": "see [the page](https://example.org/x)"}
+    environ = {"TERM_PROGRAM": "WezTerm", "TMUX": within, "STY": "", "ZELLIJ": ""}
+    with Terminal(*scripted(project, step), environ=environ) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for(" out")
+        shown = "see the page (https://example.org/x)" if within else "see the page"
+        assert shown in terminal.everything
+        opened = b"\x1b]8;;https://example.org/x\x1b\\" in terminal.raw
+        assert opened is not bool(within)
+
+
 @pytest.mark.spec("T-P5.1")
 def test_several_requests_are_shown_one_at_a_time(project: Path) -> None:
     def call(name: str) -> dict[str, object]:

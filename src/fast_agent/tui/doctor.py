@@ -19,7 +19,7 @@ from fast_agent.tui.keyboard import ask_terminal
 from fast_agent.tui.programs import copy_command, image_command, notifies_by_message
 from fast_agent.tui.rows import shown
 from fast_agent.tui.screen import Screen, terminal_size
-from fast_agent.tui.theme import Theme
+from fast_agent.tui.theme import Theme, link_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,6 +131,7 @@ def _drawing_facts(
 ) -> dict[str, str]:
     theme = Theme.of_environment(environ, encoding=encoding, name=settings.theme)
     by = "COLORTERM" if theme.depth > 256 else "TERM"
+    source = link_source(environ) if plain is None else None
     off = next((name for name in ("NO_COLOR", "CLICOLOR", "FORCE_COLOR") if environ.get(name)), "")
     colors = f"{theme.depth:,}, by {by}" if theme.color else f"none, by {off or 'the theme'}"
     return {
@@ -138,6 +139,7 @@ def _drawing_facts(
         "colours": colors,
         "theme": settings.theme,
         "signs": "ASCII" if theme.ascii_only else "Unicode",
+        "links": f"yes, by {source}" if source else "as text with their address",
     }
 
 

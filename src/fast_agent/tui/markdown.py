@@ -7,12 +7,14 @@ can be drawn before the next one is known.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from fast_agent.text.visible import visible
-from fast_agent.tui.rows import plain, width, wrap
+from fast_agent.tui.rows import LINK_END, link, plain, width, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +34,9 @@ TABLE_ROWS: Final = 20
 """The rows that set the widths of a table; cells of further rows are wrapped."""
 _MIN_CELL: Final = 3
 _MAX_CODE_LINE: Final = 2_000
+_ADDRESS: Final = re.compile(r"(?:https?://|mailto:)[!-~]{1,2000}")
+"""Addresses that a terminal may be given to open."""
+_HOST: Final = re.compile(r"\b(?:[\w-]+\.)+[^\W\d_]{2,}\b")
 
 
 @lru_cache(maxsize=1)
@@ -309,6 +314,7 @@ class _Running:
         self._lines = [""]
         self._styles: list[Style] = [] if style is None else [style]
         self._links: list[tuple[str, int]] = []
+        self._opened = ""
         self._openings = {
             "strong_open": theme.strong,
             "em_open": theme.emphasis,
@@ -327,13 +333,17 @@ class _Running:
             case "softbreak":
                 self._add(" ")
             case "hardbreak":
-                self._lines.append("")
+                self._lines[-1] += LINK_END if self._opened else ""
+                self._lines.append(self._opened)
             case "strong_open" | "em_open" | "s_open":
                 self._styles.append(self._openings[child.type])
             case "strong_close" | "em_close" | "s_close":
                 self._styles.pop()
             case "link_open":
-                self._links.append((str(child.attrGet("href") or ""), len(self._said())))
+                address = str(child.attrGet("href") or "")
+                self._links.append((address, len(self._said())))
+                self._opened = link(address) if self._theme.links and _opens(address) else ""
+                self._lines[-1] += self._opened
                 self._styles.append(self._theme.link)
             case "link_close":
                 self._close_link()
@@ -344,11 +354,15 @@ class _Running:
                 self._add(visible(child.content))
 
     def _close_link(self) -> None:
-        """Show the address of a link behind it, where its text is another."""
+        """Show the address of a link behind it, where nothing else says where it leads."""
         self._styles.pop()
         address, since = self._links.pop()
         said = self._said()[since:]
-        if visible(address) not in {said, f"mailto:{said}"}:
+        is_open, self._opened = bool(self._opened), ""
+        if is_open:
+            self._lines[-1] += LINK_END
+        known = {said, f"mailto:{said}"}
+        if visible(address) not in known and not (is_open and _agrees(said, address)):
             self._add_dim(f" ({visible(address)})")
 
     def _said(self) -> str:
@@ -361,6 +375,20 @@ class _Running:
 
     def _add_dim(self, text: str) -> None:
         self._lines[-1] += self._theme.dim(text)
+
+
+def _opens(address: str) -> bool:
+    """Whether a terminal may be given an address: one of the web or of mail, that hides no host."""
+    try:
+        return bool(_ADDRESS.fullmatch(address)) and urlsplit(address).username is None
+    except ValueError:
+        return False
+
+
+def _agrees(said: str, address: str) -> bool:
+    """Whether the text of a link names no other host than that of its address."""
+    host = urlsplit(address).hostname or address.rpartition("@")[2]
+    return all(one.casefold() == host.casefold() for one in _HOST.findall(said))
 
 
 def language_of(info: str) -> str:

@@ -1,7 +1,7 @@
 """Rows of a terminal: text with this program's own styles, measured, wrapped and clipped.
 
 A row is a string without line ends. Its only escapes are those of `Style`, each style ended before
-the next begins. Text of others goes through `shown` first.
+the next begins, and those of `link`. Text of others goes through `shown` first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from wcwidth import wcwidth
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RESET: Final = "\x1b[0m"
-_STYLES: Final = re.compile(r"\x1b\[[0-9;]*m")
-_PIECES: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+_ESCAPE: Final = r"\x1b\[[0-9;]*m|\x1b\]8;;[!-~]*\x1b\\"
+_ESCAPES: Final = re.compile(_ESCAPE)
+_PIECES: Final = re.compile(f"({_ESCAPE})")
+_LINK: Final = "\x1b]8;;"
+LINK_END: Final = f"{_LINK}\x1b\\"
 _JOINED: Final = re.compile("[\u200c\u200d\ufe0e\ufe0f\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 TAB_STOP: Final = 4
 
@@ -53,6 +56,11 @@ class Style:
 PLAIN: Final = Style("")
 
 
+def link(address: str) -> str:
+    """Return what starts a link to an address of printable ASCII; `LINK_END` ends it."""
+    return f"{_LINK}{address}\x1b\\"
+
+
 def shown(text: str) -> str:
     """Return untrusted text on one line: what a terminal would obey is shown as code points."""
     return visible(text.expandtabs(TAB_STOP) if "\t" in text else text)
@@ -77,8 +85,8 @@ def is_measured(row: str) -> bool:
 
 
 def plain(row: str) -> str:
-    """Return a row without its styles."""
-    return _STYLES.sub("", row) if "\x1b" in row else row
+    """Return a row without its styles and links."""
+    return _ESCAPES.sub("", row) if "\x1b" in row else row
 
 
 def height(row: str, columns: int) -> int:
@@ -94,16 +102,20 @@ def clip(row: str, columns: int, mark: str = "…") -> str:
         return ""
     left = columns - width(mark)
     kept: list[str] = []
-    styled = False
+    styled = linked = False
     for piece in _PIECES.split(row):
         if piece.startswith("\x1b"):
             kept.append(piece)
-            styled = piece != RESET
+            if piece.startswith(_LINK):
+                linked = piece != LINK_END
+            else:
+                styled = piece != RESET
             continue
         for character in piece:
             left -= _character_width(character)
             if left < 0:
-                return "".join(kept) + mark + (RESET if styled else "")
+                ends = (RESET if styled else "") + (LINK_END if linked else "")
+                return "".join(kept) + mark + ends
             kept.append(character)
     return row
 
@@ -112,7 +124,7 @@ def wrap(row: str, columns: int, indent: str = "") -> list[str]:
     """Wrap a row at blanks; a word wider than the row is broken.
 
     Args:
-        row: The row; a style that continues over a break is ended and started again.
+        row: The row; a style or link that continues over a break is ended and started again.
         columns: The width.
         indent: Prefix of every further row.
 
@@ -132,18 +144,24 @@ def wrap(row: str, columns: int, indent: str = "") -> list[str]:
     return lines
 
 
-def _letters(row: str) -> Iterator[tuple[str, str]]:
-    """Yield the characters of a row, each with its style."""
-    style = ""
+_Look: TypeAlias = tuple[str, str]
+"""What starts the style and the link of a character; empty without one."""
+
+
+def _letters(row: str) -> Iterator[tuple[str, _Look]]:
+    """Yield the characters of a row, each with its style and its link."""
+    style = linked = ""
     for piece in _PIECES.split(row):
-        if piece.startswith("\x1b"):
+        if piece.startswith(_LINK):
+            linked = "" if piece == LINK_END else piece
+        elif piece.startswith("\x1b"):
             style = "" if piece == RESET else piece
         else:
             for character in piece:
-                yield character, style
+                yield character, (style, linked)
 
 
-def _break(letters: list[tuple[str, str]], start: int, room: int) -> tuple[int, int]:
+def _break(letters: list[tuple[str, _Look]], start: int, room: int) -> tuple[int, int]:
     """Find where a row ends, and where the next one starts."""
     used, blank = 0, None
     for place in range(start, len(letters)):
@@ -166,9 +184,10 @@ def _break(letters: list[tuple[str, str]], start: int, room: int) -> tuple[int, 
     return end, following
 
 
-def _joined(letters: list[tuple[str, str]]) -> str:
+def _joined(letters: list[tuple[str, _Look]]) -> str:
     pieces: list[str] = []
-    for style, run in groupby(letters, key=itemgetter(1)):
+    for (style, linked), run in groupby(letters, key=itemgetter(1)):
         text = "".join(character for character, _ in run)
-        pieces.append(f"{style}{text}{RESET}" if style else text)
+        drawn = f"{style}{text}{RESET}" if style else text
+        pieces.append(f"{linked}{drawn}{LINK_END}" if linked else drawn)
     return "".join(pieces)

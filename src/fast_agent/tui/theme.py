@@ -63,6 +63,7 @@ class Theme:
         ascii_only: Whether signs are ASCII.
         name: The theme; `auto` and `ansi` draw in the sixteen colours of the terminal.
         depth: How many colours the terminal has: 16, 256 or 2^24.
+        links: Whether the terminal is known to open links that are given to it.
     """
 
     def __init__(
@@ -73,8 +74,10 @@ class Theme:
         ascii_only: bool = False,
         name: ThemeName = "auto",
         depth: int = 16,
+        links: bool = False,
     ) -> None:
         self.name = name
+        self.links = links and styled
         self.depth = depth
         self._wants_color = color
         contrast = name == "high-contrast"
@@ -117,7 +120,13 @@ class Theme:
         force = environ.get("FORCE_COLOR", environ.get("CLICOLOR_FORCE", ""))
         without = bool(environ.get("NO_COLOR")) or environ.get("CLICOLOR") == "0" or force == "0"
         color = bool(force and force != "0") or not without
-        return cls(color=color, ascii_only=ascii_only, name=name, depth=color_depth(environ))
+        return cls(
+            color=color,
+            ascii_only=ascii_only,
+            name=name,
+            depth=color_depth(environ),
+            links=link_source(environ) is not None,
+        )
 
     def become(self, name: ThemeName) -> None:
         """Draw in the colours of another theme from now on."""
@@ -127,6 +136,7 @@ class Theme:
             ascii_only=self.ascii_only,
             name=name,
             depth=self.depth,
+            links=self.links,
         )
         self.__dict__.update(other.__dict__)
 
@@ -152,6 +162,33 @@ class Theme:
     def sign(self, name: str) -> str:
         """Return a sign by its name."""
         return _SIGNS[name][self.ascii_only]
+
+
+_LINK_PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode", "Hyper", "rio"})
+_LINK_TERMS: Final = frozenset({"xterm-kitty", "xterm-ghostty", "foot", "alacritty", "contour"})
+_LINK_VERSIONS: Final = {"VTE_VERSION": 5000, "KONSOLE_VERSION": 201200}
+_IN_BETWEEN: Final = ("TMUX", "STY", "ZELLIJ")
+"""What may drop links on their way to the terminal."""
+
+
+def link_source(environ: Mapping[str, str]) -> str | None:
+    """Return the variable that names a terminal known to take OSC 8 links; None without one.
+
+    The terminals are those whose documentation says so, each named by the variable that it sets.
+    """
+    if any(environ.get(name) for name in _IN_BETWEEN):
+        return None
+    if environ.get("TERM_PROGRAM") in _LINK_PROGRAMS:
+        return "TERM_PROGRAM"
+    if environ.get("TERM") in _LINK_TERMS:
+        return "TERM"
+    if environ.get("WT_SESSION"):
+        return "WT_SESSION"
+    for name, least in _LINK_VERSIONS.items():
+        version = environ.get(name, "")
+        if version.isdecimal() and int(version) >= least:
+            return name
+    return None
 
 
 def color_depth(environ: Mapping[str, str]) -> int:
