@@ -59,7 +59,7 @@ DOORS: dict[str, set[str]] = {
     "tools/files/workspace.py": {"write"},  # below the workspace, with permission
     "tools/function_loader.py": {"import"},
     "tools/group_guard.py": {"start"},
-    "tools/shell.py": {"start"},
+    "tools/process_group.py": {"start"},
     "tools/skill_copies.py": {"write"},  # of a skill that was approved, to temporary files
     "trust/address.py": {"interpolate"},
     "trust/approvals.py": {"write"},
@@ -70,7 +70,6 @@ DOORS: dict[str, set[str]] = {
     "tui/programs.py": {"start", "write"},  # the person's editor and pager, and what they typed
     "tui/setting_commands.py": {"write"},  # the configuration of the home, at `/config`
     "tui/user_shell.py": {"start"},  # what the person typed behind `!`
-    "tui/status_command.py": {"start"},  # the command of the person's own configuration
     "trust/grant.py": {"interpolate"},  # of paths that were approved
 }
 

@@ -184,8 +184,18 @@ async def test_a_stopped_command_can_clean_up(tmp_path: Path) -> None:
 
 @pytest.mark.spec("T-Q4.2")
 async def test_a_command_that_does_not_stop_is_asked_twice_and_killed(tmp_path: Path) -> None:
-    told = await stopped(tmp_path, _LOGGING, ShellLimits(grace_seconds=1.0))
-    assert told == ["SIGINT", "SIGTERM"]
+    limits, log = ShellLimits(grace_seconds=PATIENCE), tmp_path / "log"
+    task = asyncio.ensure_future(execute(tmp_path, _LOGGING, limits=limits))
+    pid = await read_pid(tmp_path / "pid")
+    task.cancel()
+    for name in ("SIGINT", "SIGTERM"):
+        while name not in written(log):  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.005)
+        pass_seconds(2 * PATIENCE)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not lives(pid)
+    assert written(log).split() == ["SIGINT", "SIGTERM"]
 
 
 @pytest.mark.parametrize("by_scope", [True, False])
@@ -236,7 +246,7 @@ _KILLED_AT_THE_START = """
 import os, signal
 from pathlib import Path
 import anyio
-from fast_agent.tools import shell
+from fast_agent.tools import process_group
 
 def killed(group):
     print(group, flush=True)
@@ -244,9 +254,9 @@ def killed(group):
 
 async def main():
     command = ["/bin/sh", "-c", "touch ran; exec sleep 1000"]
-    await shell.ProcessGroup.start(command, cwd=Path.cwd(), env={}, grace_seconds=1)
+    await process_group.ProcessGroup.start(command, cwd=Path.cwd(), env={}, grace_seconds=1)
 
-shell.guard_group = killed
+process_group.guard_group = killed
 anyio.run(main)
 """
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
+from tests.patience import until, wait_until
+from tests.processes import ended, lives
 from tests.tui.terminal_world import Terminal
 from tests.tui.test_terminal import PASS, READY
 
@@ -45,6 +49,48 @@ async def test_a_directory_that_is_gone_is_left(tmp_path: Path) -> None:
     await shell.run("mkdir gone && cd gone", nothing)
     (tmp_path / "gone").rmdir()
     assert await shell.run("pwd", nothing) == str(tmp_path)
+
+
+def pid_in(file: Path) -> int:
+    """The number that a command wrote into a file, 0 as long as it has not."""
+    text = file.read_text() if file.exists() else ""
+    return int(text) if text.endswith("\n") else 0
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("T-Q4.2")
+async def test_a_stop_ends_all_that_a_command_started(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    async with anyio.create_task_group() as tasks:
+        command = "sleep 100000 & echo $! >pid; wait"
+        tasks.start_soon(UserShell(tmp_path, os.environ).run, command, nothing)
+        await until(lambda: pid_in(file))
+        tasks.cancel_scope.cancel()
+    await ended(pid_in(file))
+
+
+@pytest.mark.anyio
+async def test_what_a_command_leaves_in_the_background_stays(tmp_path: Path) -> None:
+    shell = UserShell(tmp_path, os.environ)
+    await shell.run("sleep 100000 >/dev/null 2>&1 & echo $! >pid", nothing)
+    pid = pid_in(tmp_path / "pid")
+    try:
+        await shell.run("true", nothing)
+        assert lives(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.spec("T-Q4.2")
+def test_commands_end_with_a_program_that_is_killed(project: Path) -> None:
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("!sleep 100000 & echo $! >pid; echo its num''ber is there; wait")
+        terminal.wait_for("its number is there")  # from here on the program has taken it over
+        pid = pid_in(project / "pid")
+        assert lives(pid)
+        terminal.process.kill()
+        wait_until(lambda: not lives(pid))
 
 
 @pytest.mark.spec("T-C3.3")

@@ -5,18 +5,11 @@ It is offered only to agents whose card, or whose user, asks for it.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import signal
-import subprocess
-from contextlib import suppress
-from errno import ENOENT
 from pathlib import Path
 from shutil import which
 from time import monotonic
-from typing import TYPE_CHECKING, Final
-
-from anyio import BrokenResourceError, CancelScope, move_on_after, open_process, sleep
+from typing import TYPE_CHECKING
 
 from fast_agent.config.bounds import SHELL_OUTPUT_BYTES, SHELL_TIMEOUT_SECONDS
 from fast_agent.errors import ToolError
@@ -26,15 +19,13 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.text.visible import visible
-from fast_agent.tools.group_guard import guard_group, release_group
+from fast_agent.tools.process_group import ProcessGroup
 from fast_agent.tools.result import error_result
 from fast_agent.tools.tool import RuntimeTool
 from fast_agent.trust.policy import marked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from anyio.abc import Process
+    from collections.abc import Callable, Collection, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.message import ToolCall
@@ -401,134 +392,6 @@ def _without_cut_start(data: bytes) -> bytes:
     while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:
         start += 1
     return data[start:]
-
-
-_POLL_SECONDS = 0.02
-
-
-_HELD: Final = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
-"""Holds a command until a line comes, and never begins it if this program dies before that: nothing
-would end a command that has begun and is not guarded yet."""
-
-
-class ProcessGroup:
-    """A running process, the leader of its group and session.
-
-    Processes it starts belong to the group too, unless they make a separate session.
-
-    Args:
-        process: The leader.
-        grace_seconds: How long processes have to end when they are asked to, before they are
-            killed.
-    """
-
-    __slots__ = ("_ended", "_grace_seconds", "process")
-
-    def __init__(self, process: Process, grace_seconds: float) -> None:
-        self.process = process
-        self._grace_seconds = grace_seconds
-        self._ended = False
-        guard_group(process.pid)
-
-    @classmethod
-    async def start(
-        cls,
-        command: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        grace_seconds: float,
-    ) -> ProcessGroup:
-        """Start a process with no input, its output and errors in one stream.
-
-        Args:
-            command: The program and its arguments.
-            cwd: Where it runs.
-            env: Its whole environment.
-            grace_seconds: How long processes have to end when they are asked to.
-
-        Returns:
-            The running process.
-
-        Raises:
-            OSError: It cannot be started.
-            ValueError: The command holds a NUL character.
-        """
-        if which(command[0], path=env.get("PATH")) is None:
-            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), command[0])
-
-        async def started() -> ProcessGroup:
-            process = await open_process(
-                [*_HELD, *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=cwd,
-                env=env,
-                start_new_session=True,
-            )
-            group = cls(process, grace_seconds)
-            if process.stdin is not None:
-                with suppress(BrokenResourceError):  # it was killed before it began
-                    await process.stdin.send(b"\n")
-                await process.stdin.aclose()
-            return group
-
-        starting = asyncio.ensure_future(started())
-        try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            # The process may be running by now: nothing else would end it.
-            with CancelScope(shield=True), suppress(OSError, ValueError):
-                await (await starting).close()
-            raise
-
-    async def end(self, *, interrupt: bool = False) -> None:
-        """End every process of the group: ask first, kill after the grace. Cannot be cancelled.
-
-        Args:
-            interrupt: Whether the group is asked by SIGINT first, as by Ctrl-C, and by SIGTERM
-                after the grace; it is killed 1.5 times the grace after that.
-        """
-        if self._ended:
-            return
-        steps = [(signal.SIGTERM, self._grace_seconds)]
-        if interrupt:
-            steps = [(signal.SIGINT, self._grace_seconds)]
-            steps.append((signal.SIGTERM, 1.5 * self._grace_seconds))
-        with CancelScope(shield=True):
-            for number, seconds in steps:
-                if not self._signal(number):
-                    break
-                with move_on_after(seconds):
-                    await self._gone()
-                    break
-            else:
-                self._signal(signal.SIGKILL)
-            await self.process.wait()
-        self._ended = True
-        release_group(self.process.pid)
-
-    async def close(self, *, interrupt: bool = False) -> None:
-        """End the group as `end` does and close the streams. Cannot be cancelled."""
-        with CancelScope(shield=True):
-            await self.end(interrupt=interrupt)
-            await self.process.aclose()
-
-    async def _gone(self) -> None:
-        # A child that ended stays in the group until its parent has waited for it, so that the
-        # leader has to be waited for while the rest is watched.
-        await self.process.wait()
-        while self._signal(0):  # noqa: ASYNC110 (no notification when a group is empty)
-            await sleep(_POLL_SECONDS)
-
-    def _signal(self, number: int) -> bool:
-        """Send a signal to the group; return whether any process received it."""
-        try:
-            os.killpg(self.process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
 
 
 def shell_environment(environ: Mapping[str, str], given: Collection[str] = ()) -> dict[str, str]:

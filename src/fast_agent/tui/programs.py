@@ -8,14 +8,11 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import anyio
 
 from fast_agent.text.visible import visible_lines
 from fast_agent.tui.markdown import MarkdownRenderer
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from fast_agent.tui.theme import Theme
 
 _OUTPUT: Final = 8 << 10
-_GRACE_SECONDS: Final = ((signal.SIGINT, 2.0), (signal.SIGTERM, 5.0))
 _CLIPBOARDS: Final = (
     ("WAYLAND_DISPLAY", ("wl-copy",)),
     ("DISPLAY", ("xclip", "-selection", "clipboard")),
@@ -139,24 +135,9 @@ class CommandOutput:
         return kept.removesuffix("\n")
 
 
-async def end_group(group: int, wait: Callable[[], object]) -> None:
-    """End a process group step by step: interrupt, terminate, kill."""
-    for number, grace in _GRACE_SECONDS:
-        with suppress(ProcessLookupError):
-            os.killpg(group, number)
-        with anyio.move_on_after(grace):
-            await wait()  # type: ignore[misc]
-            return
-    kill_group(group)
-
-
-def kill_group(group: int) -> None:
-    """Kill a process and what it started."""
-    with suppress(ProcessLookupError):
-        if os.name == "posix":
-            os.killpg(group, signal.SIGKILL)
-        else:
-            os.kill(group, signal.SIGTERM)
+def in_shell(line: str) -> list[str]:
+    """Return the program and arguments that run a command line."""
+    return ["/bin/sh", "-c", line] if os.name == "posix" else ["cmd.exe", "/c", line]
 
 
 def notification(text: str, environ: Mapping[str, str], *, bell: bool) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from fast_agent.tui.programs import kill_group
+from fast_agent.tools.process_group import ProcessGroup
+from fast_agent.tui.programs import in_shell
 from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
@@ -98,15 +99,17 @@ async def first_line(
         limit: Maximum seconds until it is killed, with what it started.
     """
     try:
-        process = await anyio.open_process(
-            command,
+        group = await ProcessGroup.start(
+            in_shell(command),
             cwd=directory,
+            env=None,
+            grace_seconds=0.0,
             stdin=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
         )
     except OSError as error:
         return None, f"cannot be run: {(error.strerror or str(error)).lower()}"
+    process = group.process
     written, status = b"", None
     try:
         with anyio.move_on_after(limit):
@@ -122,10 +125,7 @@ async def first_line(
             if b"\n" not in written:
                 status = await process.wait()
     finally:
-        if process.returncode is None:
-            kill_group(process.pid)
-        with anyio.CancelScope(shield=True):
-            await process.aclose()
+        await (group.kill() if process.returncode is None else group.leave())
     line, end, _ = written[:_MAX_LINE_BYTES].partition(b"\n")
     if end or status == 0:
         return shown(line.decode("utf-8", "replace").rstrip("\r")), ""

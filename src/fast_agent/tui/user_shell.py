@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import anyio
-
-from fast_agent.tui.programs import CommandOutput, end_group
+from fast_agent.tools.process_group import ProcessGroup
+from fast_agent.tui.programs import CommandOutput, in_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
 _MAX_STATE: Final = 4 << 20
+_GRACE_SECONDS: Final = 2.0
 _KEEP: Final = "trap '{{ pwd -P; env -0; }} >{file}' EXIT\n"
 """What a shell does at its end: the directory and the variables it had go to a file."""
 _NAMES: Final = (
@@ -59,27 +59,23 @@ class UserShell:
         """
         with self._kept() as before:
             output = CommandOutput(show)
-            process = await anyio.open_process(
-                _in_shell(f"{before}{command}"),
+            group = await ProcessGroup.start(
+                in_shell(f"{before}{command}"),
                 cwd=self.directory,
                 env=self._environ,
-                stdin=subprocess.DEVNULL,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+                grace_seconds=_GRACE_SECONDS,
             )
             try:
-                if process.stdout is not None:
-                    async for piece in process.stdout:
+                if group.process.stdout is not None:
+                    async for piece in group.process.stdout:
                         output.take(piece.decode("utf-8", "replace"))
-                status = await process.wait()
+                status = await group.process.wait()
             except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await end_group(process.pid, process.wait)
+                await group.close(interrupt=True)
                 raise
             finally:
                 output.finish()
-                with anyio.CancelScope(shield=True):
-                    await process.aclose()
+            await group.leave()
         if status:
             show([f"exit status {status}"])
         return output.text + (f"\nexit status {status}" if status else "")
@@ -88,7 +84,7 @@ class UserShell:
         """Run a command that has the terminal until it ends; returns its status."""
         with self._kept() as before:
             done = subprocess.run(
-                _in_shell(f"{before}{command}"),
+                in_shell(f"{before}{command}"),
                 cwd=self.directory,
                 env=self._environ,
                 check=False,
@@ -132,7 +128,3 @@ def needs_terminal(command: str) -> bool:
         return False
     name = Path(last[0]).name
     return name in INTERACTIVE or (name in _WITHOUT_ARGUMENTS and len(last) == 1)
-
-
-def _in_shell(line: str) -> list[str]:
-    return ["/bin/sh", "-c", line] if os.name == "posix" else ["cmd.exe", "/c", line]
