@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -93,3 +94,42 @@ def test_no_line_is_lost_or_doubled_by_twenty_resizes(
     for number in range(20):
         assert sum(f"Paragraph {number} of" in row for row in rows) == 1, number
         assert sum(f"Sentence {number} of" in row for row in rows) == 1, number
+
+
+_DRAWS = """
+import os, sys
+from fast_agent.tui.screen import Screen, terminal_size
+
+pipe, stale = sys.argv[1], sys.argv[2] == "stale"
+before = terminal_size()
+screen = Screen(1, (lambda: before) if stale else terminal_size)
+screen.draw(["work", "> draft", "menu", "status"], (1, 7), [f"line {n}." for n in range(40)])
+open(pipe).read()
+for n in range(3):
+    screen.draw(["work", "> draft", "menu", f"status {n}"], (1, 7))
+screen.draw(["> draft", "the status"], (0, 7), ["more"])
+screen.draw(["> draft", "the last status"], (0, 7), ["and more"])
+open(pipe).read()
+"""
+
+
+@pytest.mark.spec("T-X4.1")
+@pytest.mark.parametrize("size", ["stale", "known"])
+@pytest.mark.parametrize("rows", [12, 23, 40])
+def test_no_line_is_lost_where_the_terminal_drops_rows(
+    tmp_path: Path, size: str, rows: int
+) -> None:
+    """A lower terminal drops the rows below the cursor, before the program knows of it or after."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "draws.py").write_text(_DRAWS)
+    command = (sys.executable, str(tmp_path / "draws.py"), str(pipe), size)
+    with tmux(tmp_path, *command) as pane:
+        pane.wait(lambda rows: any("status" in row for row in rows))
+        pane("resize-window", "-x", "100", "-y", str(rows))
+        pipe.write_text("")
+        pane.wait(lambda rows: any("the last status" in row for row in rows))
+        found = pane.lines()
+        pipe.write_text("")
+    for text in (*(f"line {number}." for number in range(40)), "more", "and more", "> draft"):
+        assert found.count(text) == 1, (text, found)

@@ -58,7 +58,7 @@ class Screen:
         self._clock = clock
         self._rows: list[str] = []
         self._cursor = (0, 0)
-        self._columns = size()[0]
+        self._drawn_at = size()
         self._open = False
         self.slow = False
 
@@ -109,12 +109,12 @@ class Screen:
             cursor: Row and column of the caret, from 0.
             above: Finished lines to commit above it, of any width.
         """
-        columns, most = self.size
+        columns, most = size = self.size
         fresh, (row, column) = _fitted(rows, cursor, columns, most)
         out: list[str] = []
-        if columns != self._columns:
+        if size != self._drawn_at:  # a lower terminal drops the rows below the cursor
             out += self._erased(columns)
-            self._columns = columns
+            self._drawn_at = size
             self._forget()
         if above:
             out += self._erased()
@@ -166,7 +166,7 @@ class Screen:
         """
         out = [*self._to_top(columns), "\r\x1b[K"]
         if len(self._rows) > 1:
-            out.append("\x1b[1B\x1b[J\x1b[1A")
+            out.append("\r\n\x1b[J\x1b[1A")
         return out
 
     def _to_top(self, columns: int | None = None) -> list[str]:
@@ -219,14 +219,22 @@ def _is_inside_style(text: str) -> bool:
 
 
 def _move(place: tuple[int, int], wanted: tuple[int, int]) -> list[str]:
-    """Move the cursor within rows that are there."""
+    """Move the cursor within the rows of the live area.
+
+    Downwards by line feeds: where a resize that is not known yet dropped the rows below the cursor,
+    they make new ones. A cursor that stopped at the last row would be taken for a lower one, and
+    what is erased next would be a finished line.
+    """
     out: list[str] = []
-    down = wanted[0] - place[0]
-    if down:
-        out.append(f"\x1b[{abs(down)}{'B' if down > 0 else 'A'}")
-    if wanted[1] == 0 and place[1] != 0:
+    down, column = wanted[0] - place[0], place[1]
+    if down > 0:
+        out.append("\r" + "\n" * down)
+        column = 0
+    elif down:
+        out.append(f"\x1b[{-down}A")
+    if wanted[1] == 0 and column != 0:
         out.append("\r")
-    elif wanted[1] != place[1]:
-        right = wanted[1] - place[1]
+    elif wanted[1] != column:
+        right = wanted[1] - column
         out.append(f"\x1b[{abs(right)}{'C' if right > 0 else 'D'}")
     return out
