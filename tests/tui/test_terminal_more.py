@@ -12,6 +12,7 @@ from tests.tui.terminal_world import COMMAND, Terminal
 from tests.tui.test_terminal import PASS, READY, holding_tool, scripted
 
 from fast_agent.commands.table import COMMANDS
+from fast_agent.tui.keys import KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,6 +249,65 @@ def test_a_burst_of_keys_is_sent_where_the_terminal_marks_its_pastes(project: Pa
         terminal.wait_for_screen("> next line")
 
 
+@pytest.mark.spec("T-K3.2")
+def test_every_key_has_a_command_that_does_the_same(project: Path, write_card: WriteCard) -> None:
+    pipe = holding_tool(project)
+    write_card("ann.md", "function_tools: [f.py:hold]")
+    (project / "pager.sh").write_text("#!/bin/sh\ncat > paged\nread word < /dev/tty\n")
+    (project / "pager.sh").chmod(0o755)
+    paged = project / "paged"
+    steps = {"text": "wait", "call": {"name": "hold"}}, {"text": "the end"}, {"text": "second"}
+    environ = {"PAGER": str(project / "pager.sh")}
+    with Terminal(
+        *scripted(project, *steps), "--card", "ann.md", environ=environ, rows=60, columns=120
+    ) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/help")
+        terminal.wait_for("/exit: leave")
+        helped = "\n".join(terminal.everything)
+        for key in KEYS:
+            assert f"/{key.twin[1:].split()[0]}" in helped, key
+        terminal.line("/complete /permissions")
+        terminal.wait_for("/permissions  ")
+        terminal.line("go")
+        terminal.wait_for_screen("hold")
+        terminal.line("a later line")
+        terminal.wait_for_screen("queued 1: a later line")
+        terminal.line("/recall")
+        terminal.wait_for_screen("> a later line")
+        terminal.send("\x03")
+        terminal.wait_for("— stopped")
+        pipe.write_text("x")
+        terminal.send("\x03")
+        terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
+        terminal.line("/recall ltr line")
+        terminal.wait_for_screen("> a later line")
+        terminal.send("\x03")
+        terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
+        for command in ("/transcript", "/details"):
+            terminal.line(command)
+            terminal.wait_until(paged.exists, command)
+            shown = "go" if command == "/transcript" else "hold"
+            terminal.wait_until(lambda shown=shown: shown in paged.read_text(), command)
+            terminal.send("q\n")
+            terminal.wait_for_screen(READY)
+            paged.unlink()
+        terminal.line("/redraw")
+        terminal.wait_until(lambda: terminal.display[0] == ">", "the prompt at the top")
+        assert any("— stopped" in row for row in terminal.everything)
+
+
+@pytest.mark.spec("T-K3.2")
+def test_suspend_by_command(project: Path) -> None:
+    shell = f"set -m; {COMMAND} go --model passthrough; echo it is suspended; fg"
+    with Terminal("-c", shell, program=("/bin/bash",)) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/suspend")
+        terminal.wait_for("it is suspended")
+        terminal.send("and on")
+        terminal.wait_for_screen("> and on")
+
+
 @pytest.mark.spec("T-M5.1")
 def test_a_finished_thought_is_one_line(project: Path) -> None:
     step = {"thinking": "first this\nthen that", "text": "done"}
@@ -271,6 +331,22 @@ def test_the_last_answer_as_source(project: Path) -> None:
         assert not any("**" in row for row in terminal.everything)
         terminal.line("/markdown")
         terminal.wait_for("a **bold** [word](https://example.org)")
+
+
+@pytest.mark.spec("T-S1.3")
+def test_a_conversation_starts_with_five_warnings_at_most(
+    project: Path, write_card: WriteCard
+) -> None:
+    for number in range(17):
+        write_card(f"my cards/agent{number:02}.md", "history_mode: fork")
+    with Terminal(*PASS, "--card", "my cards", columns=120) as terminal:
+        terminal.wait_for("… 12 more: fast-agent check 'my cards'", READY)
+        warnings = [row for row in terminal.everything if row.startswith("warning[")]
+        assert len(warnings) == 5, terminal.everything
+    once = subprocess.run(
+        [COMMAND, *PASS, "--card", "my cards", "-m", "hi"], capture_output=True, text=True
+    )
+    assert once.stderr.count("warning[") == 17
 
 
 @pytest.mark.spec("T-L4.2")

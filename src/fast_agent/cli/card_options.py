@@ -68,7 +68,8 @@ class CardOptions:
         with faults.kept():
             self.load(program)
             if not self.quiet:
-                wanted.report_warnings(program)
+                cards = (*self.cards, *self.card_tools)
+                wanted.report_warnings(program, self.most_warnings(), cards)
         with faults.kept():
             wanted.check_model(program, self.model)
         return program
@@ -80,6 +81,10 @@ class CardOptions:
     def reaching(self) -> tuple[str, ...]:
         """Return the options other than `--servers` that provide servers to the receiver."""
         return ()
+
+    def most_warnings(self) -> int | None:
+        """Return how many warnings are printed before the command starts; None is all of them."""
+        return None
 
     def load(self, program: FastAgent) -> None:
         """Load the cards; a command that wants more of them says so here.

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
     from fast_agent.trust.gate import TrustOptions
     from fast_agent.tui.early_prompt import EarlyPrompt
+
+
+_MAX_WARNINGS: Final = 5
 
 
 class _NothingApprovedError(Exception):
@@ -253,6 +256,10 @@ class OneShot(DumpOptions):
             from fast_agent.commands.restart import restart
 
             restart(left.session)
+
+    def most_warnings(self) -> int | None:
+        """Return how many warnings are printed; a conversation is not to begin with a page."""
+        return _MAX_WARNINGS if self._is_conversation else None
 
     def load(self, program: FastAgent) -> None:
         """Load the cards, for the agent that is asked, with the servers named by address."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fast_agent.cli.report import report_diagnostics
+from fast_agent.cli.report import report_diagnostics, report_note
 from fast_agent.errors import ConfigError, ModelError
 from fast_agent.text.suggestion import closest
 
@@ -68,12 +69,24 @@ def check_model(program: FastAgent, model: str | None) -> None:
         raise ModelError(first.message, hint=first.hint, diagnostics=problems)
 
 
-def report_warnings(program: FastAgent) -> None:
-    """Print the warnings of the configuration and the cards."""
+def report_warnings(
+    program: FastAgent, most: int | None = None, cards: Sequence[Path | str] = ()
+) -> None:
+    """Print the warnings of the configuration and the cards.
+
+    Args:
+        program: The program, with its cards loaded.
+        most: How many are printed; the others are counted. None prints all.
+        cards: The cards that were named, for the command that prints the others.
+    """
     notes = (*program.settings.warnings, *program.snapshot.notes)
-    shown = [note for note in notes if note.severity == "warning"]
-    report_diagnostics(shown)
-    program.mark_reported(shown)
+    warnings = [note for note in notes if note.severity == "warning"]
+    report_diagnostics(warnings[:most])
+    program.mark_reported(warnings)
+    more = len(warnings[most:]) if most is not None else 0
+    if more:
+        check = shlex.join(["fast-agent", "check", *map(str, cards)])
+        report_note(f"… {more} more: {check}")
 
 
 def child_history(

@@ -11,14 +11,16 @@ import time
 from collections import Counter
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.command import Command, CommandResult, Word
+from fast_agent.commands.completion import complete
 from fast_agent.commands.table import COMMANDS, command_help
 from fast_agent.commands.told import fenced
 from fast_agent.errors import FastAgentError, RunError, os_reason
 from fast_agent.tui.attachments import attached_files
-from fast_agent.tui.console_programs import external_editor
+from fast_agent.tui.console_programs import details, external_editor, transcript
 from fast_agent.tui.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.tui.console import Console
 
 _TERMINAL_VARIABLES: Final = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "LANG")
+_MAX_WAYS: Final = 20
 _CODE: Final = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -124,6 +127,36 @@ def console_commands(console: Console) -> dict[str, Command]:
             busy="now",
         ),
         Command(name="editor", summary="write the message in $EDITOR", act=own.editor, busy="no"),
+        Command(
+            name="recall",
+            summary="take the last queued message, or the last line typed that has TEXT, back",
+            act=own.recall,
+            words=(Word("TEXT", rest=True),),
+            busy="now",
+        ),
+        Command(
+            name="complete",
+            summary="list how a line may continue",
+            act=own.complete,
+            words=(Word("LINE", required=True, rest=True),),
+            busy="now",
+        ),
+        Command(
+            name="transcript",
+            summary="show the conversation in a pager",
+            act=own.transcript,
+            busy="now",
+        ),
+        Command(
+            name="details", summary="show the last tool call in full", act=own.details, busy="now"
+        ),
+        Command(
+            name="redraw",
+            summary="clear the screen; the scrollback stays",
+            act=own.redraw,
+            busy="now",
+        ),
+        Command(name="suspend", summary="suspend the program", act=own.suspend, busy="now"),
     )
     help_command = Command(
         name="help",
@@ -347,6 +380,52 @@ class _OwnCommands:
         return CommandResult(
             text=f"wrote `{path.name}`: read it, then attach it to an issue; nothing was sent"
         )
+
+    async def recall(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del desk
+        console, text = self._console, arguments.word()
+        if not console.editor.is_empty:
+            raise RunError("the editor is not empty", hint="send or clear its text first")
+        if text is None and console.queue and console.is_busy:
+            console.editor.put(console.queue.pop())
+            return CommandResult()
+        found = console.editor.typed_before(text or "", but="/recall")
+        if found is None:
+            raise RunError("no such line was typed in this directory")
+        console.editor.put(found)
+        return CommandResult()
+
+    async def complete(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        line = arguments.words[0]
+        ways = list(islice(complete(line, desk, self._console.commands), _MAX_WAYS))
+        if not ways:
+            raise RunError("nothing completes this line")
+        rows = [f"{line[: one.start]}{one.text}  {one.about}".rstrip() for one in ways]
+        return CommandResult(text=fenced("\n".join(rows)))
+
+    async def transcript(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        self._console.run_away(partial(transcript, self._console))
+        return CommandResult()
+
+    async def details(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        self._console.run_away(partial(details, self._console))
+        return CommandResult()
+
+    async def redraw(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        await self._console.scroll.drained()  # the line of the command itself
+        self._console.screen.clear()
+        self._console.redraw()
+        return CommandResult()
+
+    async def suspend(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del arguments, desk
+        if os.name != "posix":
+            raise RunError("this system cannot suspend a program")
+        self._console.run_away(self._console.suspended)
+        return CommandResult()
 
     async def editor(self, arguments: Arguments, desk: Desk) -> CommandResult:
         del arguments, desk

@@ -169,6 +169,16 @@ class Editor:
         """Add a text to the history, without changing the typed text."""
         self._history.append_string(text)
 
+    def typed_before(self, text: str, *, but: str) -> str | None:
+        """Return the last line typed in this directory that has the letters of a text, or None.
+
+        Args:
+            text: The letters, in their order.
+            but: How lines start that do not count.
+        """
+        found = self._history.search(text, most=100)
+        return next((line for line in found if not line.startswith(but)), None)
+
     def clear(self) -> None:
         """Clear the editor."""
         self.buffer.reset()

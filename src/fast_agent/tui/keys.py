@@ -22,15 +22,15 @@ class Key:
         action: What it does, by name.
         idle: What it does between turns.
         busy: What it does while a turn works; empty where that is the same.
-        twin: The command that does the same, or empty.
+        twin: The command that does the same, for terminals that keep the key.
     """
 
     keys: tuple[tuple[str, ...], ...]
     shown: str
     action: str
     idle: str
-    busy: str = ""
-    twin: str = ""
+    busy: str
+    twin: str
 
 
 KEYS: Final = (
@@ -44,27 +44,31 @@ KEYS: Final = (
         "stop the turn",
         "/stop",
     ),
-    Key((("c-c",),), "Ctrl-C", "interrupt", "clear the text; twice leave", "stop the turn"),
+    Key(
+        (("c-c",),), "Ctrl-C", "interrupt", "clear the text; twice leave", "stop the turn", "/stop"
+    ),
     Key((("c-d",),), "Ctrl-D", "end", "leave, or delete", "twice leave", "/exit"),
-    Key((("c-z",),), "Ctrl-Z", "suspend", "suspend"),
+    Key((("c-z",),), "Ctrl-Z", "suspend", "suspend", "", "/suspend"),
     Key(
         (("escape", "enter"), ("c-j",)),
         "Alt-Enter, Ctrl-J, \\ Enter",
         "newline",
         "start a new line",
+        "",
+        "/editor",
     ),
-    Key((("tab",),), "Tab", "complete", "complete"),
+    Key((("tab",),), "Tab", "complete", "complete", "", "/complete"),
     Key(
         (("s-tab",),), "Shift-Tab", "mode", "previous way; next permission mode", "", "/permissions"
     ),
-    Key((("up",),), "Up", "up", "line up, history", "take the last queued message back"),
-    Key((("down",),), "Down", "down", "line down, history"),
-    Key((("c-r",),), "Ctrl-R", "search", "search history"),
+    Key((("up",),), "Up", "up", "line up, history", "take the last queued message back", "/recall"),
+    Key((("down",),), "Down", "down", "line down, history", "", "/recall"),
+    Key((("c-r",),), "Ctrl-R", "search", "search history", "", "/recall TEXT"),
     Key((("c-g",), ("c-x", "c-e")), "Ctrl-G", "editor", "edit in $EDITOR", "", "/editor"),
     Key((("c-v",),), "Ctrl-V", "image", "attach the image on the clipboard", "", "/image"),
-    Key((("c-t",),), "Ctrl-T", "transcript", "show the conversation in a pager"),
-    Key((("c-o",),), "Ctrl-O", "details", "show the last tool call in full"),
-    Key((("c-l",),), "Ctrl-L", "clear", "clear the screen; the scrollback stays"),
+    Key((("c-t",),), "Ctrl-T", "transcript", "show the conversation in a pager", "", "/transcript"),
+    Key((("c-o",),), "Ctrl-O", "details", "show the last tool call in full", "", "/details"),
+    Key((("c-l",),), "Ctrl-L", "clear", "clear the screen; the scrollback stays", "", "/redraw"),
     Key((("c-x", "c"),), "Ctrl-X c", "copy", "copy the last answer", "", "/copy"),
     Key((("c-x", "k"),), "Ctrl-X k", "copy_code", "copy the last code block", "", "/copy code"),
     Key((("c-x", "m"),), "Ctrl-X m", "model", "choose a model", "", "/model"),
@@ -152,6 +156,6 @@ def key_lines(keys: Sequence[Key] = KEYS) -> list[str]:
     return [
         f"- `{one.shown}`: {one.idle}"
         + (f"; while a turn works: {one.busy}" if one.busy else "")
-        + (f" (`{one.twin}`)" if one.twin else "")
+        + f" (`{one.twin}`)"
         for one in keys
     ]
