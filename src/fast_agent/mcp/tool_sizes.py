@@ -40,6 +40,12 @@ class ToolSizes:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._known: tuple[tuple[int, int, int], dict[str, dict[str, int]]] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no tools are recorded."""
+        return not self._read()
 
     def of(self, spec: ServerSpec) -> Mapping[str, int]:
         """Return the length of each tool in characters, by name; empty for an unknown server."""
@@ -48,7 +54,7 @@ class ToolSizes:
     def remember(self, spec: ServerSpec, tools: Iterable[ListedTool]) -> None:
         """Record the tools of a server; a home that cannot be written keeps none."""
         sizes = {tool.name: _length(tool) for tool in list(tools)[:_MAX_TOOLS]}
-        known, key = self._read(), _key(spec)
+        known, key = self._read().copy(), _key(spec)
         if known.get(key) == sizes:
             return
         known.pop(key, None)
@@ -65,6 +71,16 @@ class ToolSizes:
             log.info("the sizes of tools are not kept: %s", reason)
 
     def _read(self) -> dict[str, dict[str, int]]:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - fast
+        except OSError:
+            return {}
+        stamp = found.st_ino, found.st_size, found.st_mtime_ns
+        if self._known is None or self._known[0] != stamp:
+            self._known = stamp, self._parsed()
+        return self._known[1]
+
+    def _parsed(self) -> dict[str, dict[str, int]]:
         from fast_agent.text.safe_file import RefusedFileError, read_confined
 
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.placeholder import Placeholder
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.rules import Rule
+    from fast_agent.mcp.server import ServerSpec
 
 
 def card_probes(
@@ -60,7 +62,7 @@ def card_probes(
     return (
         *plain,
         model_probe(settings, environ, cwd=workspace, ready=False),
-        partial(window_probe, workspace=workspace, settings=settings, environ=environ),
+        _window_probe(workspace, settings, environ),
     )
 
 
@@ -148,31 +150,40 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
         )
 
 
-def window_probe(
-    card: Card, *, workspace: Path, settings: Settings, environ: Mapping[str, str]
-) -> Iterator[Diagnostic]:
-    """Find a card whose servers fill most of its model's context window before any message.
+def _window_probe(workspace: Path, settings: Settings, environ: Mapping[str, str]) -> Probe:
+    """Make the check of context windows that tools of servers fill before any message.
 
     No server is asked: the sizes of their tools are those that the last run recorded.
-
-    Args:
-        card: A card.
-        workspace: The directory the program works in, absolute.
-        settings: The configuration.
-        environ: The environment.
-
-    Yields:
-        One warning at the card's `servers`.
     """
-    config = card.config
-    if not (config.servers or config.mcp_connect) or config.type not in {"agent", "smart"}:
-        return
-    sizes = _recorded_sizes(config, settings, environ)
-    if sum(sizes.values()) < _SMALL_TOOLS:
-        return
+    recorded: _RecordedSizes | None = None
+
+    def probe(card: Card) -> Iterable[Diagnostic]:
+        nonlocal recorded
+        config = card.config
+        if not (config.servers or config.mcp_connect) or config.type not in {"agent", "smart"}:
+            return ()
+        if recorded is None:
+            recorded = _RecordedSizes(settings, environ)
+        sizes = recorded.of(config)
+        if sum(sizes.values()) < _SMALL_TOOLS:
+            return ()
+        return _full_window(card, sizes, workspace, settings, environ)
+
+    return probe
+
+
+def _full_window(
+    card: Card,
+    sizes: Mapping[str, int],
+    workspace: Path,
+    settings: Settings,
+    environ: Mapping[str, str],
+) -> Iterator[Diagnostic]:
+    """Yield one warning at the card's `servers` if their tools fill most of its model's window."""
     from fast_agent.models.facts import known_window
     from fast_agent.models.selection import select_model
 
+    config = card.config
     taken = sum(sizes.values()) + len(config.instruction or "") // TOKEN_CHARACTERS
     try:
         model = select_model(config, settings, environ, cwd=workspace).text
@@ -196,33 +207,39 @@ def window_probe(
     )
 
 
-def _recorded_sizes(
-    config: AgentConfig, settings: Settings, environ: Mapping[str, str]
-) -> dict[str, int]:
-    """Return about how many tokens the tools of a card's servers take, as far as recorded."""
-    from fast_agent.config.home import home_directory
-    from fast_agent.mcp.server import from_connect, from_settings
-    from fast_agent.mcp.tool_sizes import FILE, ToolSizes
-    from fast_agent.tools.filter import ServerFilter
+class _RecordedSizes:
+    """About how many tokens the tools of cards' servers take, as far as recorded."""
 
-    path = home_directory(environ) / FILE
-    if not path.exists():
-        return {}
-    directory = config.directory or Path()
-    try:
-        servers = [one for one in from_settings(settings.mcp) if one.name in config.servers]
-        servers += [from_connect(one, directory=directory) for one in config.mcp_connect]
-    except FastAgentError:
-        return {}  # reported where servers are checked
-    known, allowed = ToolSizes(path), ServerFilter.of(config)
-    return {
-        spec.name: sum(
-            size // TOKEN_CHARACTERS
-            for tool, size in known.of(spec).items()
-            if allowed.allows_tool(spec.name, tool)
-        )
-        for spec in servers
-    }
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        from fast_agent.config.home import home_directory
+        from fast_agent.mcp.server import from_settings
+        from fast_agent.mcp.tool_sizes import FILE, ToolSizes
+
+        self._sizes = ToolSizes(home_directory(environ) / FILE)
+        self._servers: dict[str, ServerSpec] = {}
+        with suppress(FastAgentError):  # reported where servers are checked
+            self._servers = {one.name: one for one in from_settings(settings.mcp)}
+
+    def of(self, config: AgentConfig) -> dict[str, int]:
+        """Return the tokens that the allowed tools of each server of a card take, by server."""
+        if self._sizes.is_empty:
+            return {}
+        from fast_agent.mcp.server import from_connect
+        from fast_agent.tools.filter import ServerFilter
+
+        directory = config.directory or Path()
+        servers = [self._servers[name] for name in config.servers if name in self._servers]
+        with suppress(FastAgentError):
+            servers += [from_connect(one, directory=directory) for one in config.mcp_connect]
+        allowed = ServerFilter.of(config)
+        return {
+            spec.name: sum(
+                size // TOKEN_CHARACTERS
+                for tool, size in self._sizes.of(spec).items()
+                if allowed.allows_tool(spec.name, tool)
+            )
+            for spec in servers
+        }
 
 
 _SMALL_TOOLS: Final = 1_000
