@@ -7,10 +7,11 @@ to date by each document's stamp: only what changed is read again.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from math import log
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.sections import sections
 from fast_agent.resources.tokens import estimate
@@ -18,7 +19,7 @@ from fast_agent.text.fences import unfenced_lines
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from sqlite3 import Connection
 
     from fast_agent.resources.catalog import Catalog, Listing
@@ -43,19 +44,63 @@ _COMMON = frozenset(
         " use was what when where which who why will with you my me our your we us should would"
         " could want need must may might have has had been being there here its them they their not"
         " any some into about than then so but get gets let lets make makes give gives other others"
-        " one such nor too very just",
+        " one such nor too very just see many much all each every also only come comes came",
     )
 )
+_ALIKE_GROUPS = """
+abort cancel interrupt stop
+add install
+allow approve permission permit
+begin launch start
+bound cap limit maximum
+bring import migrate
+call invoke
+color colour theme
+compact compaction shorten summarize
+concurrently parallel simultaneously
+configuration configure option setting
+continue resume
+conversation history messages
+convert export
+copy duplicate fork
+cost price spend usage
+credential key secret token
+delete discard erase forget remove
+directory folder
+display print show view
+document documentation guide
+download fetch pull
+error fail failure problem wrong
+fix recover repair salvage
+follow tail watch
+human people person user
+majority sample vote
+refresh reload
+revert rewind undo
+"""
+_ENDING = re.compile(r"(?:e?s|e?d|ing|e)$")
+_ALIKE = {
+    _ENDING.sub("", word): tuple(other for other in line.split() if other != word)
+    for line in _ALIKE_GROUPS.strip().splitlines()
+    for word in line.split()
+}
+"""Words of which a reader asks with one and an author writes another, by their stems."""
+
+_PROSE_FENCE = re.compile(r"^```text *\n(.*?)^``` *$", re.DOTALL | re.MULTILINE)
+"""A fence around text that is not code, such as the help of a command."""
 _CANDIDATES = 80
 _PREFIX_FROM = 4
 """Words of so many letters find longer ones: `route` finds `router`."""
 
-# How a hit is scored: found by trying 30 questions about the packaged documents.
+# How a hit is scored: found by trying questions about the packaged documents.
 _HEADING = 3.0
 """What a heading adds whose words are all in the query, times how much these say."""
 _COVERAGE = 4.0
 """What a section adds that has all words of the query, those that say little counted little: BM25
 alone prefers one that repeats a single rare word."""
+_NEAR = 4.0
+"""What a section adds that has all neighbours in the query close to each other."""
+_NEAR_WORDS = 4
 _SECTION = 0.6
 """What a section loses by the logarithm of how many its document has: a long list of rules has a
 section with nearly any words."""
@@ -66,15 +111,15 @@ PRAGMA synchronous = OFF;
 PRAGMA temp_store = MEMORY;
 CREATE TABLE chunk (id INTEGER PRIMARY KEY, uri TEXT NOT NULL, title TEXT NOT NULL,
                     above TEXT NOT NULL, own TEXT NOT NULL, body TEXT NOT NULL, code TEXT NOT NULL,
-                    heading TEXT NOT NULL, size INTEGER NOT NULL);
+                    heading TEXT NOT NULL, telling INTEGER NOT NULL, size INTEGER NOT NULL);
 CREATE INDEX chunk_uri ON chunk (uri);
 CREATE VIRTUAL TABLE words USING fts5 (title, above, own, body, code,
                                        content='chunk', content_rowid='id',
                                        tokenize='porter unicode61 remove_diacritics 2');
 """
 _INSERT = (
-    "INSERT INTO chunk (id, uri, title, above, own, body, code, heading, size)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO chunk (id, uri, title, above, own, body, code, heading, telling, size)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_WORDS = "INSERT INTO words (rowid, title, above, own, body, code) VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE_WORDS = (
@@ -82,12 +127,23 @@ _DELETE_WORDS = (
     " SELECT 'delete', id, title, above, own, body, code FROM chunk WHERE uri = ?"
 )
 _QUERY = (
-    "SELECT rowid, rank, snippet(words, -1, '', '', '…', 24) FROM words"
+    "SELECT rowid, rank FROM words"
     " WHERE words MATCH ? AND rank MATCH 'bm25(2.0, 1.0, 2.0, 1.0, 0.3)' ORDER BY rank LIMIT ?"
 )
-_CHUNK = "SELECT uri, title, heading, own, size FROM chunk WHERE id = ?"
+_SNIPPET = "SELECT snippet(words, -1, '', '', '…', 24) FROM words WHERE words MATCH ? AND rowid = ?"
+_CHUNK = "SELECT uri, telling FROM chunk WHERE id = ?"
+_SHOWN = "SELECT title, heading, size FROM chunk WHERE id = ?"
 _COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
-_AMONG = "SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({})"
+# Without the plus, FTS5 runs the match once for each row number: four times slower.
+_AMONG = "SELECT rowid FROM words WHERE words MATCH ? AND +rowid IN ({})"
+
+
+class _Found(NamedTuple):
+    """A section with its score, its number and the URI of its document."""
+
+    score: float
+    number: int
+    uri: str
 
 
 @frozen
@@ -148,26 +204,27 @@ class SearchIndex:
             return ()
         with self._lock:
             database = self._refreshed()
-            asked = " OR ".join(words), max(_CANDIDATES, limit * 3)
-            rows = database.execute(_QUERY, asked).fetchall()
-            return _hits(self._ranked(database, words, rows), limit)
+            asked = " OR ".join(word.query for word in words)
+            rows = database.execute(_QUERY, (asked, max(_CANDIDATES, limit * 3))).fetchall()
+            found = _best(self._ranked(database, words, rows), limit)
+            return tuple(_hit(database, asked, one) for one in found)
 
     def _ranked(
-        self, database: Connection, words: list[str], rows: list[tuple[int, float, str]]
-    ) -> list[Hit]:
-        """Score the hits again, by headings and by how many sections a document has."""
+        self, database: Connection, words: list[_Word], rows: list[tuple[int, float]]
+    ) -> list[_Found]:
+        """Score the sections again, by headings and by how many sections a document has."""
         matches = _Matches(database, words, [row[0] for row in rows])
-        hits: list[Hit] = []
-        for number, rank, snippet in rows:
-            uri, title, heading, own, size = database.execute(_CHUNK, (number,)).fetchone()
+        found: list[_Found] = []
+        for number, rank in rows:
+            uri, telling = database.execute(_CHUNK, (number,)).fetchone()
             weights = matches.in_heading.get(number, ())
-            share = len(weights) / max(1, _telling(own))
+            share = min(1.0, len(weights) / max(1, telling))
             score = _HEADING * sum(weights) * share - rank
-            score += _COVERAGE * matches.covered.get(number, 0) / max(matches.total, 1e-9)
+            covered, near = matches.covered.get(number, 0), matches.near.get(number, 0)
+            score += (_COVERAGE * covered + _NEAR * near) / max(matches.total, 1e-9)
             score -= _SECTION * log(self._counts.get(uri, 1))
-            shown = _SPACES.sub(" ", snippet).strip()
-            hits.append(Hit(uri, title, heading, shown, estimate(size), score))
-        return sorted(hits, key=lambda hit: -hit.score)
+            found.append(_Found(score, number, uri))
+        return sorted(found, key=lambda one: -one.score)
 
     def refresh(self) -> int:
         """Update the index now.
@@ -244,8 +301,9 @@ class SearchIndex:
         chunks = list(_chunks(text))
         title = document.title or next((one.name for one, _ in chunks if one.name), "")
         uri = document.uri.text
+        shared = _shared({one.start: one.title for one, _ in chunks}.values())
         rows = [
-            (number, uri, title, *_columns(one, body), one.name, len(body))
+            (number, uri, title, *_columns(one, body), one.name, _telling(one, shared), len(body))
             for number, (one, body) in enumerate(chunks, self._next)
         ]
         self._next += len(rows)
@@ -262,6 +320,7 @@ class SearchIndex:
 
 def _columns(section: Section, text: str) -> tuple[str, str, str, str]:
     """Return what is indexed apart: headings above, the own one, prose, and code."""
+    text = _PROSE_FENCE.sub(r"\1", text)
     prose = "\n".join(line for _, line in unfenced_lines(text))
     kept = set(prose.split("\n"))
     code = "\n".join(line for line in text.split("\n") if line not in kept)
@@ -278,24 +337,53 @@ def _chunks(text: str) -> Iterator[tuple[Section, str]]:
             yield section, body[start : start + _LONGEST_CHUNK]
 
 
-def _words(query: str) -> list[str]:
-    """The query's words as FTS5 phrases: quoted, so that none is an operator."""
+@frozen
+class _Word:
+    """A word of a query, quoted as FTS5 takes it, so that nothing in it is an operator.
+
+    Args:
+        exact: Finds the word itself.
+        query: Finds also longer words, and those used for it.
+    """
+
+    exact: str
+    query: str
+
+
+def _words(query: str) -> list[_Word]:
+    """Return the query's words, without those that say nothing unless there are no others."""
     words = [
         word[:_LONGEST_WORD] for word in query.replace("\0", " ").split() if _WORD.search(word)
     ]
-    telling = [word for word in words if word.strip("?!.,:;").lower() not in _COMMON] or words
-    return [_phrase(word) for word in telling[:_MOST_WORDS]]
+    telling = [word for word in words if _bare(word) not in _COMMON] or words
+    return [_asked(word) for word in telling[:_MOST_WORDS]]
 
 
-def _telling(heading: str) -> int:
-    """Count the words of a heading that a query can have: `The shell` is about one thing."""
-    names = _NAMES.findall(heading)
-    return sum(name.lower() not in _COMMON for name in names) or len(names)
+def _asked(word: str) -> _Word:
+    exact = f'"{word.replace(chr(34), chr(34) * 2)}"'
+    longer = "*" if len(word) >= _PREFIX_FROM and word.isalpha() else ""
+    alike = _ALIKE.get(_ENDING.sub("", _bare(word)), ())
+    return _Word(exact, f"({' OR '.join((exact + longer, *alike))})")
 
 
-def _phrase(word: str) -> str:
-    end = "*" if len(word) >= _PREFIX_FROM and word.isalpha() else ""
-    return f'"{word.replace(chr(34), chr(34) * 2)}"{end}'
+def _bare(word: str) -> str:
+    return word.strip("?!.,:;").lower()
+
+
+def _names(heading: str) -> list[str]:
+    return [name.lower() for name in _NAMES.findall(heading)]
+
+
+def _shared(headings: Collection[str]) -> frozenset[str]:
+    """Find the words that a third of a document's headings have: `fast-agent` of its commands."""
+    counts = Counter(name for heading in headings for name in set(_names(heading)))
+    return frozenset(name for name, count in counts.items() if count > max(2, len(headings) / 3))
+
+
+def _telling(section: Section, shared: frozenset[str]) -> int:
+    """Count the words of a heading that tell it from others: `The shell` is about one thing."""
+    names = _names(section.title)
+    return sum(name not in _COMMON and name not in shared for name in names) or len(names)
 
 
 class _Matches:
@@ -309,32 +397,48 @@ class _Matches:
     Attributes:
         in_heading: For each section, the weights of the words in its heading.
         covered: For each section, the sum of the weights of the words anywhere in it.
+        near: For each section, the sum of the weights of the query's neighbours that are close.
         total: The sum of the weights of all words that some section has.
     """
 
-    def __init__(self, database: Connection, words: list[str], numbers: list[int]) -> None:
+    def __init__(self, database: Connection, words: list[_Word], numbers: list[int]) -> None:
         self.in_heading: dict[int, list[float]] = {}
         self.covered: dict[int, float] = {}
+        self.near: dict[int, float] = {}
         self.total = 0.0
         (sections,) = database.execute("SELECT count(*) FROM chunk").fetchone()
         # The numbers are those of rows, and not of anything that was asked.
         asked = _AMONG.format(",".join(map(str, numbers)))
+        before: tuple[_Word, float] | None = None
         for word in words:
-            (count,) = database.execute(_COUNT, (word,)).fetchone()
-            weight = log(1 + (sections - count + 0.5) / (count + 0.5))
-            self.total += weight if count else 0
-            for (number,) in database.execute(asked, (word,)):
+            (count,) = database.execute(_COUNT, (word.query,)).fetchone()
+            weight = log(1 + (sections - count + 0.5) / (count + 0.5)) if count else 0
+            self.total += weight
+            for (number,) in database.execute(asked, (word.query,)):
                 self.covered[number] = self.covered.get(number, 0) + weight
-            for (number,) in database.execute(asked, (f"own : {word}",)):
+            for (number,) in database.execute(asked, (f"own : {word.query}",)):
                 self.in_heading.setdefault(number, []).append(weight)
+            if before is not None:
+                pair = f"NEAR({before[0].exact} {word.exact}, {_NEAR_WORDS})"
+                for (number,) in database.execute(asked, (pair,)):
+                    self.near[number] = self.near.get(number, 0) + min(before[1], weight)
+            before = word, weight
 
 
-def _hits(ranked: Iterable[Hit], limit: int) -> tuple[Hit, ...]:
+def _best(ranked: Iterable[_Found], limit: int) -> list[_Found]:
     """Take the best, few of each document."""
-    hits: list[Hit] = []
-    seen: dict[str, int] = {}
-    for hit in ranked:
-        seen[hit.uri] = seen.get(hit.uri, 0) + 1
-        if seen[hit.uri] <= _HITS_PER_DOCUMENT and len(hits) < limit:
-            hits.append(hit)
-    return tuple(hits)
+    found: list[_Found] = []
+    seen: Counter[str] = Counter()
+    for one in ranked:
+        seen[one.uri] += 1
+        if seen[one.uri] <= _HITS_PER_DOCUMENT and len(found) < limit:
+            found.append(one)
+    return found
+
+
+def _hit(database: Connection, asked: str, one: _Found) -> Hit:
+    # A snippet costs more than the rest of a search, so only hits that are returned have one.
+    (snippet,) = database.execute(_SNIPPET, (asked, one.number)).fetchone()
+    title, heading, size = database.execute(_SHOWN, (one.number,)).fetchone()
+    shown = _SPACES.sub(" ", snippet).strip()
+    return Hit(one.uri, title, heading, shown, estimate(size), one.score)
