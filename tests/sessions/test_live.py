@@ -20,6 +20,7 @@ from fast_agent.errors import RunError, SessionError
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Fail
+from fast_agent.sessions.event import HistoryCompacted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -358,5 +359,6 @@ async def test_a_compaction_that_cannot_be_written_is_written_later(tmp_path: Pa
             journal.refuses = False
             await lead.send("more")
     with store.open(session.id) as again:
-        assert again.journal.compaction("lead") == (compaction.start, compaction.summary)
+        kept = HistoryCompacted("lead", compaction.start, compaction.summary)
+        assert again.journal.compaction("lead") == kept
         assert len(again.journal.history("lead") or ()) == 4

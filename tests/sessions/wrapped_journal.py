@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fast_agent.messages.history import History
     from fast_agent.sessions.cumulative import CumulativeTranscript
+    from fast_agent.sessions.event import HistoryCompacted
     from fast_agent.sessions.journal import SessionJournal
     from fast_agent.steps.steps import Steps
 
@@ -30,7 +31,7 @@ class WrappedJournal:
     def history(self, agent: str) -> History | None:
         return self._inner.history(agent)
 
-    def compaction(self, agent: str) -> tuple[int, str] | None:
+    def compaction(self, agent: str) -> HistoryCompacted | None:
         return self._inner.compaction(agent)
 
     def is_due(self, *, top: bool) -> bool:

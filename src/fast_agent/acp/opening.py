@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.watch import CardWatch
     from fast_agent.rpc.peer import Peer
     from fast_agent.sessions.cumulative import CumulativeTranscript
-    from fast_agent.sessions.event import SessionEvent
+    from fast_agent.sessions.event import HistoryCompacted, SessionEvent
     from fast_agent.sessions.journal import Journal
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
@@ -401,7 +401,7 @@ class PromptJournal:
         self._write((), sure=False)
         return self._inner.history(agent)
 
-    def compaction(self, agent: str) -> tuple[int, str] | None:
+    def compaction(self, agent: str) -> HistoryCompacted | None:
         """Return the last compaction of an agent's history; see `Journal.compaction`."""
         return self._inner.compaction(agent)
 

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.agents.conversation import Compaction
@@ -31,9 +34,11 @@ if TYPE_CHECKING:
     from fast_agent.agents.scope import Scope
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.messages.history import History
-    from fast_agent.models.model import ToolSpec
+    from fast_agent.models.model import Model, ToolSpec
     from fast_agent.models.usage import ContextUse
 
+
+log = getLogger(__name__)
 
 Ask: TypeAlias = "Callable[[str, str], Awaitable[str]]"
 """Asks a model: (system prompt, message) to the text of its answer."""
@@ -86,6 +91,48 @@ def asking(setup: TurnSetup, budget: Budget, scope: Scope) -> Ask:
     return ask
 
 
+async def compact_natively(
+    conversation: Conversation,
+    start: int,
+    model: Model,
+    budget: Budget,
+    request: ModelRequest,
+) -> Compaction | None:
+    """Have a model's provider put what stands before a message in its own compact form.
+
+    Args:
+        conversation: The conversation; it is not changed.
+        start: The index of the first message that is left as it is.
+        model: The model; only it is given that form later.
+        budget: What is charged.
+        request: The system prompt, tools and parameters of the agent, and what is kept above all.
+
+    Returns:
+        The compaction; None where the provider has no such form for the model, or failed: then a
+        summary does.
+
+    Raises:
+        LimitError: A usage limit was reached.
+    """
+    budget.take_request()
+    try:
+        response = await model.request(
+            replace(request, messages=conversation.view_before(start), output_schema=None)
+        )
+    except ModelError as error:
+        budget.give_up()
+        log.info("`%s` gives no compact form of the conversation: %s", model.name, error.message)
+        return None
+    except BaseException:
+        budget.give_up()
+        raise
+    budget.settle(response.usage)
+    native = response.message.native
+    if not isinstance(native, Mapping):
+        return None
+    return Compaction(start, response.message.text, {**native, "model": model.name})
+
+
 def start_for(conversation: Conversation, turn: int) -> int | None:
     """Find where a compaction within a turn ends, and the unchanged part starts.
 
@@ -123,7 +170,9 @@ async def compact(
         ModelError: The model does not answer, answers nothing, or has no room even for little.
     """
     before = conversation.compaction
-    first = conversation.templates if before is None else before.start
+    if before is not None and not before.summary:
+        before = None  # only its provider can read it: the messages themselves are summarized
+    first = conversation.templates if before is None else min(before.start, start)
     said = list(_lines(conversation.history.iterate(first), start - first))
     summary = "" if before is None else before.summary
     # Half of a window, at four characters a token: the summary and the answer need room too.

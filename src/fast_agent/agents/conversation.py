@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.messages.call_ids import CallIds
+from fast_agent.messages.content import TextContent
 from fast_agent.messages.history import History
 from fast_agent.messages.long_results import shortened
 from fast_agent.messages.message import Message
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.usage import ContextUse
+    from fast_agent.text.json_value import JsonObject
 
 _OLD_RESULT: Final = 512  # bytes left of a result that came before the last ones
 _LAST_RESULT: Final = 4096
@@ -31,11 +33,15 @@ class Compaction:
 
     Args:
         start: The index in the history of the first message that is left as it is.
-        summary: What was said before it, after the templates.
+        summary: What was said before it, after the templates; empty where only the provider's
+            form says it.
+        native: The provider's compact form of it, as `Message.native` of an answer, with the name
+            of the only `model` that is given it; None where the summary is all there is.
     """
 
     start: int
     summary: str
+    native: JsonObject | None = None
 
 
 class Conversation:
@@ -142,7 +148,7 @@ class Conversation:
         if self.view is self.history and shown is message and _fits(self.last, message):
             self.view = history
         else:
-            self.view = append_to_view(self.view, shown)
+            self.view = self._extended(self.view, shown)
         self.history = history
         self.last = message
 
@@ -158,13 +164,24 @@ class Conversation:
             (at for at, one in enumerate(self.history) if not one.is_template), len(self.history)
         )
 
-    def compact(self, compaction: Compaction) -> None:
-        """Start the view with a summary; the history keeps everything."""
+    def compact(self, compaction: Compaction | None) -> None:
+        """Start the view with a summary, or with None without one; the history keeps everything."""
         self.compaction = compaction
         self.view = self._whole_view()
         self.use = None
         # The summary may name results, and those before it are not in the view any more.
         self.has_cut = True
+
+    def view_before(self, end: int) -> History:
+        """Return what a model is given of the messages before one, whole results included.
+
+        Args:
+            end: The index of that message in the history.
+        """
+        part = Conversation(limits=self.limits)
+        part.history = self.history.prefix(end)
+        part.compaction = self.compaction
+        return part._whole_view()
 
     def shorten(self) -> bool:
         """Leave more of the tool results out of the view, as when a model has no room for it.
@@ -227,12 +244,21 @@ class Conversation:
         view, last, start = History(), None, 0
         if self.compaction is not None:
             view = view_of(self.history.prefix(self.templates))
-            view = append_to_view(view, Message.user(_SUMMARY + self.compaction.summary))
+            for message in _opening(self.compaction):
+                view = append_to_view(view, message)
             start = self.compaction.start
         for message in self.history.iterate(start):
-            view = append_to_view(view, self._shown(message, last))
+            view = self._extended(view, self._shown(message, last))
             last = message
         return view
+
+    def _extended(self, view: History, message: Message) -> History:
+        """Return a view with a message after it, as every provider accepts it."""
+        made = None if self.compaction is None else self.compaction.native
+        if made is not None and message.role == "assistant" and view and view[-1].native is made:
+            # Two answers in a row are joined, which would lose the provider's form of the first.
+            view = append_to_view(view, _CONTINUED)
+        return append_to_view(view, message)
 
     def _cut_to(self, most: int, message: Message) -> Message:
         """Return a message of the view with its results cut to `most` bytes."""
@@ -248,6 +274,17 @@ class Conversation:
         shown = self.limits.apply(message, calls)
         self.has_cut = self.has_cut or shown is not message
         return shown
+
+
+def _opening(compaction: Compaction) -> tuple[Message, ...]:
+    """Return what stands in a view for the messages that a compaction replaces."""
+    if compaction.native is None:
+        return (Message.user(_SUMMARY + compaction.summary),)
+    content = (TextContent(compaction.summary),) if compaction.summary else ()
+    return (Message("assistant", content, native=compaction.native, stop_reason="endTurn"),)
+
+
+_CONTINUED: Final = Message.user("[the conversation continues]")
 
 
 def _begins_turn(message: Message) -> bool:

@@ -72,9 +72,11 @@ class MemoryRecord:
 
         What cannot be written is written later, with the whole history.
         """
-        start, summary = compaction.start, compaction.summary
+        made = HistoryCompacted(
+            self._agent, compaction.start, compaction.summary, compaction.native
+        )
         try:
-            self._journal.record(HistoryCompacted(self._agent, start, summary))
+            self._journal.record(made)
         except SessionError as error:
             self.lost()
             log.warning("%s", error.message)

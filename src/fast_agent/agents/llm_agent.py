@@ -100,7 +100,8 @@ class LlmAgent(LiveAgent):
             LimitError: A usage limit was reached.
             SessionError: What is remembered, or the summary, cannot be written.
         """
-        from fast_agent.agents.compaction import asking, compact
+        from fast_agent.agents.compaction import asking, compact, compact_natively
+        from fast_agent.models.model import ModelRequest, compacts
 
         memory = self._memory
         async with memory.lock:
@@ -109,9 +110,18 @@ class LlmAgent(LiveAgent):
                 before, end = draft.compaction, len(draft.history)
                 if end <= (draft.templates if before is None else before.start):
                     raise RunError(f"agent `{self.name}` remembers nothing to summarize")
-                ask = asking(self._setup, Budget(self._meters), self._scope)
-                window = None if draft.use is None else draft.use.window
-                compaction = await compact(draft, end, ask, wanted, window=window)
+                budget, setup = Budget(self._meters), self._setup
+                compaction = None
+                if setup.compaction.native and compacts(setup.model):
+                    tools = await setup.tools.table(reads_results=draft.has_cut)
+                    request = ModelRequest(
+                        await setup.render(), (), tools.specs, setup.params, compaction=wanted
+                    )
+                    compaction = await compact_natively(draft, end, setup.model, budget, request)
+                if compaction is None:
+                    ask = asking(setup, budget, self._scope)
+                    window = None if draft.use is None else draft.use.window
+                    compaction = await compact(draft, end, ask, wanted, window=window)
                 draft.compact(compaction)
                 memory.keep(base, draft)
             finally:

@@ -146,8 +146,9 @@ class Memory:
             if past is not None:
                 self._replace(past)
                 found = journal.compaction(agent)
-                if found is not None and found[0] <= len(past):
-                    self._conversation.compact(Compaction(*found))
+                if found is not None and found.start <= len(past):
+                    made = Compaction(found.start, found.summary, found.native)
+                    self._conversation.compact(made)
         if past is None and self.record is not None:
             self._replace(self._first)
         self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))

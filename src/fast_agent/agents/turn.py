@@ -13,6 +13,7 @@ call without its result:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
@@ -43,7 +44,7 @@ from fast_agent.errors import (
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
 from fast_agent.messages.view import error_result
-from fast_agent.models.model import ModelRequest, TextDelta
+from fast_agent.models.model import ModelRequest, TextDelta, compacts
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.models.usage import ContextUse
 from fast_agent.steps.steps import Codec, Step, deadline, here
@@ -52,6 +53,7 @@ from fast_agent.tools.result import SKILL_MODEL
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from fast_agent.agents.conversation import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import Steering
@@ -278,16 +280,29 @@ class Turn:
 
     async def _answer_of(self, system: str, tools: ToolTable) -> ModelResponse:
         """Ask the model, with what it has room for."""
+        made = self._life.draft.compaction
+        if made is not None and made.native is not None:
+            await self._restore_foreign(made, made.native)
         use, share = self._life.draft.use, self._setup.compaction.share
         if use is not None and use.window is not None and share is not None:
-            tools = await self._make_room(use.used, use.window, share, tools)
+            native = ModelRequest(system, (), tools.specs, self._setup.params, compaction="")
+            tools = await self._make_room(use.used, use.window, share, tools, native)
         try:
             return await self._request(system, tools)
         except ContextError as error:
             return await self._request_with_less(error, system, tools)
 
-    async def _make_room(self, used: int, window: int, share: float, tools: ToolTable) -> ToolTable:
+    async def _make_room(
+        self, used: int, window: int, share: float, tools: ToolTable, native: ModelRequest
+    ) -> ToolTable:
         """Leave out what a conversation has no room for, before the model refuses it.
+
+        Args:
+            used: Tokens in the window at the last answer.
+            window: Tokens the window holds.
+            share: The part of it that may be used.
+            tools: The tools.
+            native: Asks the provider for its compact form of a conversation.
 
         Returns:
             The tools to ask with.
@@ -304,7 +319,7 @@ class Turn:
             now -= whole - size_of_view(self._life.draft.view)
         if now >= most:
             why = _AT_SHARE.format(model=self._model.name, share=share)
-            await self._compact(why, window)
+            await self._compact(why, window, native)
         return await self._tools_now(tools)
 
     async def _request_with_less(
@@ -338,16 +353,50 @@ class Turn:
         parts = sizes.share_of_start(system, tools.specs)
         return ContextError(error.message, hint=f"{_FEWER_TOOLS}: {parts}")
 
-    async def _compact(self, why: str, window: int | None = None) -> bool:
-        """Replace the oldest messages by a summary; return whether that could be done."""
-        from fast_agent.agents.compaction import asking, compact, start_for
+    async def _restore_foreign(self, made: Compaction, native: JsonObject) -> None:
+        """Put a summary, or the messages, for a compact form that another model cannot read."""
+        draft, window = self._life.draft, self._setup.window
+        if native.get("model") == self._model.name:
+            return
+        from fast_agent.agents.compaction import asking, compact
 
-        start = start_for(self._life.draft, self._life.start)
+        summarized = replace(made, native=None)
+        if not made.summary:
+            try:
+                ask = asking(self._setup, self._budget, self._scope_below())
+                summarized = await compact(draft, made.start, ask, window=window)
+            except ModelError as error:
+                self._warn(f"the conversation could not be summarized: {error.message}")
+                draft.compact(None)
+                return
+        draft.compact(summarized)
+
+    async def _compact(
+        self, why: str, window: int | None = None, native: ModelRequest | None = None
+    ) -> bool:
+        """Replace the oldest messages by a summary; return whether that could be done.
+
+        Args:
+            why: Why it is done, for a user.
+            window: Tokens the model's window holds, or None.
+            native: Asks the provider for its own compact form first, if it has one; None asks for
+                a summary.
+        """
+        from fast_agent.agents import compaction as how
+
+        draft = self._life.draft
+        start = how.start_for(draft, self._life.start)
         if start is None:
             return False
         try:
-            ask = asking(self._setup, self._budget, self._scope_below())
-            compaction = await compact(self._life.draft, start, ask, window=window)
+            compaction = None
+            if native is not None and self._setup.compaction.native and compacts(self._model):
+                compaction = await how.compact_natively(
+                    draft, start, self._model, self._budget, native
+                )
+            if compaction is None:
+                ask = how.asking(self._setup, self._budget, self._scope_below())
+                compaction = await how.compact(draft, start, ask, window=window)
         except ModelError as error:
             self._warn(f"the conversation could not be summarized: {error.message}")
             return False

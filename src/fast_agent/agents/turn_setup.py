@@ -42,10 +42,12 @@ class CompactionPlan:
             not even where a conversation is too long.
         ask: Asks another agent for the summary: (instruction, text, where it stands) to its
             answer; None asks the agent's own model.
+        native: Whether the provider's own compact form is asked for first, where it has one.
     """
 
     share: float | None = COMPACTION_SHARE
     ask: Callable[[str, str, Scope], Awaitable[str]] | None = None
+    native: bool = True
 
 
 class Fork(Protocol):

@@ -62,10 +62,13 @@ class Compaction:
     Args:
         share: The part of the window, above 0 up to 1, at which that is done; None is the default.
         agent: The agent that writes the summary; None is the agent's own model.
+        native: Whether the provider's own compact form is used instead, where it has one and no
+            `agent` is named.
     """
 
     share: float | None = None
     agent: str | None = None
+    native: bool = True
 
 
 @frozen(kw_only=True)

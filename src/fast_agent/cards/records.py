@@ -180,6 +180,13 @@ COMPACTION = AnyOf(
                     "the agent that writes the summary; the agent's own model without it",
                     effects=(),
                 ),
+                Entry(
+                    "native",
+                    Flag(),
+                    "whether the provider's own compact form is used, where it has one; true unless"
+                    " said or an agent is named",
+                    effects=(),
+                ),
             ),
             build=Compaction,
         ),

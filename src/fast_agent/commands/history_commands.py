@@ -54,9 +54,10 @@ async def _clear(arguments: Arguments, desk: Desk) -> CommandResult:
 async def _compact(arguments: Arguments, desk: Desk) -> CommandResult:
     agent = desk.thinker()
     compaction = await agent.compact(" ".join(arguments.words))
+    shown = f":\n\n{compaction.summary}" if compaction.summary else ", in its provider's own form"
     return CommandResult(
         text=f"`{agent.name}` is given a summary of the {compaction.start} messages so far, which"
-        f" stay in its history:\n\n{compaction.summary}"
+        f" stay in its history{shown}"
     )
 
 

@@ -77,7 +77,7 @@ _PROVIDER: Final[Mapping[str, str]] = {
     "cache_diagnostics": "`/usage` shows what was read from the cache",
     "task_budget": "write `request_params: {usage_limits: …}`",
     "structured_output_mode": "the strictest form a provider has is used",
-    "native_compaction": "conversations are summarized where `compaction` says",
+    "native_compaction": "write `compaction: {native: true}` or `false`",
     "default_headers": "write `headers`",
     "service_tier": "write `request_params: {extra_body: {service_tier: …}}`",
     "transport": "answers are streamed as the provider can",

@@ -188,6 +188,9 @@ _ALL = (
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({item.name: item for item in _ALL})
 """Every provider by name; the first with a key answers those who name no model."""
 
+COMPACTING: Final = frozenset({"anthropic", "openai"})
+"""Providers with a compact form of conversations of their own."""
+
 
 def is_own_host(provider: str, host: str) -> bool:
     """Return whether a host is a provider's own.

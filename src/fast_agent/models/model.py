@@ -51,6 +51,9 @@ class ModelRequest:
         tools: Tools offered.
         params: Request parameters.
         output_schema: Ask for a structured answer; None for free text.
+        compaction: Ask for the messages in the provider's compact form instead of an answer, and
+            for this to be kept in it above all; None asks for an answer. Only for a model that
+            `compacts`.
     """
 
     system: str
@@ -58,6 +61,7 @@ class ModelRequest:
     tools: Sequence[ToolSpec] = ()
     params: RequestParams = NO_PARAMS
     output_schema: OutputSchema | None = None
+    compaction: str | None = None
 
 
 @frozen
@@ -146,6 +150,21 @@ class Model(Protocol):
     async def aclose(self) -> None:
         """Release what the model holds; safe to call twice."""
         ...
+
+
+@runtime_checkable
+class Compacting(Protocol):
+    """A model whose provider may have a compact form of conversations."""
+
+    @property
+    def compacts(self) -> bool:
+        """Whether `ModelRequest.compaction` may be asked of it; it may still refuse."""
+        ...
+
+
+def compacts(model: Model) -> bool:
+    """Return whether a model may be asked for the compact form of a conversation."""
+    return isinstance(model, Compacting) and model.compacts
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.providers import COMPACTING
 from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
 from fast_agent.models.facts import facts_of
@@ -76,6 +77,11 @@ class ProviderModel:
     def name(self) -> str:
         """The spec it was made from."""
         return self._name
+
+    @property
+    def compacts(self) -> bool:
+        """Whether its provider has a compact form of conversations."""
+        return self._endpoint.provider in COMPACTING
 
     async def request(
         self, request: ModelRequest, on_delta: DeltaSink | None = None

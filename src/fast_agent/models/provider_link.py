@@ -11,7 +11,7 @@ import httpx2
 from pydantic_ai import messages as lib
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import InstructionPart
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
@@ -96,7 +96,9 @@ class ProviderLink:
         if not messages:
             raise ModelError("there is no message to answer", hint="send one that is not empty")
         try:
-            if on_delta is None:
+            if request.compaction is not None:
+                response = await self._compact(messages, asked, request)
+            elif on_delta is None:
                 response = await model_request(
                     self._model,
                     messages,
@@ -108,6 +110,22 @@ class ProviderLink:
         except (RuntimeError, httpx2.HTTPError) as error:
             raise AttemptError(failure_of(error, self._endpoint)) from error
         return self._answer(response, asked)
+
+    async def _compact(
+        self, messages: list[lib.ModelMessage], asked: LibraryRequest, request: ModelRequest
+    ) -> lib.ModelResponse:
+        """Ask for the provider's compact form of the messages."""
+        wanted = request.compaction or None
+        if wanted is not None and self._endpoint.provider == "openai":
+            # There, these replace the system prompt for this one request.
+            wanted = f"{request.system}\n\nKeep this above all: {wanted}".strip()
+        context = ModelRequestContext(
+            model=self._model,
+            messages=messages,
+            model_settings=asked.settings,
+            model_request_parameters=asked.parameters,
+        )
+        return await self._model.compact_messages(context, instructions=wanted)
 
     async def _stream(
         self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink

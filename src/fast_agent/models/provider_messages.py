@@ -233,7 +233,7 @@ def message_of(
     whole = True
     for part in response.parts:
         match part:
-            case lib.TextPart(content=text) if text:
+            case lib.TextPart(content=text) | lib.CompactionPart(content=str(text)) if text:
                 content.append(TextContent(text))
             case lib.FilePart():
                 content.append(_file(part.content))

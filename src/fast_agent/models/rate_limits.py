@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from fast_agent.models.model import compacts
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
@@ -112,6 +114,11 @@ class LimitedModel:
     def name(self) -> str:
         """The spec it was made from."""
         return self._model.name
+
+    @property
+    def compacts(self) -> bool:
+        """Whether its provider has a compact form of conversations."""
+        return compacts(self._model)
 
     async def request(
         self, request: ModelRequest, on_delta: DeltaSink | None = None

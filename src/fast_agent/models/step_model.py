@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.cards.request_params import RequestParams
+from fast_agent.config.providers import COMPACTING
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.model import (
@@ -17,6 +18,7 @@ from fast_agent.models.model import (
     TextDelta,
     ThinkingDelta,
     ToolSpec,
+    compacts,
 )
 from fast_agent.models.spec import parse_models
 from fast_agent.models.usage import Usage
@@ -63,7 +65,9 @@ class StepModels:
         settings = self._settings
         if settings is not None:
             specs = parse_models(text, settings.model_aliases, settings.endpoints)
-            return StepModel(UnaskedModel(", ".join(spec.text for spec in specs)), agent)
+            compacts = len(specs) == 1 and specs[0].provider in COMPACTING
+            name = ", ".join(spec.text for spec in specs)
+            return StepModel(UnaskedModel(name, compacts=compacts), agent)
         model = self._models.create(
             text, agent=agent, api_key=api_key, directory=directory, new_call_id=new_call_id
         )
@@ -83,10 +87,12 @@ class UnaskedModel:
 
     Args:
         name: Its spec.
+        compacts: Whether its provider has a compact form of conversations.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, compacts: bool = False) -> None:
         self.name = name
+        self.compacts = compacts
 
     async def request(
         self, request: ModelRequest, on_delta: DeltaSink | None = None
@@ -117,6 +123,11 @@ class StepModel:
     def name(self) -> str:
         """The spec it was made from."""
         return self._model.name
+
+    @property
+    def compacts(self) -> bool:
+        """Whether its provider has a compact form of conversations."""
+        return compacts(self._model)
 
     async def request(
         self, request: ModelRequest, on_delta: DeltaSink | None = None
@@ -180,6 +191,8 @@ def model_question(parts: Parts, model: str, request: ModelRequest) -> dict[str,
     shape = request.output_schema
     if shape is not None:
         asked["output"] = parts.digest({"name": shape.name, "schema": shape.schema})
+    if request.compaction is not None:
+        asked["compaction"] = request.compaction
     return asked
 
 
@@ -209,6 +222,7 @@ def request_from_json(asked: JsonObject) -> ModelRequest:
         None
         if output is None
         else OutputSchema(str(output["name"]), cast("JsonObject", output["schema"])),
+        cast("str | None", asked.get("compaction")),
     )
 
 

@@ -359,7 +359,7 @@ def compaction_plan(config: AgentConfig, context: RuntimeContext) -> CompactionP
     share = COMPACTION_SHARE if asked.share is None else asked.share
     name = asked.agent
     if name is None or name == config.name:
-        return CompactionPlan(share)
+        return CompactionPlan(share, native=asked.native)
     if name not in context.cards:
         raise RunError(
             f"`compaction` names the agent `{name}`, which is not there",
@@ -374,7 +374,7 @@ def compaction_plan(config: AgentConfig, context: RuntimeContext) -> CompactionP
             await agent.aclose()
         return result.text
 
-    return CompactionPlan(share, ask)
+    return CompactionPlan(share, ask, native=False)
 
 
 def result_limits(params: RequestParams) -> ResultLimits:

@@ -8,6 +8,7 @@ from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message, ToolResult
+    from fast_agent.text.json_value import JsonObject
 
 Place: TypeAlias = Literal["listed", "held", "dropped"]
 """Where a turn that ended stands in the transcript."""
@@ -125,11 +126,13 @@ class HistoryCompacted:
         agent: The agent.
         start: The index in its history of the first message that is left as it is.
         summary: What was said before it, after the templates.
+        native: The provider's compact form of it, or None.
     """
 
     agent: str
     start: int
     summary: str
+    native: JsonObject | None = None
 
 
 @frozen

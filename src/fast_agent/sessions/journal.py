@@ -74,8 +74,8 @@ class Journal(Protocol):
         """
         ...
 
-    def compaction(self, agent: str) -> tuple[int, str] | None:
-        """Return where the last compaction of an agent's history ends, and its summary.
+    def compaction(self, agent: str) -> HistoryCompacted | None:
+        """Return the last compaction of an agent's history; None without one.
 
         Raises:
             SessionError: It cannot be read.
@@ -171,8 +171,8 @@ class SessionJournal:
             messages = self._now(agent).history(agent)
             return None if messages is None else History(messages)
 
-    def compaction(self, agent: str) -> tuple[int, str] | None:
-        """Return where the last compaction of an agent's history ends, and its summary.
+    def compaction(self, agent: str) -> HistoryCompacted | None:
+        """Return the last compaction of an agent's history; None without one.
 
         Raises:
             SessionError: The log is damaged.

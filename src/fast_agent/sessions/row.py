@@ -54,7 +54,8 @@ class Row(NamedTuple):
         number: Depth of a turn, index of a message, event a rewind goes back to, where a compaction
             ends, or which of `PLACES` a turn that ended has.
         flag: Whether a turn is kept, or whether templates are forgotten too.
-        form: The form of the message, None for JSON; what a turn used, in numbers.
+        form: The form of the message, None for JSON; what a turn used, in numbers; a provider's
+            form of a compaction, as JSON.
         data: A message or messages, or other text.
     """
 
@@ -118,9 +119,9 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
         case HistoryExtended():
             return Row(EXTENDED, agent=event.agent, data=store_all(event.messages))
         case HistoryCompacted():
-            return Row(
-                COMPACTED, agent=event.agent, number=event.start, data=_encodable(event.summary)
-            )
+            native = None if event.native is None else json.dumps(event.native, default=dict)
+            summary = _encodable(event.summary)
+            return Row(COMPACTED, None, event.agent, None, event.start, None, native, summary)
         case Rewound():
             return Row(REWOUND, number=event.kept)
         case Titled():

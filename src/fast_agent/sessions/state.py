@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from itertools import zip_longest
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
 from fast_agent.sessions.collection import collection_paused
+from fast_agent.sessions.event import HistoryCompacted
 from fast_agent.sessions.message_text import read_all, read_ids
 from fast_agent.sessions.row import (
     BLOCK,
@@ -46,7 +48,7 @@ class _Past:
     __slots__ = ("compaction", "parts", "version")
 
     def __init__(self) -> None:
-        self.compaction: tuple[int, str] | None = None
+        self.compaction: HistoryCompacted | None = None
         self.parts: list[TurnRecord | list[Message]] = []
         self.version = 0
 
@@ -137,8 +139,8 @@ class SessionState:
         past = self._pasts.get(agent)
         return None if past is None else past.messages()
 
-    def compaction(self, agent: str) -> tuple[int, str] | None:
-        """Return where an agent's last compaction ends, and its summary; None without one."""
+    def compaction(self, agent: str) -> HistoryCompacted | None:
+        """Return the last compaction of an agent's history; None without one."""
         past = self._pasts.get(agent)
         return None if past is None else past.compaction
 
@@ -199,7 +201,9 @@ class SessionState:
                 )
             )
         elif kind == COMPACTED:
-            self._past(agent or "").compaction = number or 0, data or ""
+            native = None if form is None else json.loads(form)
+            made = HistoryCompacted(agent or "", number or 0, data or "", native)
+            self._past(made.agent).compaction = made
         else:
             self._take_rare(kind, agent or "", flag, data or "")
 
