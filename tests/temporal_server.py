@@ -12,7 +12,10 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SECONDS = 60.0
 _ONE_PARTITION = (
@@ -48,9 +51,13 @@ class TemporalServer:
 
     Args:
         in_memory: Whether it keeps its data in memory, which is faster.
+        values: Dynamic configuration of the server, such as its limits.
     """
 
-    def __init__(self, *, in_memory: bool = False) -> None:
+    def __init__(
+        self, *, in_memory: bool = False, values: Mapping[str, object] | None = None
+    ) -> None:
+        self._values = [*_ONE_PARTITION, *(f"{key}={one}" for key, one in (values or {}).items())]
         self.directory = Path(tempfile.mkdtemp(prefix="fast-agent-temporal-"))
         self._in_memory = in_memory
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,7 +95,7 @@ class TemporalServer:
         """Start it, and wait until it accepts connections."""
         options = ["--ip", "127.0.0.1", "--port", str(self.port), "--headless"]
         options += ["--log-level", "error"]
-        for value in _ONE_PARTITION:
+        for value in self._values:
             options += ["--dynamic-config-value", value]
         if not self._in_memory:
             options += ["--db-filename", str(self.directory / "temporal.db")]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import fast_agent.decorators as decorators
 from fast_agent.agents.card_inputs import card_inputs
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.events import Listener
+    from fast_agent.agents.live_agent import TurnCarrier
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card import Card
@@ -62,6 +63,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class NewCarrier(Protocol):
+    """Opens what has the turns of a run of the program run elsewhere."""
+
+    def __call__(self, human: Human | None) -> AbstractAsyncContextManager[TurnCarrier]:
+        """Open it.
+
+        Args:
+            human: The way to the user, or None.
+        """
+        ...
+
+
 class Program:
     """A program's agents.
 
@@ -74,6 +87,9 @@ class Program:
         trust: How what no person named is treated; None asks at the terminal, where there is one.
         deps: A value, or a list of values, that function tools get by `Deps[Type]` in every run;
             the values of a run come first.
+
+    Attributes:
+        new_carrier: Opens what has turns run elsewhere; None runs them in this process.
     """
 
     def __init__(
@@ -108,6 +124,7 @@ class Program:
         self._model: str | None = None
         self._hidden: set[str] = set()
         self._reported: set[str] = set()
+        self.new_carrier: NewCarrier | None = None
         self._authorizations: Authorizations | None = None
         self._functions: list[Callable[..., object]] = []
         self._redactor: tuple[object, Redactor] | None = None
@@ -576,12 +593,15 @@ class Program:
         try:
             async with (
                 self._traced(notify) as tracing,
+                # Nothing is carried elsewhere that is recorded, replayed, or pinned for elsewhere.
+                self._carried(options.human, wanted=steps is NULL_STEPS) as carrier,
                 Runtime(
                     self.load_set,
                     self.settings,
                     options if tracing is None else replace(options, tracing=tracing),
                     builders=builders,
                     grows=grows,
+                    carrier=carrier,
                 ) as runtime,
             ):
                 before = start_at(steps.top)
@@ -600,6 +620,14 @@ class Program:
         except FastAgentError as error:
             error.hide(self.redact)
             raise
+
+    def _carried(
+        self, human: Human | None, *, wanted: bool
+    ) -> AbstractAsyncContextManager[TurnCarrier | None]:
+        """Open what has turns run elsewhere, where the program wants that."""
+        if self.new_carrier is None or not wanted:
+            return nullcontext()
+        return self.new_carrier(human)
 
     def _traced(
         self, notify: Callable[[str], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.agents.agent import Agent
 from fast_agent.agents.budget import Meter, UnapprovedTurn
@@ -35,6 +35,22 @@ if TYPE_CHECKING:
     from fast_agent.sessions.journal import Journal
 
 
+class TurnCarrier(Protocol):
+    """Has turns of agents run elsewhere, such as by the workers of a cluster."""
+
+    async def carry(self, life: TurnLife, output: OutputShape | None) -> None:
+        """Have a turn run, add its messages to the draft, and finish it.
+
+        Args:
+            life: The turn.
+            output: The shape the answer must have, or None.
+
+        Raises:
+            FastAgentError: The turn could not be finished.
+        """
+        ...
+
+
 class LiveAgent(Agent):
     """An agent that takes its turns one after another; a type writes `work`.
 
@@ -46,6 +62,9 @@ class LiveAgent(Agent):
         limits: Bounds for it and everything it starts, or None.
         new_id: Returns turn ids.
         results: How much of a tool result its model is given; None is all.
+
+    Attributes:
+        carrier: Has its turns run elsewhere; None runs them here.
     """
 
     def __init__(
@@ -67,6 +86,7 @@ class LiveAgent(Agent):
         self._turns = 0
         self._steering = Steering()
         self._closed = False
+        self.carrier: TurnCarrier | None = None
 
     @abstractmethod
     def work(self, life: TurnLife, output: OutputShape | None) -> Awaitable[None]:
@@ -152,7 +172,10 @@ class LiveAgent(Agent):
                         self._new_id(), message, memory, scope, self._meters, self._steering
                     )
                     async with life:
-                        await self.work(life, output)
+                        if self.carrier is None:
+                            await self.work(life, output)
+                        else:
+                            await self.carrier.carry(life, output)
                     return life.result
         finally:
             self._turns -= 1

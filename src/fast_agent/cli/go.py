@@ -88,6 +88,7 @@ _ONE_SHOT: Final = (
 )
 @click.option("--watch", is_flag=True, help="Reload cards when their files change.")
 @click.option("--reload", is_flag=True, help="Reload cards with the command `/reload`.")
+@options.ENGINE
 @options.child_history()
 @options.CONFIG_PATH
 @options.DUMP

@@ -72,6 +72,8 @@ class OneShot(DumpOptions):
     replay: Path | None = None
     allow: tuple[str, ...] = ()
     early: EarlyPrompt | None = None
+    engine: str = "embedded"
+    temporal_address: str | None = None
 
     def run(self) -> None:
         """Do it.
@@ -102,6 +104,10 @@ class OneShot(DumpOptions):
                 shape = self._shape()
             with faults.kept():
                 messages = self._messages()
+        if self.engine == "temporal" and not self._dumps:
+            from fast_agent.cli.temporal import carry_turns
+
+            carry_turns(program, self, self.temporal_address)
         if self._dumps:
             dump_agents(program, self)
         elif self._is_conversation:
@@ -138,6 +144,7 @@ class OneShot(DumpOptions):
             raise click.UsageError("a run is either recorded or replayed; leave out one of the two")
         if self._dumps and (self.record is not None or self.replay is not None):
             raise click.UsageError("a dump runs nothing to record; leave out --record and --replay")
+        self._check_engine()
         self._check_comparison()
         if self.session and self.resume is not None:
             raise click.UsageError("--session starts a session, --resume continues one")
@@ -178,6 +185,15 @@ class OneShot(DumpOptions):
         if self._dumps or self.message is not None or self.prompt_file is not None:
             return False
         return sys.stdin is not None and sys.stdin.isatty()
+
+    def _check_engine(self) -> None:
+        if self.engine != "temporal":
+            return
+        for option, value in (("--record", self.record), ("--replay", self.replay)):
+            if value is not None:
+                raise click.UsageError(f"{option} is for runs in this process")
+        if self.allow:
+            raise click.UsageError("--allow has no effect on the workers of Temporal")
 
     def _check_comparison(self) -> None:
         if not self._compared:

@@ -73,6 +73,7 @@ from fast_agent.cli import options
 @options.shell()
 @options.files()
 @options.trust("an agent or a client")
+@options.ENGINE
 @options.child_history()
 @options.CONFIG_PATH
 @options.DUMP

@@ -45,6 +45,8 @@ class Serving(DumpOptions):
     no_session: bool
     child_history_source: HistorySource | None
     child_history_merge_target: HistoryTarget | None
+    engine: str = "embedded"
+    temporal_address: str | None = None
 
     def run(self) -> None:
         """Do it.
@@ -67,6 +69,10 @@ class Serving(DumpOptions):
         if wants_dump(self):
             dump_agents(program, self)
             return
+        if self.engine == "temporal":
+            from fast_agent.cli.temporal import carry_turns
+
+            carry_turns(program, self, self.temporal_address)
         self._serve(program, http, beside)
 
     def load(self, program: FastAgent) -> None:

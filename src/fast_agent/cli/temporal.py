@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
+    from fast_agent.agents.live_agent import TurnCarrier
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_options import CardOptions
     from fast_agent.config.settings import Settings
     from fast_agent.engine.edition import EditionChoices
     from fast_agent.engine.part_store import Cipher, PartStore
     from fast_agent.engine.temporal.connection import TemporalOptions
-    from fast_agent.engine.temporal.runs import TemporalRuns
+    from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
+    from fast_agent.tools.human import Human
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7233"
 PARTS: Final = "parts"
@@ -108,6 +114,46 @@ def choices_of(options: CardOptions, program: FastAgent, receiver: str | None) -
         receiver=receiver,
         multi_card=options.multi_card,
     )
+
+
+def carry_turns(program: FastAgent, options: CardOptions, address: str | None) -> None:
+    """Have the turns of a program's agents run by the workers of a Temporal server.
+
+    Args:
+        program: The program, with its cards loaded.
+        options: The options of the command.
+        address: The address of the command line, or None.
+
+    Raises:
+        ConfigError: The extra is not installed.
+    """
+    import_engine()
+    choices = choices_of(options, program, options.receiver())
+    tools = tool_paths(options, program)
+
+    @asynccontextmanager
+    async def new_carrier(human: Human | None) -> AsyncGenerator[TurnCarrier]:
+        from fast_agent.engine.temporal.conversation import TemporalCarrier
+
+        runs = await temporal_runs(program, address)
+        cards = PinnedProgram(program, partial(runs.pin, program, choices, tools=tools))
+        async with TemporalCarrier(runs, cards, human) as carrier:
+            yield carrier
+
+    program.new_carrier = new_carrier
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedProgram:
+    """The cards of a program, to be pinned; see `PinCards`."""
+
+    program: FastAgent
+    pin: Callable[[], Awaitable[Pinned]]
+
+    @property
+    def version(self) -> object:
+        """The version of the loaded cards."""
+        return self.program.snapshot.version
 
 
 async def temporal_runs(program: FastAgent, address: str | None) -> TemporalRuns:

@@ -17,6 +17,7 @@ from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import Cast
 from fast_agent.agents.child_history import NOTHING_WANTED
 from fast_agent.agents.events import log_warnings
+from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
 from fast_agent.agents.scope import Charges, Scope
 from fast_agent.errors import FastAgentError, RunError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.events import Event, Listener
+    from fast_agent.agents.live_agent import TurnCarrier
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.card import Card
@@ -91,6 +93,7 @@ class Runtime:
         builders: How cards are built, by type.
         scope: Where its turns stand when another agent started them; None at the top.
         grows: Whether cards that come later may bring servers.
+        carrier: Has the turns of conversations run elsewhere; None runs them here.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class Runtime:
         builders: Mapping[str, Builder] = BUILDERS,
         scope: Scope | None = None,
         grows: bool = False,
+        carrier: TurnCarrier | None = None,
     ) -> None:
         options = through_steps(options or RuntimeOptions())
         outer = scope or Scope(
@@ -116,6 +120,7 @@ class Runtime:
         self._granted = options.granted if scope is None else ()
         load_set = self._with_granted(load_set, options)
         self._options = options
+        self._carrier = carrier
         self._chosen: dict[str, str] = {}
         self._meter = Meter("session")
         self._charges = Charges()
@@ -346,7 +351,10 @@ class Runtime:
         self._waits = False
 
     def _make(self, name: str, scope: Scope) -> Agent:
-        return self._edition.blueprint(name).instance(shared=True, scope=scope)
+        agent = self._edition.blueprint(name).instance(shared=True, scope=scope)
+        if self._carrier is not None and isinstance(agent, LiveAgent):
+            agent.carrier = self._carrier
+        return agent
 
     def restore(self) -> None:
         """Restore what the journal contains to every shared instance, as after a rewind.

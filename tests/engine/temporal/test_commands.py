@@ -194,3 +194,42 @@ def test_a_worker_refuses_a_key_that_others_can_read(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "can be read by other users" in done.stderr
     assert "chmod 600" in done.stderr
+
+
+def fast_agent(world: BatchWorld, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the directory of a world."""
+    program = str(Path(sys.executable).with_name("fast-agent"))
+    return subprocess.run(
+        [program, *words],
+        cwd=world.directory,
+        env=world.environ,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_go_has_its_turn_run_by_a_worker_and_its_session_continues(tmp_path: Path) -> None:
+    with TemporalServer(in_memory=True) as server, ModelServer() as models:
+        world = ClusterWorld(tmp_path, models.url, 1, server)
+        at_server = ("--engine", "temporal", "--temporal-address", server.address, "--quiet")
+        go = ("go", "--card", "noter.md", "-c", "fastagent.config.yaml", *at_server)
+        with world.worker():
+            done = fast_agent(world, *go, "--session", "--message", "item-0")
+            assert (done.stdout, done.returncode) == ("done: noted item-0\n", 0), done.stderr
+            again = fast_agent(world, *go, "--resume", "--message", "item-1", "--format", "json")
+            facts = json.loads(again.stdout)
+            assert facts["usage"]["requests"] >= 1, facts
+            assert any("item-0" in asked and "item-1" in asked for asked in models.asked)
+        refused = fast_agent(world, *go, "--message", "x", "--replay", "run.jsonl")
+        assert refused.returncode == 2
+        assert "--replay is for runs in this process" in refused.stderr
+
+
+def test_go_reports_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    with ModelServer() as models:
+        world = BatchWorld(tmp_path, models.url, 1)
+        words = ("--message", "x", "--engine", "temporal", "--temporal-address", "127.0.0.1:1")
+        done = fast_agent(world, "go", "--card", "noter.md", "-c", "fastagent.config.yaml", *words)
+    assert done.returncode == 1
+    assert "cannot connect to Temporal at `127.0.0.1:1`" in done.stderr

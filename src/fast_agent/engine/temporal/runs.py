@@ -156,17 +156,40 @@ class TemporalRuns:
         Raises:
             RunError: The server rejects the run.
         """
-        offset = datetime.now().astimezone().utcoffset()
         given = {
+            **await self._options_of(edition),
+            "agent": agent,
+            "message": self.redactor.redacted(message_to_wire(message)),
+            "schema": schema,
+        }
+        return await self._started(run_id, given, {"agent": agent, **(memo or {})})
+
+    async def converse(self, run_id: str, edition: Pinned, agent: str) -> WorkflowHandle[Any, Any]:
+        """Start a conversation, whose turns are asked for by updates.
+
+        Args:
+            run_id: Names it.
+            edition: Its cards.
+            agent: The agent of its first turn, for lists of runs.
+
+        Raises:
+            RunError: The server rejects it.
+        """
+        return await self._started(run_id, await self._options_of(edition), {"agent": agent})
+
+    async def _options_of(self, edition: Pinned) -> dict[str, Any]:
+        offset = datetime.now().astimezone().utcoffset()
+        return {
             "edition": edition.digest,
             "queue": self.options.queue,
             "model_queues": [one for one in edition.models if await self.is_served(one)],
             "heartbeat_seconds": self.heartbeat_seconds,
             "utc_offset": 0.0 if offset is None else offset.total_seconds(),
-            "agent": agent,
-            "message": self.redactor.redacted(message_to_wire(message)),
-            "schema": schema,
         }
+
+    async def _started(
+        self, run_id: str, given: dict[str, Any], memo: dict[str, str]
+    ) -> WorkflowHandle[Any, Any]:
         while True:
             try:
                 return await self.client.start_workflow(
@@ -176,13 +199,13 @@ class TemporalRuns:
                     task_queue=self.options.queue,
                     id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                     id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-                    memo={"agent": agent, "edition": edition.digest, **(memo or {})},
+                    memo={"edition": given["edition"], **memo},
                     request_eager_start=True,
                 )
             except WorkflowAlreadyStartedError:
                 return self.client.get_workflow_handle(run_id)
             except RPCError as error:
-                await _wait_or_raise(error)
+                await wait_or_raise(error)
 
     async def result(self, run: WorkflowHandle[Any, Any]) -> RunResult:
         """Wait until a run has ended, also while the server is down.
@@ -197,7 +220,7 @@ class TemporalRuns:
             except WorkflowFailureError as error:
                 raise self._failure(error, run.id) from error
             except RPCError as error:
-                await _wait_or_raise(error)
+                await wait_or_raise(error)
 
     async def answer(
         self, run_id: str, key: str, action: str, content: JsonObject | None = None
@@ -260,7 +283,7 @@ class TemporalRuns:
         return RunError(f"run `{run_id}` failed: {cause}")
 
 
-async def _wait_or_raise(error: RPCError) -> None:
+async def wait_or_raise(error: RPCError) -> None:
     """Wait where the server may answer later.
 
     Raises:

@@ -287,7 +287,7 @@ class StepActivities:
     async def _execute(self, given: dict[str, Any]) -> dict[str, Any]:
         info = activity.info()
         step = DescribedStep(
-            run=str(info.workflow_id),
+            run=given.get("run") or str(info.workflow_id),
             edition=given["edition"],
             kind=given["kind"],
             name=given["name"],

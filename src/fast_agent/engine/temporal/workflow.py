@@ -12,7 +12,7 @@ import asyncio
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta, timezone
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar, cast
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy, VersioningBehavior
@@ -34,13 +34,14 @@ from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.human_input import NAME as HUMAN_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     from anyio import CancelScope
 
     from fast_agent.agents.cast import Cast
     from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.messages.message import Message
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
@@ -59,6 +60,15 @@ _IN_LOOP: Final = frozenset({READ_RESULT, HUMAN_INPUT})
 
 _LONGEST_STEP: Final = timedelta(hours=12)
 """A step may take long; a worker that died is noticed by its heartbeat."""
+
+OUT_OF_STEP: Final = "OutOfStep"
+"""The type of the error when a conversation remembers other messages than its client."""
+
+TURN_CANCELLED: Final = "TurnCancelled"
+"""The type of the error of a cancelled turn whose conversation continues."""
+
+_IDLE_SECONDS: Final = 24 * 3600.0
+"""How long a conversation waits for its next turn before it ends."""
 
 _RETRIES: Final = RetryPolicy(
     initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=30)
@@ -97,9 +107,15 @@ editions: ContextVar[Editions] = ContextVar("the editions of the worker that run
 
 @workflow.defn(name=WORKFLOW, sandboxed=False, versioning_behavior=VersioningBehavior.PINNED)
 class AgentRun:
-    """One run: a message, the turn of an agent, and its answer."""
+    """One run: a message, the turn of an agent and its answer; or a conversation of many turns."""
 
     def __init__(self) -> None:
+        self._due: list[tuple[str, dict[str, Any]]] = []
+        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._ended: dict[str, dict[str, Any] | ApplicationError] = {}
+        self._dropped: set[str] = set()
+        self._count = 0
+        self._is_closing = False
         self._questions: dict[str, JsonObject] = {}
         self._answers: dict[str, HumanAnswer] = {}
         self._asked = 0
@@ -111,10 +127,10 @@ class AgentRun:
 
         Args:
             given: The edition, the agent, the message, the JSON Schema of the answer or None, and
-                the options of `RunSpec`.
+                the options of `RunSpec`. A conversation has no message: `turn` brings each.
 
         Returns:
-            The answer with what it used.
+            The answer with what it used; of a conversation, how many turns it had.
         """
         try:
             return await self._run(given)
@@ -124,23 +140,153 @@ class AgentRun:
             raise
         except Exception as error:
             # It would fail the task, which is tried again for ever, and not the run.
-            text = f"{type(error).__name__}: {error}"
-            raise ApplicationError(text, type="RunError", non_retryable=True) from error
+            raise _unexpected(error) from error
 
     async def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         edition = editions.get().loop(str(given["edition"]))
         self._steps = steps = WorkflowSteps(given, edition.redactor)
         conversation: Cast = edition.runtime.cast(steps=steps, human=WorkflowHuman(self.ask))
         try:
-            agent = conversation.agent(str(given["agent"]))
-            schema = given.get("schema")
-            result = await agent.generate(
-                message_from_wire(given["message"]),
-                output=None if schema is None else JsonOutput(schema),
-            )
+            if "message" not in given:
+                return await self._converse(given, conversation, steps)
+            return answer_of(await _asked(conversation, given), steps)
         finally:
             await conversation.aclose()
-        return answer_of(result, steps)
+
+    async def _converse(
+        self, given: dict[str, Any], conversation: Cast, steps: WorkflowSteps
+    ) -> dict[str, Any]:
+        """Run the turns of a conversation until it is closed, or no turn comes for a day.
+
+        Where the history grows long, the conversation continues in a new one between two turns.
+        """
+        self._count = int(given.get("turns", 0))
+        remembered = cast("dict[str, list[JsonValue]]", given.get("remembered") or {})
+        for name, messages in remembered.items():
+            conversation.agent(name).load_history(_restored(messages, steps))
+        idle = asyncio.create_task(self._close_when_idle())
+        try:
+            while True:
+                await workflow.wait_condition(
+                    lambda: bool(self._due) or (self._is_idle and (self._is_closing or _is_long()))
+                )
+                for key, turn in self._due:
+                    self._turns[key] = asyncio.create_task(
+                        self._take_turn(key, turn, conversation, steps)
+                    )
+                if not self._due:
+                    break
+                self._due.clear()
+        except asyncio.CancelledError:
+            for task in self._turns.values():
+                task.cancel()
+            await workflow.wait_condition(lambda: self._is_idle)
+            raise
+        finally:
+            idle.cancel()
+        if not self._is_closing:
+            self._continue(given, conversation, steps)
+        return {"turns": self._count}
+
+    def _continue(
+        self, given: dict[str, Any], conversation: Cast, steps: WorkflowSteps
+    ) -> NoReturn:
+        """Continue in a new history, in the newest version of the loop."""
+        remembered = {
+            name: _written(conversation.agent(name).history, steps) for name in conversation.live
+        }
+        workflow.continue_as_new(
+            {
+                **given,
+                "remembered": {name: lines for name, lines in remembered.items() if lines},
+                "turns": self._count,
+                "part": int(given.get("part", 0)) + 1,
+            },
+            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
+        )
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._due and not self._turns and workflow.all_handlers_finished()
+
+    async def _close_when_idle(self) -> None:
+        while not self._is_closing:
+            count = self._count
+            await asyncio.sleep(_IDLE_SECONDS)
+            # A turn may wait for its user for days.
+            self._is_closing = count == self._count and self._is_idle
+
+    async def _take_turn(
+        self, key: str, given: dict[str, Any], conversation: Cast, steps: WorkflowSteps
+    ) -> None:
+        """Run a turn of a conversation, and keep what `turn` returns or raises."""
+        self._count += 1
+        try:
+            if key in self._dropped:
+                raise asyncio.CancelledError
+            agent = conversation.agent(str(given["agent"]))
+            if given.get("history") is not None:
+                agent.load_history(_restored(given["history"], steps))
+            elif len(agent.history) != given["remembers"]:
+                raise ApplicationError(
+                    "the conversation was started again", type=OUT_OF_STEP, non_retryable=True
+                )
+            before = steps.asked
+            result = await _asked(conversation, given)
+            self._ended[key] = {
+                **answer_of(result, steps),
+                "steps": steps.asked - before,
+                "messages": _written(result.messages[1:], steps),
+                "own": usage_to_json(result.usage),
+                "workflow": steps.parts.redactor.redacted(result.workflow),
+                "remembers": len(agent.history),
+            }
+        except asyncio.CancelledError:
+            self._ended[key] = ApplicationError(
+                "the turn was cancelled", type=TURN_CANCELLED, non_retryable=True
+            )
+        except FastAgentError as error:
+            self._ended[key] = application_error(error)
+        except ApplicationError as error:
+            self._ended[key] = error
+        except Exception as error:  # noqa: BLE001 (the boundary of a turn)
+            self._ended[key] = _unexpected(error)
+        finally:
+            del self._turns[key]
+
+    @workflow.update(name="turn")
+    async def turn(self, key: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Run a turn of a conversation.
+
+        Args:
+            key: Names the turn.
+            given: The agent, the message, the JSON Schema of the answer or None, and how many
+                messages the agent remembers, or `history`: all of them.
+
+        Returns:
+            The answer, every message after the user's, and what the turn used.
+        """
+        # The loop of the conversation runs it: a handler does not know the worker's editions.
+        self._due.append((key, given))
+        await workflow.wait_condition(lambda: key in self._ended)
+        ended = self._ended.pop(key)
+        if isinstance(ended, ApplicationError):
+            raise ended
+        return ended
+
+    @workflow.signal(name="cancel_turn")
+    def cancel_turn(self, key: str) -> None:
+        """Cancel a turn of a conversation; the conversation continues."""
+        task = self._turns.get(key)
+        if task is None:
+            self._dropped.add(key)
+        else:
+            task.cancel()
+
+    @workflow.signal(name="close")
+    def close(self) -> None:
+        """End a conversation once no turn of it runs."""
+        self._is_closing = True
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Wait until a user has answered a question; it stays open whatever happens to workers."""
@@ -187,6 +333,34 @@ class AgentRun:
         }
 
 
+async def _asked(conversation: Cast, given: dict[str, Any]) -> TurnResult:
+    """Run the turn that was asked for."""
+    schema = given.get("schema")
+    return await conversation.agent(str(given["agent"])).generate(
+        message_from_wire(given["message"]),
+        output=None if schema is None else JsonOutput(schema),
+    )
+
+
+def _is_long() -> bool:
+    return workflow.info().is_continue_as_new_suggested()
+
+
+def _written(messages: Iterable[Message], steps: WorkflowSteps) -> list[JsonValue]:
+    redacted = steps.parts.redactor.redacted
+    return [redacted(message_to_wire(one)) for one in messages]
+
+
+def _restored(messages: Iterable[JsonValue], steps: WorkflowSteps) -> list[Message]:
+    restored = steps.parts.redactor.restored
+    return [message_from_wire(restored(one)) for one in messages]
+
+
+def _unexpected(error: Exception) -> ApplicationError:
+    text = f"{type(error).__name__}: {error}"
+    return ApplicationError(text, type="RunError", non_retryable=True)
+
+
 class WorkflowHuman:
     """The way to the user of a run.
 
@@ -222,7 +396,10 @@ class WorkflowSteps(PlacedSteps):
         self._zone = timezone(timedelta(seconds=float(given["utc_offset"])))
         self._known: dict[str, JsonValue] = {}
         self._kept: set[str] = set()
-        super().__init__(redactor, self._known.__setitem__, workflow.info().workflow_id)
+        part = int(given.get("part", 0))
+        # A conversation asks the same again in its next history: ids of turns must differ.
+        self._run = workflow.info().workflow_id + (f"~{part}" if part else "")
+        super().__init__(redactor, self._known.__setitem__, self._run)
         self.asked = 0
         self.waiting: dict[int, str] = {}
 
@@ -243,6 +420,7 @@ class WorkflowSteps(PlacedSteps):
         pieces = self._new_pieces(asked)
         given = {
             "edition": self._edition,
+            "run": self._run,
             "kind": key.kind,
             "name": key.name,
             "agent": step.agent or key.agent,

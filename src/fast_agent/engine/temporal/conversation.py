@@ -1,0 +1,305 @@
+"""Conversations as workflows: workers run the turns of agents that a client has live."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
+from weakref import WeakKeyDictionary, finalize
+
+from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from fast_agent.agents.events import ModelAnswered, ToolFinished
+from fast_agent.engine.temporal.runs import RunCancelledError, wait_or_raise
+from fast_agent.engine.temporal.workflow import OUT_OF_STEP, TURN_CANCELLED, fast_agent_error
+from fast_agent.messages.json_message import message_from_wire, message_to_wire
+from fast_agent.models.step_model import usage_from_json
+from fast_agent.models.usage import Usage
+from fast_agent.tools.human import HumanRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from temporalio.client import WorkflowHandle
+
+    from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.turn_life import TurnLife
+    from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
+    from fast_agent.messages.history import History
+    from fast_agent.messages.message import Message, ToolCall
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.human import Human
+
+QUESTION_SECONDS: Final = 0.5
+"""How often a client looks whether a turn asks its user."""
+
+_CLOSE_SECONDS: Final = 5.0
+
+
+class PinCards(Protocol):
+    """Pins the cards of a program as they are now."""
+
+    @property
+    def version(self) -> object:
+        """Another value whenever the cards are others."""
+        ...
+
+    @property
+    def pin(self) -> Callable[[], Awaitable[Pinned]]:
+        """Pins them.
+
+        Raises:
+            FastAgentError: They cannot be run, or not by other machines.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """What the workflow is known to remember of an agent: so many messages, this one the last."""
+
+    count: int
+    last: Message | None
+
+    def is_all_of(self, history: History) -> bool:
+        """Whether it remembers this history."""
+        return self.count == len(history) and (not self.count or history[-1] is self.last)
+
+
+@dataclass(slots=True)
+class _Carried:
+    """A conversation in a workflow.
+
+    Args:
+        version: The cards it was started with.
+        handle: The workflow.
+        remembered: What its agents remember, by their names.
+    """
+
+    version: object
+    handle: WorkflowHandle[Any, Any]
+    remembered: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
+
+
+class TemporalCarrier:
+    """Has the turns of agents run by workers; see `TurnCarrier`.
+
+    What agents remember stays with the client, which may save, rewind or clear it. A turn brings
+    the history only where the workflow remembers another one.
+
+    Args:
+        runs: The connection, and what starts workflows.
+        cards: Pins the cards.
+        human: The user of conversations that have no other, or None.
+    """
+
+    def __init__(self, runs: TemporalRuns, cards: PinCards, human: Human | None = None) -> None:
+        self._runs = runs
+        self._cards = cards
+        self._human = human
+        self._pinned: tuple[object, Pinned] | None = None
+        self._carried: WeakKeyDictionary[object, _Carried] = WeakKeyDictionary()
+        self._ended: list[WorkflowHandle[Any, Any]] = []
+        self._starting = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the conversations; turns under way end first."""
+        self._ended += [one.handle for one in self._carried.values()]
+        self._carried.clear()
+        await self._close_ended()
+
+    async def _close_ended(self) -> None:
+        while self._ended:
+            await _signal(self._ended.pop(), "close")
+
+    async def carry(self, life: TurnLife, output: OutputShape | None) -> None:
+        """Have a worker run a turn, and finish it; see `TurnCarrier.carry`."""
+        agent, history = life.origin.agent, life.draft.history
+        given: dict[str, Any] = {
+            "agent": agent,
+            "message": self._runs.redactor.redacted(message_to_wire(life.message)),
+            "schema": None if output is None else output.schema.schema,
+        }
+        said = await self._said(life, history, given)
+        read = self._runs.redactor.restored
+        messages = [message_from_wire(read(one)) for one in said["messages"]]
+        answer = message_from_wire(read(said["message"]))
+        if messages and messages[-1] == answer:
+            answer = messages[-1]
+        structured: object = read(said["structured"])
+        if output is not None and structured is not None:
+            structured = output.parse(answer.text)
+        _charge(life, usage_from_json(said["own"]), usage_from_json(said["used"]))
+        _notify(life, messages)
+        life.draft.append_block([life.message, *messages])
+        workflow = cast("JsonObject | None", read(said["workflow"]))
+        await life.finish(
+            answer, str(said["stop_reason"]), structured=structured, workflow=workflow
+        )
+        kept = life.draft.history
+        carried = self._carried.get(_conversation_of(life))
+        if carried is not None and len(kept) == said["remembers"]:
+            carried.remembered[agent] = _Remembered(len(kept), kept[-1] if len(kept) else None)
+
+    async def _said(
+        self, life: TurnLife, history: History, given: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what a turn said; where the workflow remembers otherwise, it is told first."""
+        attempt = 0
+        while True:
+            carried = await self._conversation(life)
+            known = carried.remembered.pop(given["agent"], None)
+            given["remembers"], given["history"] = len(history), None
+            is_new = known is None and all(one.is_template for one in history)
+            if attempt or not (is_new or (known is not None and known.is_all_of(history))):
+                redacted = self._runs.redactor.redacted
+                given["history"] = [redacted(message_to_wire(one)) for one in history]
+            key = life.origin.turn_id + (f"~{attempt}" if attempt else "")
+            try:
+                return await self._asking(life, carried.handle, key, given)
+            except _LostError:
+                attempt += 1
+                if self._carried.get(_conversation_of(life)) is carried:
+                    del self._carried[_conversation_of(life)]
+
+    async def _conversation(self, life: TurnLife) -> _Carried:
+        """Return the workflow of the turn's conversation, started where there is none yet."""
+        async with self._starting:
+            await self._close_ended()
+            version = self._cards.version
+            found = self._carried.get(_conversation_of(life))
+            if found is not None and found.version == version:
+                return found
+            if self._pinned is None or self._pinned[0] != version:
+                self._pinned = version, await self._cards.pin()
+            run_id = f"conversation-{token_hex(8)}"
+            handle = await self._runs.converse(run_id, self._pinned[1], life.origin.agent)
+            if found is not None:
+                self._ended.append(found.handle)
+            self._carried[_conversation_of(life)] = carried = _Carried(version, handle)
+            # A server may have a conversation for each request.
+            finalize(_conversation_of(life), self._ended.append, handle)
+            return carried
+
+    async def _asking(
+        self, life: TurnLife, run: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Ask for a turn; its user is asked what it asks, and it is cancelled with this one."""
+        human = life.scope.human or self._human
+        questions = None
+        if human is not None:
+            questions = asyncio.create_task(self._ask_user(run, human))
+        try:
+            return await self._update(run, key, given)
+        except asyncio.CancelledError:
+            await asyncio.shield(_signal(run, "cancel_turn", key))
+            raise
+        finally:
+            if questions is not None:
+                questions.cancel()
+                with suppress(asyncio.CancelledError):
+                    await questions
+
+    async def _update(
+        self, carried: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
+    ) -> dict[str, Any]:
+        run: Any = carried
+        while True:
+            try:
+                # The id makes it one turn, however often it is asked for.
+                found = await run.execute_update("turn", args=[key, given], id=key)
+                return cast("dict[str, Any]", found)
+            except WorkflowUpdateFailedError as error:
+                cause = error.cause
+                if not isinstance(cause, ApplicationError):
+                    raise RunCancelledError(f"run `{run.id}` ended during the turn") from error
+                if cause.type == OUT_OF_STEP:
+                    raise _LostError from error
+                if cause.type == TURN_CANCELLED:
+                    raise RunCancelledError(f"the turn was cancelled in run `{run.id}`") from error
+                raise fast_agent_error(cause, self._runs.redactor) from error
+            except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+                if isinstance(error.__cause__, asyncio.CancelledError):
+                    raise error.__cause__ from None
+                await asyncio.sleep(QUESTION_SECONDS)
+            except RPCError as error:
+                if error.status == RPCStatusCode.NOT_FOUND:
+                    raise _LostError from error
+                await wait_or_raise(error)
+
+    async def _ask_user(self, run: WorkflowHandle[Any, Any], human: Human) -> None:
+        """Ask the user what the turns of a conversation ask, one question after the other."""
+        answered: set[str] = set()
+        while True:
+            await asyncio.sleep(QUESTION_SECONDS)
+            try:
+                asked = await self._runs.questions(run.id)
+            except RPCError:
+                continue  # no worker runs now, or the server is away
+            for key, question in asked.items():
+                if key in answered:
+                    continue
+                answer = await human.ask(_request(question))
+                await self._runs.answer(run.id, key, answer.action, answer.content)
+                answered.add(key)
+
+
+class _LostError(Exception):
+    """The workflow has ended, or remembers another history."""
+
+
+async def _signal(run: WorkflowHandle[Any, Any], name: str, *args: object) -> None:
+    """Send a signal that may be lost: the server is away, or the workflow has ended."""
+    with suppress(RPCError, TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await run.signal(name, args=args)
+
+
+def _conversation_of(life: TurnLife) -> object:
+    return life.scope.cast
+
+
+def _request(question: JsonObject) -> HumanRequest:
+    server, url = question["server_name"], question["url"]
+    return HumanRequest(
+        message=str(question["message"]),
+        agent_name=str(question["agent_name"]),
+        server_name=None if server is None else str(server),
+        schema=cast("JsonObject | None", question["schema"]),
+        url=None if url is None else str(url),
+    )
+
+
+def _charge(life: TurnLife, own: Usage, tree: Usage) -> None:
+    """Charge a turn's meters with what workers used."""
+    counts: tuple[int, ...] = astuple(own)
+    below = tuple(all_ - part for all_, part in zip(astuple(tree), counts, strict=True))
+    for meter in life.meters:
+        meter.go_on(counts)
+    if any(below):
+        for meter in life.scope_below().meters:
+            meter.go_on(below)
+
+
+def _notify(life: TurnLife, messages: list[Message]) -> None:
+    """Notify the listener of the messages of a turn that is over."""
+    iteration = 0
+    calls: dict[str, ToolCall] = {}
+    for message in messages:
+        for result in message.tool_results:
+            if result.id in calls:
+                life.notify(ToolFinished, calls[result.id], result)
+        if message.role == "assistant":
+            iteration += 1
+            calls |= {call.id: call for call in message.tool_calls}
+            if message is messages[-1]:
+                life.notify_at_end(ModelAnswered(life.origin, message, Usage(), iteration))
+            else:
+                life.notify(ModelAnswered, message, Usage(), iteration)

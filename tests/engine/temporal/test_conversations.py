@@ -1,0 +1,219 @@
+"""A conversation is a workflow: `go` and `serve` have their turns run by workers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
+from tests.engine.temporal.temporal_world import TemporalWorld, eventually, temporal_world
+from tests.temporal_server import TemporalServer
+
+from fast_agent.cli.temporal import PinnedProgram
+from fast_agent.engine.edition import EditionChoices
+from fast_agent.engine.temporal.conversation import TemporalCarrier
+from fast_agent.errors import ModelError
+from fast_agent.tools.human import HumanAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.live_agent import TurnCarrier
+    from fast_agent.tools.human import Human, HumanRequest
+
+pytestmark = pytest.mark.anyio
+
+MAX_EVENTS = 120
+AGENT = "type: agent\nmodel: generic.m\ninstruction: You answer.\ndefault: true\n"
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[TemporalServer]:
+    """A server that has workflows continue in a new history after few events."""
+    values = {"limit.historyCount.suggestContinueAsNew": MAX_EVENTS}
+    with TemporalServer(in_memory=True, values=values) as started:
+        yield started
+
+
+@asynccontextmanager
+async def talking(world: TemporalWorld, human: Human | None = None) -> AsyncGenerator[AgentApp]:
+    """Make the agents live here, and have workers run their turns."""
+    program = world.program()
+    program.load_agents(".")
+
+    def new_carrier(human: Human | None) -> AbstractAsyncContextManager[TurnCarrier]:
+        pin = partial(world.runs.pin, program, EditionChoices())
+        return TemporalCarrier(world.runs, PinnedProgram(program, pin), human)
+
+    program.new_carrier = new_carrier
+    async with program.run(human=human) as app:
+        yield app
+
+
+def count_messages(body: dict[str, Any]) -> Reply:
+    """Answer with how many messages of the user there are, and the first of them."""
+    said = [one["content"] for one in body["messages"] if one["role"] == "user"]
+    return text_reply(f"{len(said)} since {said[0]}")
+
+
+def use_model(world: TemporalWorld, models: ModelServer) -> None:
+    """Have the models of the cards answered by a server."""
+    text = f"generic: {{base_url: '{models.url}', api_key: sk-key-of-the-tests}}\n"
+    (world.directory / "config.yaml").write_text(text)
+
+
+async def conversations(world: TemporalWorld) -> list[tuple[str, int]]:
+    """Return the state and the number of events of each history of the world's queue."""
+    query = f"TaskQueue = '{world.options.queue}'"
+    return [
+        (one.status.name if one.status else "", one.history_length)
+        async for one in world.client.list_workflows(query)
+    ]
+
+
+async def test_a_conversation_continues_in_a_new_history_when_one_grows_long(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    turns = 40
+    async with temporal_world(tmp_path, server) as world, world.worker(max_cached_runs=0):
+        with ModelServer(count_messages) as models:
+            use_model(world, models)
+            world.write(one=AGENT)
+            async with talking(world) as app:
+                for number in range(1, turns + 1):
+                    assert await app.one(f"message {number}") == f"{number} since message 1"
+                assert app.usage.requests == turns
+                assert len(app.one.history) == 2 * turns
+            assert sum(models.asked.values()) == turns
+
+            async def all_are_closed() -> bool:
+                found = await conversations(world)
+                return len(found) > 1 and {state for state, _ in found} == {
+                    "CONTINUED_AS_NEW",
+                    "COMPLETED",
+                }
+
+            await eventually(all_are_closed)
+            # A turn that began below the limit ends in the same history.
+            assert max(length for _, length in await conversations(world)) < MAX_EVENTS + 30
+
+
+async def test_what_the_client_forgets_or_loads_is_what_the_workers_remember(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        with ModelServer(count_messages) as models:
+            use_model(world, models)
+            world.write(one=AGENT)
+            async with talking(world) as app:
+                assert await app.one("first") == "1 since first"
+                before = tuple(app.one.history)
+                assert await app.one("second") == "2 since first"
+                app.one.clear()
+                assert await app.one("third") == "1 since third"
+                app.one.load_history(before)
+                assert await app.one("fourth") == "2 since first"
+
+
+async def test_a_failed_turn_leaves_nothing_and_the_conversation_continues(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    replies: list[Reply] = [
+        text_reply("hello"),
+        (401, {}, {"error": {"message": "bad key"}}),
+        text_reply("again"),
+    ]
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        with ModelServer(lambda _: replies.pop(0)) as models:
+            use_model(world, models)
+            world.write(one=AGENT)
+            async with talking(world) as app:
+                assert await app.one("first") == "hello"
+                with pytest.raises(ModelError):
+                    await app.one("second")
+                assert len(app.one.history) == 2
+                assert await app.one("third") == "again"
+
+
+async def test_calls_of_tools_and_answers_of_the_user_are_in_the_history_of_the_client(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    asked: list[str] = []
+
+    class User:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            asked.append(request.message)
+            return HumanAnswer(action="accept", content={"text": "the blue one"})
+
+    def reply(body: dict[str, Any]) -> Reply:
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            return text_reply(f"it is {last['content']}")
+        return call_reply("request_human_input", {"message": "which one?"}, "call")
+
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        with ModelServer(reply) as models:
+            use_model(world, models)
+            world.write(one=f"{AGENT}human_input: true\n")
+            async with talking(world, User()) as app:
+                result = await app.one.generate("choose")
+                assert "the blue one" in result.text
+                assert asked == ["which one?"]
+                assert [len(one.tool_calls) for one in app.one.history] == [0, 1, 0, 0]
+                assert result.usage.requests == 2
+                assert result.usage.tool_calls == 1
+
+
+async def test_a_cancelled_turn_is_cancelled_at_the_workers_and_the_next_one_runs(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        with ModelServer(count_messages) as models:
+            use_model(world, models)
+            world.write(one=AGENT, slow="type: agent\nmodel: slow?seconds=600\ninstruction: x\n")
+            async with talking(world) as app:
+                turn = asyncio.create_task(app.slow("wait"))
+
+                async def is_asked() -> bool:
+                    query = f"TaskQueue = '{world.options.queue}'"
+                    async for one in world.client.list_workflows(query):
+                        described = await world.client.get_workflow_handle(one.id).describe()
+                        return len(described.raw_description.pending_activities) == 1
+                    return False
+
+                await eventually(is_asked)
+                turn.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await turn
+                assert app.slow.history[-1].stop_reason == "cancelled"
+
+                async def nothing_runs() -> bool:
+                    return not await is_asked()
+
+                await eventually(nothing_runs)
+                assert await app.one("first") == "1 since first"
+
+
+async def test_members_of_a_workflow_remember_in_the_next_history(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        with ModelServer(count_messages) as models:
+            use_model(world, models)
+            world.write(
+                team="type: chain\nsequence: [a, b]\ndefault: true\n",
+                a="type: agent\nmodel: generic.m\ninstruction: x\n",
+                b="type: agent\nmodel: generic.m\ninstruction: y\n",
+            )
+            async with talking(world) as app:
+                for number in range(1, 25):
+                    answer = await app.team(f"message {number}")
+                    assert answer == f"{number} since 1 since message 1"
+                assert app.usage.requests == 48
+            assert len(await conversations(world)) > 1
