@@ -118,6 +118,7 @@ class Decisions:
             log.warning("%s", line)
 
     def _lines(self) -> Iterator[str]:
+        yield from self._gate.home_lines()
         yield from self.taken
         for one in self._left_out():
             yield one.line

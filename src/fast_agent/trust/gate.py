@@ -12,7 +12,7 @@ from fast_agent.text.frozen import frozen
 from fast_agent.trust.origin import home_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.cards.card import Card
@@ -72,6 +72,18 @@ class Gate:
         self._once: set[str] = set()
         self._asked: set[Path] = set()
         self._allowed: dict[Path, tuple[tuple[object, ...], frozenset[Effect]]] = {}
+
+    def home_lines(self) -> Iterator[str]:
+        """Yield the line about a home that is not the person's own, where it holds anything."""
+        if self.fault is None:
+            return
+        from fast_agent.trust.approvals import FILE
+
+        if any((self._home / name).is_file() for name in (*CONFIG_NAMES, FILE)):
+            yield (
+                f"the home `{self._home}` {self.fault}: its configuration counts as found, and its "
+                "approvals are not read"
+            )
 
     @cached_property
     def approvals(self) -> Approvals:
@@ -172,6 +184,7 @@ class Gate:
             approved=lambda: self.is_approved(found),
             place=found.place,
             tools=self._tools,
+            denied=self.policy.denies if self.policy.has_denials else None,
             environ=self._environ,
         )
 

@@ -13,14 +13,13 @@ from fast_agent.errors import TrustError
 from fast_agent.text.environment import UnsetVariableError, expand, has_variable
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import origin_in
-from fast_agent.trust.effect import MODEL_FILE, Holder
+from fast_agent.trust.effect import MODEL_FILE, Effect, Holder
 from fast_agent.trust.origin import Root, address_of_root
 from fast_agent.trust.site import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from fast_agent.trust.effect import Effect
     from fast_agent.trust.server_tools import ServerTools
 
 
@@ -35,13 +34,15 @@ class Grant:
         root: The root, absolute and without links.
         effects: The effects that are allowed.
         place: What counts as inside the root; None for all below it.
-        everything: Whether `--trust` was given: all but writing outside the root is allowed.
+        everything: Whether `--trust` was given: all is allowed but writing outside the root and
+            what is denied.
         examine: Works out the effects of a holder as they are at that moment; None where there is
             nothing to examine.
         current: Returns the effects that are allowed at that moment, since approvals can be
             revoked; None keeps to `effects`.
         approved: Returns whether the set is approved at that moment; None where it is not.
         tools: What its servers offered; None where that is not remembered.
+        denied: Returns whether a policy denies an effect, also over `--trust`; None denies nothing.
         environ: The environment, for addresses and paths that were approved as `${NAME}`.
     """
 
@@ -55,6 +56,7 @@ class Grant:
     current: Callable[[], frozenset[Effect]] | None = field(default=None, repr=False, compare=False)
     approved: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
     tools: ServerTools | None = field(default=None, repr=False, compare=False)
+    denied: Callable[[Effect], bool] | None = field(default=None, repr=False, compare=False)
     environ: Mapping[str, str] = field(
         default_factory=lambda: _NO_VARIABLES, repr=False, compare=False
     )
@@ -71,15 +73,19 @@ class Grant:
 
     def allows(self, effect: Effect) -> bool:
         """Return whether an effect is allowed."""
-        return effect in self._now() or (self.everything and effect.refusal is None)
+        return effect in self._now() or self._trusts(effect)
 
     def not_allowed(self, effects: Iterable[Effect]) -> list[Effect]:
         """Return those of the effects that are not allowed, comparing with approvals once."""
         now = self._now()
-        return [
-            one for one in effects
-            if one not in now and not (self.everything and one.refusal is None)
-        ]  # fmt: skip
+        return [one for one in effects if one not in now and not self._trusts(one)]
+
+    def _trusts(self, effect: Effect) -> bool:
+        """Return whether `--trust` lets an effect happen."""
+        return self.everything and effect.refusal is None and not self._denies(effect)
+
+    def _denies(self, effect: Effect) -> bool:
+        return self.denied is not None and self.denied(effect)
 
     def _now(self) -> frozenset[Effect]:
         return self.effects if self.current is None else self.effects & self.current()
@@ -151,12 +157,11 @@ class Grant:
         Raises:
             TrustError: It, or a file it runs, is not what was allowed.
         """
-        if self.everything or self.examine is None:
+        if self.examine is None or (self.everything and self.denied is None):
             return
         holder = Holder(kind, name)
         runs = [effect for effect in self.examine(holder) if effect.kind == "run"]
-        allowed = self._now()
-        if not runs or not all(effect in allowed for effect in runs):
+        if not runs or self.not_allowed(runs):
             raise TrustError(
                 f"{holder} is not started: what it runs changed since it was approved",
                 hint=f"read it, then `fast-agent trust {self.root}`",
@@ -182,9 +187,11 @@ class Grant:
         Raises:
             TrustError: Nobody allowed a connection to its host.
         """
-        if self.everything:
+        if self.everything and self.denied is None:
             return
         place = origin_of(url)
+        if self._trusts(Effect("connect", url, Holder("setting", ""), "", terms=place)):
+            return
         connects = (effect for effect in self._now() if effect.kind == "connect")
         if not any(origin_in(effect, self.environ) == place for effect in connects):
             scheme, host, port = place

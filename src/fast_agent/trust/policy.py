@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.reading import Reader, built
-from fast_agent.config.trust import NO_TRUST, TRUST
+from fast_agent.config.trust import NO_TRUST, TRUST, DenySettings
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import fits_host
@@ -54,6 +54,11 @@ class Policy:
     def may_ask(self) -> bool:
         """Whether a person may be asked."""
         return self.home.ask and self.machine.ask
+
+    @property
+    def has_denials(self) -> bool:
+        """Whether anything is denied."""
+        return any(one.deny != DenySettings() for one in (self.machine, self.home))
 
     def denies(self, effect: Effect) -> bool:
         """Return whether an effect is denied, even if approved."""
