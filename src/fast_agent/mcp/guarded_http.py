@@ -53,33 +53,6 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class GuardedSyncTransport(httpx2.BaseTransport):
-    """`GuardedTransport` for code that runs in a worker thread.
-
-    Args:
-        check: Raises `TrustError` for a URL that was not approved.
-    """
-
-    def __init__(self, check: Judge) -> None:
-        self._check = check
-        self._inner = httpx2.HTTPTransport(trust_env=False)
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request to the address that was judged."""
-        self._check(str(request.url))
-        host, port = request.url.host, request.url.port or _port_of(request.url)
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            raise httpx2.ConnectError(f"`{host}` is not known") from error
-        _aim(request, judged(host, [str(one[4][0]) for one in found]))
-        return self._inner.handle_request(request)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._inner.close()
-
-
 def judged(host: str, addresses: Iterable[str]) -> str:
     """Return the address to connect to.
 

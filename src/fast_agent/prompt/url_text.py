@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.errors import ResourceError
+from fast_agent.mcp.web_page import fetch_page
 from fast_agent.steps.steps import Step, here, text_by_digest
 
 if TYPE_CHECKING:
@@ -12,9 +13,7 @@ if TYPE_CHECKING:
 
     from anyio import Lock
 
-    Judge = Callable[[str], None]
-
-_REDIRECTS = 5
+    from fast_agent.mcp.web_page import Judge
 
 
 class Fetch(Protocol):
@@ -123,86 +122,8 @@ def is_web_address(url: str) -> bool:
     return url.lower().startswith(("http://", "https://"))
 
 
-class Page(NamedTuple):
-    """A page of the web.
-
-    Args:
-        text: What it holds.
-        media_type: What the server says it is, without parameters, in lower case; may be empty.
-        url: Where it was, after redirects.
-    """
-
-    text: str
-    media_type: str
-    url: str
-
-
 async def fetch_text(
     url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
 ) -> str:
     """Fetch a text over HTTP; see `fetch_page`."""
     return (await fetch_page(url, max_bytes=max_bytes, timeout=timeout, check=check)).text
-
-
-async def fetch_page(
-    url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
-) -> Page:
-    """Fetch a page over HTTP, following a few redirects.
-
-    Args:
-        url: An `http` or `https` URL.
-        max_bytes: Most bytes the answer may hold.
-        timeout: Most seconds the whole fetch may take.
-        check: Called before each connection, redirects included; None allows all.
-
-    Returns:
-        The page, its text in the charset the server names, else UTF-8.
-
-    Raises:
-        ResourceError: The page cannot be had, is too large, too slow or no text.
-    """
-    import httpx2
-    from anyio import fail_after
-
-    guard: httpx2.AsyncBaseTransport | None = None
-    if check is not None:
-        from fast_agent.mcp.guarded_http import GuardedTransport
-
-        guard = GuardedTransport(check)
-    try:
-        with fail_after(timeout):
-            async with (
-                httpx2.AsyncClient(
-                    follow_redirects=True,
-                    max_redirects=_REDIRECTS,
-                    timeout=timeout,
-                    transport=guard,
-                    trust_env=guard is None,
-                ) as client,
-                client.stream("GET", url) as response,
-            ):
-                if not response.is_success:
-                    raise ResourceError(f"`{url}` answered with status {response.status_code}")
-                data = bytearray()
-                async for block in response.aiter_bytes():
-                    data += block
-                    if len(data) > max_bytes:
-                        raise ResourceError(f"`{url}` holds more than {max_bytes} bytes")
-                text = _decoded(bytes(data), response.charset_encoding or "utf-8", url)
-                kind = response.headers.get("content-type", "").partition(";")[0]
-                return Page(text, kind.strip().lower(), str(response.url))
-    except TimeoutError as error:
-        raise ResourceError(f"`{url}` did not answer within {timeout:g} seconds") from error
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        reason = str(error) or type(error).__name__
-        raise ResourceError(f"`{url}` cannot be fetched: {reason}") from error
-
-
-def _decoded(data: bytes, charset: str, url: str) -> str:
-    try:
-        text = data.decode(charset)
-    except (UnicodeDecodeError, LookupError) as error:
-        raise ResourceError(f"`{url}` is not text in `{charset}`") from error
-    if "\0" in text:
-        raise ResourceError(f"`{url}` is binary, not text")
-    return text.removeprefix("\ufeff")

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.card_load import Fetched
-from fast_agent.errors import CardError
-from fast_agent.trust.address import shown_address
+from fast_agent.errors import CardError, ResourceError
+from fast_agent.mcp.web_page import fetch_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+
+    from fast_agent.mcp.web_page import Page
 
 TIMEOUT_SECONDS = 20.0
-"""Longest wait for a remote card, as a whole and for each piece of it."""
+"""Longest wait for a remote card."""
 
 MAX_BYTES = 1024 * 1024
 """Largest remote card."""
-
-_REDIRECTS = 3
 
 
 def fetch_card(address: str, check: Callable[[str], None] | None = None) -> Fetched:
@@ -32,45 +32,26 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> Fetc
         The text, and the address it came from in the end.
 
     Raises:
-        CardError: It cannot be had, is too large, too slow, or no UTF-8 text.
+        CardError: It cannot be had, is too large, too slow, or is not text.
     """
-    import httpx2
-
-    guard: httpx2.BaseTransport | None = None
-    if check is not None:
-        from fast_agent.mcp.guarded_http import GuardedSyncTransport
-
-        guard = GuardedSyncTransport(check)
-    shown = shown_address(address)
-    deadline = monotonic() + TIMEOUT_SECONDS
-    final = address
+    fetch = partial(fetch_page, max_bytes=MAX_BYTES, timeout=TIMEOUT_SECONDS, check=check)
     try:
-        with (
-            httpx2.Client(
-                timeout=TIMEOUT_SECONDS,
-                follow_redirects=True,
-                max_redirects=_REDIRECTS,
-                transport=guard,
-                trust_env=guard is None,
-            ) as client,
-            client.stream("GET", address) as response,
-        ):
-            if not response.is_success:
-                raise CardError(f"`{shown}` answered with status {response.status_code}")
-            final = str(response.url) if response.history else address
-            body = bytearray()
-            for chunk in response.iter_bytes():
-                body += chunk
-                if monotonic() > deadline:
-                    raise CardError(f"`{shown}` took longer than {TIMEOUT_SECONDS:g} seconds")
-                if len(body) > MAX_BYTES:
-                    raise CardError(f"`{shown}` is larger than {MAX_BYTES // 1024} KiB")
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        reason = str(error) or type(error).__name__
-        raise CardError(
-            f"`{shown}` cannot be fetched: {reason}", hint="check the address and the network"
-        ) from error
+        page = _run(partial(fetch, address))
+    except ResourceError as error:
+        raise CardError(error.message, hint=error.hint) from error
+    return Fetched(page.url, page.text)
+
+
+def _run(fetch: Callable[[], Awaitable[Page]]) -> Page:
+    """Run a fetch to its end, in a thread of its own where this one has a loop."""
+    from asyncio import get_running_loop
+    from concurrent.futures import ThreadPoolExecutor
+
+    from anyio import run
+
     try:
-        return Fetched(final, body.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise CardError(f"`{shown}` is not UTF-8 text") from error
+        get_running_loop()
+    except RuntimeError:
+        return run(fetch)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run, fetch).result()
