@@ -33,7 +33,8 @@ class Conversation:
         generation: Its agents.
         begin: Starts the session it is kept in; None keeps it in memory only.
         store: Where its session is opened again; None where it is kept in memory only.
-        session_id: Its session, if another server started it; None for one that starts here.
+        session_id: Its session, if another server or a former life of this one started it; None
+            for one that starts here.
 
     Attributes:
         using: How many requests use it now.
@@ -44,6 +45,7 @@ class Conversation:
         "_begin",
         "_cast",
         "_interrupted",
+        "_is_of_former_life",
         "_preparing",
         "_session",
         "_session_id",
@@ -68,6 +70,7 @@ class Conversation:
         self._cast: Cast | None = None
         self._session: Session | None = None
         self._session_id = session_id
+        self._is_of_former_life = session_id is not None
         self._preparing = Lock()
         self._interrupted: Interrupted | None = None
 
@@ -117,14 +120,17 @@ class Conversation:
     async def prepare(self) -> None:
         """Hold its session, where other servers answer it too, without blocking the event loop.
 
-        If another server wrote it, agents are made again from the session's current state.
+        If another server wrote it, agents are made again from the session's current state. Where
+        no other server can, the session of a former life of this one is opened.
 
         Raises:
             FastAgentError: Another server uses it, or it cannot be read.
         """
-        if self._store is None or not self._store.is_shared:
+        if self._store is None or not (self._store.is_shared or self._is_of_former_life):
             return
         async with self._preparing:
+            if not self._store.is_shared and not self._is_of_former_life:
+                return  # another request opened it
             if self._session is not None:
                 if await run_sync(self._session.acquire):
                     return
@@ -235,8 +241,13 @@ class Conversation:
             session = self._begin()
             self._session_id = session.id
             return session
-        # The same conversation continues, whatever was approved since: nobody asks in its middle.
-        session = self._store.open_unasked(self._session_id)
+        if self._is_of_former_life and not self._store.is_shared:
+            session = self._store.open(self._session_id)
+        else:
+            # The same conversation continues, whatever was approved since: nobody asks in its
+            # middle.
+            session = self._store.open_unasked(self._session_id)
+        self._is_of_former_life = False
         try:
             self._interrupted = session.interrupted
         except BaseException:

@@ -265,7 +265,7 @@ class Scopes:
         store = self._store
         if store is None:
             return Conversation(generation)
-        alias = _alias(name) if name is not None and store.is_shared else None
+        alias = None if name is None else self._alias(name)
         return Conversation(generation, partial(self._begin, alias), store, session_id)
 
     def _keep(self, name: str, conversation: Conversation, owner: str) -> Conversation:
@@ -275,20 +275,28 @@ class Scopes:
         return conversation
 
     async def _of_another_server(self, name: str, owner: str) -> Conversation | None:
-        """Take up the conversation that a client had with another server of the same store.
+        """Take up the conversation that a client had with another server, or a former life.
 
         Raises:
             RequestRefused: No more can be held.
-            SessionError: The store cannot be reached.
+            SessionError: The store cannot be read.
         """
         store = self._store
-        if store is None or not store.is_shared:
+        if store is None:
             return None
-        session_id = await run_sync(store.aliased, _alias(name), self._limits.idle_seconds)
+        session_id = await run_sync(store.aliased, self._alias(name), self._limits.idle_seconds)
         if session_id is None:
             return None
         await self._make_room(owner)
         return self._keep(name, await self._new(name, session_id), owner)
+
+    def _alias(self, name: str) -> str:
+        """Return what the store knows a conversation by, which is of no use to who reads it there.
+
+        Files are those of all projects of a user: there, a conversation continues in its own only.
+        """
+        place = "" if self._store is None or self._store.is_shared else f"{self._workspace} "
+        return sha256(f"{place}{name}".encode()).hexdigest()
 
     def _begin(self, alias: str | None) -> Session:
         if self._store is None:
@@ -332,11 +340,6 @@ class Scopes:
     async def _end(self, name: str) -> None:
         self._shares.remove(name)
         await self.disconnect(self._by_id.pop(name))
-
-
-def _alias(name: str) -> str:
-    """Return what a store knows a conversation by, which is of no use to who reads it there."""
-    return sha256(name.encode()).hexdigest()
 
 
 async def _go_over(conversation: Conversation, generation: Generation) -> None:

@@ -268,6 +268,9 @@ class EventLogs(Protocol):
         Args:
             alias: The alias.
             idle_seconds: A session that nothing happened in for longer is not found.
+
+        Raises:
+            SessionError: The sessions cannot be read.
         """
         ...
 

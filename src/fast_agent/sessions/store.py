@@ -120,7 +120,7 @@ class SessionStore:
             cwd: The directory it belongs to, or None.
             parent: The session it was forked from, or None.
             brought: The found sets it was talked with; None are those of this run.
-            alias: Another name that `aliased` finds it by, in a database; None for none.
+            alias: Another name that `aliased` finds it by; hexadecimal digits. None for none.
 
         Raises:
             SessionError: It cannot be made.
@@ -174,7 +174,7 @@ class SessionStore:
             idle_seconds: A session that nothing happened in for longer is not found.
 
         Raises:
-            SessionError: The database cannot be reached.
+            SessionError: The sessions cannot be read.
         """
         return self._logs.aliased(alias, idle_seconds)
 

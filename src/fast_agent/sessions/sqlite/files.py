@@ -8,6 +8,8 @@ processes may read it at the same time.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -48,7 +50,8 @@ class SessionFiles:
         """Make the file of a new session.
 
         Args:
-            facts: What is to be known of the session without its events; `id` among them.
+            facts: What is to be known of the session without its events; `id` among them, and
+                `alias` where it is to be found by one.
 
         Raises:
             SessionError: It cannot be made.
@@ -68,6 +71,15 @@ class SessionFiles:
             self._lock_path(session_id).unlink(missing_ok=True)
             raise
         log.lock = lock
+        if "alias" in facts:
+            try:
+                path = self._alias_path(facts["alias"])
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                    file.write(session_id)
+            except OSError as error:
+                log.close()
+                raise SessionError(f"the session cannot get its alias: {error}") from error
         return log
 
     def open(self, session_id: str) -> SqliteLog:
@@ -97,9 +109,31 @@ class SessionFiles:
         """Whether there is a session of this id."""
         return self._path(session_id).exists()
 
-    def aliased(self, alias: str, idle_seconds: float) -> str | None:  # noqa: ARG002
-        """Return None: files have no aliases, since the process that made them has their ids."""
-        return None
+    def aliased(self, alias: str, idle_seconds: float) -> str | None:
+        """Return the id of the session with an alias; None without one.
+
+        Args:
+            alias: The alias.
+            idle_seconds: A session that nothing happened in for longer is not found.
+
+        Raises:
+            SessionError: The file of the alias cannot be read.
+        """
+        try:
+            session_id = self._alias_path(alias).read_text("ascii")
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise SessionError(f"the alias of a session cannot be read: {error}") from error
+        if not SESSION_ID.fullmatch(session_id):
+            return None
+        changed = 0.0
+        for ending in ("", "-wal"):
+            with suppress(OSError):
+                path = self._path(session_id)
+                status = path.with_name(f"{path.name}{ending}").stat()
+                changed = max(changed, status.st_mtime)
+        return session_id if self._now() - changed <= idle_seconds else None
 
     def ids(self) -> list[str]:
         """List the ids of all sessions, in order."""
@@ -125,6 +159,12 @@ class SessionFiles:
         """
         lock = self._locked(session_id)
         try:
+            with suppress(SessionError):  # without facts, its alias leads nowhere from now on
+                log = self.read(session_id)
+                alias = log.read_facts().get("alias")
+                log.close()
+                if alias is not None:
+                    self._alias_path(alias).unlink(missing_ok=True)
             remove_files(self._path(session_id))
             for path in self._directory.glob(f"{session_id}.steps*"):
                 path.unlink(missing_ok=True)
@@ -151,6 +191,9 @@ class SessionFiles:
 
     def _path(self, session_id: str) -> Path:
         return self._directory / f"{session_id}{_SUFFIX}"
+
+    def _alias_path(self, alias: str) -> Path:
+        return self._directory / f"{alias}.alias"
 
     def _lock_path(self, session_id: str) -> Path:
         return self._directory / f"{session_id}.lock"
