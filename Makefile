@@ -42,6 +42,10 @@ demo: $(DEMO_VENV)/.ready  ## Run a card set on real input: the local model, the
 demo-workflows: $(DEMO_VENV)/.ready  ## Run a card set of every kind of workflow, offline
 	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/workflows.py
 
+.PHONY: demo-cluster
+demo-cluster: $(DEMO_VENV)/.ready  ## Run a batch of 1,000 items over two workers, and kill one midway
+	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/cluster/demo.py
+
 test: weights  ## Set everything up and run the tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }

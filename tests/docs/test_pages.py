@@ -8,10 +8,10 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
+
+from fast_agent.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).with_name("fast-agent")
@@ -101,6 +101,48 @@ def test_the_commands_of_the_pages_on_batches_and_runs(
     rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert [row["output"] for row in rows] == ["Great soup.", "Cold soup."]
     assert (tmp_path / "results.csv").read_text().startswith("id,input,ok,output")
+
+
+_OWNERS = {
+    "batch.md": ["batch", "runs"],
+    "durable-runs.md": ["runs list", "runs show", "runs resume", "runs export", "go"],
+    "postgres.md": ["serve"],
+    "temporal.md": ["worker", "batch", "go"],
+}
+"""The commands whose options a page names alone, as in `--agent`."""
+
+
+@pytest.mark.parametrize("page", list(_OWNERS))
+def test_every_command_and_option_of_the_pages_on_batches_exists(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def options_of(command: str) -> set[str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*command.split(), "--help"])
+        told = capsys.readouterr()
+        assert ended.value.code == 0, f"{page} names `{command}`: {told.err}"
+        return set(re.findall(r"--?[a-z][a-z-]*", told.out))
+
+    owned = set[str]().union(*map(options_of, _OWNERS[page]))
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    lines = [line for block in blocks(f"docs/{page}", "sh") for line in block.splitlines()]
+    found = 0
+    for span in [*re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text), *lines]:
+        words = span.replace("\\|", " ").replace("…", " ").replace(" fast-agent ", " ").split()
+        if words[0] == "fast-agent":
+            del words[0]
+        elif words[0] != "runs" or len(words) < 2:
+            given = {word for word in words if word.startswith("--")}
+            if words[0].startswith("--"):
+                assert given <= owned, f"{page}: `{span}`"
+                found += 1
+            continue
+        groups = {"runs", "session"}
+        command = " ".join(words[: 2 if words[0] in groups and len(words) > 1 else 1])
+        given = {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)}
+        assert given <= options_of(command), f"{page}: `{span}`"
+        found += 1
+    assert found >= 2
 
 
 def _run_of(message: str, cwd: Path) -> str:

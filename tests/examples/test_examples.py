@@ -142,6 +142,17 @@ def test_demo_tools(go: Go) -> None:
     assert "16:30" in "".join(rest) or "15:30" in "".join(rest)
 
 
+def test_two_workers_one_of_which_is_killed() -> None:
+    demo = EXAMPLES / "cluster" / "demo.py"
+    done = subprocess.run(
+        [sys.executable, demo, "24"], text=True, capture_output=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "24 answers" in done.stdout
+    assert "24 orders booked, 0 of them twice" in done.stdout
+    assert "48 of them needed" in done.stdout
+
+
 def test_every_example_is_checked_and_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
