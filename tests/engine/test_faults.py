@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from tests.patience import wait_until
 from fast_agent.engine.batch import Batch
 from fast_agent.engine.model_requests import ModelRequests
 from fast_agent.engine.run_steps import DurableSteps
-from fast_agent.engine.run_store import DONE, FullDiskError, NewRun, RunStore, StoreError
+from fast_agent.engine.run_store import DONE, FAILED, FullDiskError, NewRun, RunStore, StoreError
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import Codec, Key, Step, entered
 
@@ -138,6 +139,35 @@ def test_a_wrong_clock_changes_nothing(tmp_path: Path) -> None:
             counts.add(life.counts(expected, effects))
     assert counts.kills > counts.results >= 3
     assert (counts.wrong, counts.repeated, counts.too_often) == (0, 0, 0)
+
+
+@pytest.mark.spec("RUN-17")
+def test_steps_keep_their_order_where_the_clock_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = time.time
+    names = [f"step-{number}" for number in range(4, 0, -1)]
+    for skew, written in ((3600.0, names[:2]), (-3600.0, names[2:])):
+        monkeypatch.setattr("time.time", lambda skew=skew: right() + skew)
+        store = RunStore(tmp_path / "runs.sqlite", "b")
+        store.queue([NewRun(0, "k", "a", '"hi"')])
+        store.recover()
+        run = store.take("me")
+        assert run is not None
+        for name in written:
+            store.write_step(run, Key("turn", "tool", name, 1), "null", FAILED, "[]")
+        store.close()
+    store = RunStore(tmp_path / "runs.sqlite", "b")
+    assert [step.key.name for step in store.steps(run.id)] == names
+    # What was reported to a model is not asked again, though the report has an earlier time.
+    store.recover()
+    run = store.take("me")
+    assert run is not None
+    store.write_step(run, Key("turn", "model", "m", 1), "null", DONE, "{}")
+    store.end(run, "failed", error="it failed")
+    store.requeue(["failed"])
+    assert len(store.steps(run.id)) == 5
+    store.close()
 
 
 @pytest.mark.spec("RUN-10")

@@ -57,6 +57,9 @@ _RUN_COLUMNS: Final = (
 )
 
 
+_TICK_SECONDS: Final = 1e-6
+"""How far apart steps are at least while the clock is behind what was written."""
+
 IN_MEMORY: Final = Path(":memory:")
 """The path of a store without a file."""
 
@@ -221,6 +224,7 @@ class RunStore:
         self.batch = batch
         self.only: frozenset[str] | None = None
         self._known_parts: set[str] = set()
+        self._latest: float | None = None
         with self._errors():
             self._connection = connection = sqlite3.connect(
                 path, isolation_level=None, timeout=30, check_same_thread=False
@@ -311,7 +315,7 @@ class RunStore:
                 "INSERT INTO run(id, batch, item, key, agent, input, state, fence, attempt, began)"
                 " VALUES(?,?,?,?,?,?,?,?,?,?)",
                 (run.id, self.batch, run.item, run.key, run.agent, run.input, run.state, run.fence,
-                 run.attempt, time.time()),
+                 run.attempt, self._now()),
             )  # fmt: skip
 
     def delete_run(self, run_id: str) -> None:
@@ -351,7 +355,7 @@ class RunStore:
                 " attempt=attempt+1, began=coalesce(began, ?), edition=coalesce(edition, ?)"
                 " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
                 f"{only} ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
-                (owner, time.time(), edition, self.batch, *values),
+                (owner, self._now(), edition, self.batch, *values),
             ).fetchone()
         return None if row is None else RunRow(*row)
 
@@ -370,7 +374,7 @@ class RunStore:
         Raises:
             RunError: It cannot be written.
         """
-        ended = None if state in {"queued", "running", "waiting"} else time.time()
+        ended = None if state in {"queued", "running", "waiting"} else self._now()
         with self._errors():
             self._connection.execute(
                 "UPDATE run SET state=?, output=?, error=?, used=?, cost=?, ended=?, owner=NULL"
@@ -424,7 +428,7 @@ class RunStore:
             done = self._connection.execute(
                 "UPDATE run SET state='cancelled', fence=fence+1, owner=NULL, ended=?"
                 f" WHERE id=? AND {stopped}",
-                (time.time(), run_id),
+                (self._now(), run_id),
             ).rowcount
             if not done:
                 done = self._connection.execute(
@@ -540,7 +544,7 @@ class RunStore:
         Raises:
             RunError: Another process took the run, or it cannot be written.
         """
-        now = time.time()
+        now = self._now()
         with self._errors():
             written = self._connection.execute(
                 "INSERT INTO step SELECT ?,?,?,?,?,?,?,?,?,?,?,?,1"
@@ -552,6 +556,17 @@ class RunStore:
             ).rowcount
         if not written:
             raise StoreError(f"another process took over run `{run.id}`")
+
+    def _now(self) -> float:
+        """Return the time in seconds since 1970, later than anything written before.
+
+        Steps are in the order of their times, also where the clock goes back between two lives.
+        """
+        if self._latest is None:
+            self._latest = self.last_change()
+        now = time.time()
+        self._latest = now if now > self._latest else self._latest + _TICK_SECONDS
+        return self._latest
 
     def forget_steps(self, run_id: str, keys: Iterable[Key]) -> None:
         """Delete steps, so that they are asked again."""
