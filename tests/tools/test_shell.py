@@ -336,7 +336,7 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [0, 1])
-async def test_the_last_line_is_reported_now_and_then(tmp_path: Path, step: int) -> None:
+async def test_the_last_lines_are_reported_now_and_then(tmp_path: Path, step: int) -> None:
     told: list[tuple[float, str | None]] = []
 
     def progress(done: float, total: float | None, message: str | None) -> None:
@@ -351,7 +351,8 @@ async def test_the_last_line_is_reported_now_and_then(tmp_path: Path, step: int)
     await tool.call(ToolCall("c", "execute", {"command": command}), context)
     if step:
         assert 1 <= len(told) <= 4
-        assert told[-1] == (4, "line 4<U+001B>[2J")
+        shown = "\n".join(f"line {number}<U+001B>[2J" for number in range(1, 5))
+        assert told[-1] == (4, shown)
     else:
         assert told == [], "no time has passed"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -247,6 +248,26 @@ def test_a_burst_of_keys_is_sent_where_the_terminal_marks_its_pastes(project: Pa
         terminal.send(" and typed\rnext line")
         terminal.wait_for(" out")
         terminal.wait_for_screen("> next line")
+
+
+@pytest.mark.spec("T-W1.4")
+def test_the_last_lines_of_a_command_are_shown_while_it_runs(project: Path) -> None:
+    pipe = project / "pipe"
+    os.mkfifo(pipe)
+    command = "for i in 1 2 3 4 5 6 7 8 9; do echo out $i; done; cat pipe"
+    call = f"***CALL_TOOL execute {json.dumps({'command': command})}"
+    with Terminal(*PASS, "--shell", columns=120) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/permissions trusting")
+        terminal.wait_for_screen("· trusting ·")
+        terminal.line(call)
+        terminal.wait_for_screen("… 9 lines, Ctrl-O")
+        shown = [row.strip("│ ") for row in terminal.display if "│ out" in row]
+        assert shown == [f"out {number}" for number in range(5, 10)]
+        pipe.write_text("out 10\n")
+        terminal.wait_for("✓ execute for i", " out")
+        terminal.wait_for_screen(READY)
+        assert not any("│ out" in row for row in terminal.display)
 
 
 @pytest.mark.spec("T-K3.2")

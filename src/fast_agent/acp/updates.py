@@ -188,7 +188,8 @@ class Updates:
         if shown not in self._open or shown in self._held:
             return
         counted = "" if total is None else f"{progress:g}/{total:g}"
-        text = " ".join(part for part in (counted, message and one_line(message)) if part)
+        said = "\n".join(map(one_line, (message or "").split("\n")))
+        text = " ".join(part for part in (counted, said) if part)
         if text:
             content: list[JsonValue] = [{"type": "content", "content": text_block(text)}]
             self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown,

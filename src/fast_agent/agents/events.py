@@ -125,7 +125,7 @@ class ToolProgressed:
         call_id: The call.
         progress: How much is done, in the tool's own unit.
         total: How much there is to do, or None.
-        message: What it is doing, or None.
+        message: What it is doing, or None; of a command, the last lines of its output.
     """
 
     origin: Origin

@@ -100,7 +100,8 @@ def step_of(event: Event) -> str | None:
             return f"{agent}: {call.name} {'failed' if result.is_error else 'is done'}"
         case ToolProgressed(progress=progress, total=total, message=message):
             share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-            return f"{agent}: {share} {message or ''}".rstrip()
+            last = (message or "").rpartition("\n")[2]
+            return f"{agent}: {share} {last}".rstrip()
         case ChildStarted(child=child):
             return f"{agent}: {child} begins"
         case ChildFinished(child=child, error=error):

@@ -40,8 +40,9 @@ KEY_VARIABLE = "FAST_AGENT_IDEMPOTENCY_KEY"
 
 _DRAIN_SECONDS = 0.1
 _PROGRESS_SECONDS = 0.1
+_PROGRESS_LINES = 5
 _PROGRESS_LENGTH = 200
-_PROGRESS_BYTES = 1024
+_PROGRESS_BYTES = 4096
 _CHUNK = 64 * 1024
 
 
@@ -120,7 +121,7 @@ class ShellTool(RuntimeTool):
 
         Args:
             call: The call, with `command` and perhaps `timeout_seconds`.
-            context: Where to report the last line of output now and then; the command finds its
+            context: Where to report the last lines of output now and then; the command finds its
                 idempotency key in `FAST_AGENT_IDEMPOTENCY_KEY`.
 
         Returns:
@@ -209,23 +210,26 @@ class ShellTool(RuntimeTool):
         return timed_out
 
     async def _read(self, group: ProcessGroup, output: BoundedOutput, progress: Progress) -> None:
-        from anyio import EndOfStream
+        from anyio import EndOfStream, move_on_after
 
         stream = group.process.stdout
         if stream is None:
             return
-        lines, told = 0, self._clock()
+        lines, told, end, is_due = 0, self._clock(), b"", False
         while True:
-            try:
-                data = await stream.receive(_CHUNK)
-            except EndOfStream:
-                return
-            output.add(data)
-            lines += data.count(b"\n")
+            # What came since the last report is reported also where nothing comes after it.
+            with move_on_after(_PROGRESS_SECONDS if is_due else None):
+                try:
+                    data = await stream.receive(_CHUNK)
+                except EndOfStream:
+                    return
+                output.add(data)
+                lines += data.count(b"\n")
+                end, is_due = (end + data)[-_PROGRESS_BYTES:], True
             now = self._clock()
             if now - told >= _PROGRESS_SECONDS:
-                told = now
-                progress(lines, None, _last_line(data))
+                told, is_due = now, False
+                progress(lines, None, _last_lines(end))
 
 
 def shell_tool(
@@ -312,10 +316,10 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _last_line(data: bytes) -> str | None:
-    lines = data[-_PROGRESS_BYTES:].decode("utf-8", "replace").splitlines()
-    shown = [visible(line) for line in lines if line.strip()]
-    return shown[-1][:_PROGRESS_LENGTH] if shown else None
+def _last_lines(data: bytes) -> str | None:
+    lines = data.decode("utf-8", "replace").splitlines()
+    shown = [visible(line)[:_PROGRESS_LENGTH] for line in lines if line.strip()]
+    return "\n".join(shown[-_PROGRESS_LINES:]) or None
 
 
 class BoundedOutput:

@@ -46,7 +46,10 @@ class _Work:
     started: float
     above: _Work | None
     hidden: bool = False
+    is_command: bool = False
     note: str = ""
+    output: tuple[str, ...] = ()
+    lines: int = 0
     tokens: int = 0
     changed: float = 0.0
 
@@ -70,10 +73,12 @@ class Detail:
     Args:
         call: The call.
         result: Its result, or None while it runs.
+        output: The last lines of its output while it runs.
     """
 
     call: ToolCall
     result: ToolResult | None = None
+    output: tuple[str, ...] = ()
 
 
 class Activity:
@@ -175,8 +180,13 @@ class Activity:
         if len(works) > most:
             newest = sorted(works, key=lambda work: work.changed, reverse=True)[: max(1, most - 1)]
             shown_works = [work for work in works if work in newest]
-        rows = [clip(self._row(work, columns), columns) for work in shown_works]
         more = len(works) - len(shown_works)
+        room = most - len(shown_works) - bool(more)
+        rows: list[str] = []
+        for work in shown_works:
+            output = self._output_rows(work, columns, room)
+            room -= len(output)
+            rows += [clip(self._row(work, columns), columns), *output]
         if more:
             counts = self._counts
             failed = f", {counts.failed} failed" if counts.failed else ""
@@ -214,6 +224,17 @@ class Activity:
         subject = f"  {clip(work.subject, room)}" if work.subject and room > 4 else ""
         return head + theme.dim(subject) + tail
 
+    def _output_rows(self, work: _Work, columns: int, most: int) -> list[str]:
+        """Draw the last lines of a command's output, and how many there were."""
+        theme = self._theme
+        indent = " " * (3 + 2 * work.depth)
+        lines = [f"{theme.sign('bar')} {line}" for line in work.output if line]
+        if work.lines > len(lines):
+            lines.append(f"{theme.sign('more')} {work.lines:,} lines, Ctrl-O")
+        return [
+            clip(indent + theme.dim(line), columns) for line in lines[max(0, len(lines) - most) :]
+        ]
+
     def _turn_started(self, origin: Origin) -> None:
         parent = origin.parent_call_id
         if parent is None:
@@ -248,6 +269,7 @@ class Activity:
             now,
             above,
             hidden=above is not None and above.hidden,
+            is_command=call.name == "execute",
             changed=now,
         )
         self.last = Detail(call)
@@ -258,11 +280,17 @@ class Activity:
         work = self._calls.get((origin.turn_id, call_id))
         if work is None:
             return
+        work.changed = self._clock()
+        if work.is_command:
+            work.output = tuple(shown(line) for line in (event.message or "").split("\n"))
+            work.lines = int(event.progress)
+            if self.last is not None and self.last.call.id == call_id:
+                self.last.output = work.output
+            return
         done = f"{event.progress:g}"
         if event.total is not None:
             done += f"/{event.total:g}"
         work.note = " ".join([done, one_line(event.message)] if event.message else [done])
-        work.changed = self._clock()
 
     def _tool_finished(self, origin: Origin, call: ToolCall, result: ToolResult) -> list[str]:
         self.last = Detail(call, result)

@@ -28,4 +28,4 @@ def details(console: Console) -> None:
     if detail is None:
         console.note("no tool was called yet")
     else:
-        page(call_text(detail.call, detail.result, console.theme))
+        page(call_text(detail.call, detail.result, console.theme, detail.output))

@@ -88,11 +88,13 @@ def transcript_text(agent: str, history: Iterable[Message], columns: int, theme:
     return "\n".join(lines) + "\n"
 
 
-def call_text(call: ToolCall, result: ToolResult | None, theme: Theme) -> str:
-    """Draw a call and its result whole, for the pager."""
+def call_text(
+    call: ToolCall, result: ToolResult | None, theme: Theme, output: Sequence[str] = ()
+) -> str:
+    """Draw a call and its result whole, for the pager; while it runs, the end of its output."""
     lines = [theme.strong(shown(call.name)), *_json_lines(dict(call.arguments)), ""]
     if result is None:
-        lines.append(theme.dim("it is still running"))
+        lines += [theme.dim("it is still running"), *output]
     else:
         lines.append(theme.error("failed") if result.is_error else theme.dim("result"))
         lines += [shown(line) for line in result.text.split("\n")]
